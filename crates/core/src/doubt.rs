@@ -1,0 +1,225 @@
+//! Every reason to distrust a result, with its remedy.
+//!
+//! A doubt is stored with the result that it concerns, so that a reader of the history knows what
+//! disturbed the run. Adding one is adding a variant and its two sentences.
+
+use serde::{Deserialize, Serialize};
+
+/// Something that may have disturbed a result or limits what it says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Doubt {
+    /// The cap came before the wanted precision.
+    NotPrecise {
+        /// Reached half-width as a share of the value.
+        reached: f64,
+        /// Wanted half-width.
+        wanted: f64,
+    },
+    /// The filesystem refused `O_DIRECT`: reads may come from memory.
+    ThroughPageCache {
+        /// Name of the filesystem, as far as known.
+        filesystem: String,
+    },
+    /// `O_DIRECT` was accepted, but this filesystem is known to go through the page cache anyway.
+    DirectIsBuffered {
+        /// Which and why.
+        filesystem: String,
+    },
+    /// The measuring threads waited for a processor.
+    CpuStarved {
+        /// Share of the elapsed time spent runnable but not running.
+        share: f64,
+    },
+    /// The hypervisor took the processor away.
+    CpuStolen {
+        /// Share of all processor time.
+        share: f64,
+    },
+    /// The processor was the limit: a core was (nearly) fully used by the test itself.
+    CpuBound {
+        /// Busy share of the busiest core.
+        share: f64,
+    },
+    /// Other programs used the same device meanwhile.
+    OtherTraffic {
+        /// Bytes read and written by others.
+        bytes: u64,
+        /// Their share of all bytes on the device.
+        share: f64,
+    },
+    /// The clock was throttled or capped because of heat.
+    Throttled {
+        /// What was seen ("soft temperature limit, frequency capped").
+        what: String,
+    },
+    /// The supply voltage was too low during the run.
+    Undervoltage,
+    /// The rate changed during the run by more than its own noise.
+    Drift {
+        /// Rate in the last third over rate in the first third.
+        ratio: f64,
+    },
+    /// The test file is smaller than the suite wants.
+    SmallRegion {
+        /// Bytes actually used.
+        bytes: u64,
+        /// Bytes wanted.
+        wanted: u64,
+    },
+    /// Too few operations for the deepest percentiles that were asked for.
+    FewOperations {
+        /// How many there were.
+        operations: u64,
+    },
+    /// io_uring is absent or forbidden: threads kept the queue full instead.
+    NoRing {
+        /// The kernel's answer.
+        reason: String,
+    },
+    /// The result is above what the path to the device can carry: it comes from a cache.
+    AboveCeiling {
+        /// The measured rate in bytes per second.
+        bytes_per_second: f64,
+        /// The ceiling in bytes per second.
+        ceiling: f64,
+        /// Whose ceiling.
+        what: String,
+    },
+    /// The final flush took a large share of the time: the device had accepted writes that were
+    /// not yet durable. The reported rate includes the flush.
+    LongFlush {
+        /// Seconds of the flush.
+        seconds: f64,
+    },
+    /// The run was stopped by the user.
+    Interrupted,
+    /// The target failed in the middle.
+    TargetFailed {
+        /// The error in words.
+        error: String,
+    },
+    /// A watch file could not be read, so this disturbance cannot be excluded.
+    NotWatched {
+        /// What was not watched and why.
+        what: String,
+    },
+}
+
+impl Doubt {
+    /// What happened, as one sentence without a full stop.
+    pub fn what(&self) -> String {
+        use crate::units::{bytes_iec, percent, rate_si};
+        match self {
+            Doubt::NotPrecise { reached, wanted } if reached.is_finite() => {
+                format!(
+                    "reached ±{} instead of ±{}",
+                    percent(*reached),
+                    percent(*wanted)
+                )
+            }
+            Doubt::NotPrecise { .. } => "too few samples for any interval".into(),
+            Doubt::ThroughPageCache { filesystem } => {
+                format!("{filesystem} refuses direct I/O, so this went through the page cache")
+            }
+            Doubt::DirectIsBuffered { filesystem } => {
+                format!("direct I/O goes through the page cache here: {filesystem}")
+            }
+            Doubt::CpuStarved { share } => {
+                format!(
+                    "the test waited for a processor {} of the time",
+                    percent(*share)
+                )
+            }
+            Doubt::CpuStolen { share } => {
+                format!(
+                    "the hypervisor took {} of the processor time away",
+                    percent(*share)
+                )
+            }
+            Doubt::CpuBound { share } => {
+                format!(
+                    "a core was {} busy: the processor may be the limit",
+                    percent(*share)
+                )
+            }
+            Doubt::OtherTraffic { bytes, share } => format!(
+                "other programs moved {} on this device meanwhile ({} of its traffic)",
+                bytes_iec(*bytes),
+                percent(*share)
+            ),
+            Doubt::Throttled { what } => format!("the clock was held down: {what}"),
+            Doubt::Undervoltage => "the supply voltage was too low".into(),
+            Doubt::Drift { ratio } if *ratio < 1.0 => {
+                format!(
+                    "the rate fell to {} of its start during the run",
+                    percent(*ratio)
+                )
+            }
+            Doubt::Drift { ratio } => {
+                format!(
+                    "the rate rose to {} of its start during the run",
+                    percent(*ratio)
+                )
+            }
+            Doubt::SmallRegion { bytes, wanted } => format!(
+                "the test file is {} instead of {}",
+                bytes_iec(*bytes),
+                bytes_iec(*wanted)
+            ),
+            Doubt::FewOperations { operations } => {
+                format!("only {operations} operations, too few for the deep percentiles")
+            }
+            Doubt::NoRing { reason } => format!("threads instead of io_uring: {reason}"),
+            Doubt::AboveCeiling {
+                bytes_per_second,
+                ceiling,
+                what,
+            } => format!(
+                "{} is more than {what} can carry ({}): this came from a cache",
+                rate_si(*bytes_per_second),
+                rate_si(*ceiling)
+            ),
+            Doubt::LongFlush { seconds } => {
+                format!("the final flush took {seconds:.1} s; the rate includes it")
+            }
+            Doubt::Interrupted => "stopped by the user".into(),
+            Doubt::TargetFailed { error } => format!("the target failed: {error}"),
+            Doubt::NotWatched { what } => format!("not watched: {what}"),
+        }
+    }
+
+    /// What to do about it, as one sentence without a full stop.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Doubt::NotPrecise { .. } => {
+                "measure longer, or when the machine and the device are quiet"
+            }
+            Doubt::ThroughPageCache { .. } | Doubt::DirectIsBuffered { .. } => {
+                "compare with a result on a filesystem with direct I/O before you trust the reads"
+            }
+            Doubt::CpuStarved { .. } | Doubt::CpuStolen { .. } => {
+                "stop other programs and measure again"
+            }
+            Doubt::CpuBound { .. } => {
+                "read the result as a limit of this processor, not the device"
+            }
+            Doubt::OtherTraffic { .. } => "stop the other programs and measure again",
+            Doubt::Throttled { .. } => {
+                "let the board cool down or give it a heat sink, then repeat"
+            }
+            Doubt::Undervoltage => "use a stronger supply or a shorter cable, then repeat",
+            Doubt::Drift { .. } => "measure longer to see where it settles",
+            Doubt::SmallRegion { .. } => "free some space, or read the result as the best case",
+            Doubt::FewOperations { .. } => "measure longer for p99.9",
+            Doubt::NoRing { .. } => "read deep-queue results as a lower bound",
+            Doubt::AboveCeiling { .. } => "do not trust this number; use a larger region",
+            Doubt::LongFlush { .. } => {
+                "trust the rate with the flush, not the device's first answer"
+            }
+            Doubt::Interrupted => "run it again to the end",
+            Doubt::TargetFailed { .. } => "look at the kernel log and at the cable",
+            Doubt::NotWatched { .. } => "run as root, or accept that this cannot be excluded",
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! All knowledge, no hands.
+//!
+//! What a machine is, what to measure, what was measured, how sure that is, and what it means.
+//! Nothing here opens a file, reads a clock, draws a random number that was not seeded by the
+//! caller, or runs a thread: every function is a pure function of its arguments, so everything
+//! that decides can be tested without root and without a device.
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
+
+pub mod doubt;
+pub mod estimate;
+pub mod fact;
+pub mod machine;
+pub mod result;
+pub mod spec;
+pub mod stats;
+pub mod units;

@@ -1,0 +1,1 @@
+//! Statistics of measured series: histogram, intervals, stopping rule, stalls, random numbers.
