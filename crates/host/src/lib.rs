@@ -1,1 +1,5 @@
-//! host
+//! All hands, no knowledge: the only door to files, block devices, programs, mounts and clocks.
+//!
+//! Nothing here knows what a Raspberry Pi, a swap policy or a confidence interval is.
+
+pub mod files;
