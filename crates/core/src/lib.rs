@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod application_class;
 pub mod doubt;
 pub mod estimate;
 pub mod fact;
@@ -15,3 +16,4 @@ pub mod result;
 pub mod spec;
 pub mod stats;
 pub mod units;
+pub mod verdict;
