@@ -11,7 +11,11 @@ pub mod application_class;
 pub mod doubt;
 pub mod estimate;
 pub mod fact;
+#[doc(hidden)]
+pub mod fixture;
+pub mod history;
 pub mod machine;
+pub mod parse;
 pub mod result;
 pub mod spec;
 pub mod stats;
