@@ -14,6 +14,16 @@ pub enum ReadError {
     /// A capture was asked for something that was not recorded.
     #[error("not in the capture")]
     NotCaptured,
+    /// A program ended with a status other than 0. Some programs answer that way.
+    #[error("exit status {status}: {complaint}")]
+    Failed {
+        /// Its exit status.
+        status: i32,
+        /// The first line of its error output.
+        complaint: String,
+        /// Its standard output.
+        output: String,
+    },
     /// Anything else, in the system's words.
     #[error("{0}")]
     Other(String),
@@ -59,8 +69,8 @@ pub trait Files {
     /// directories, with a time limit. Only programs that change nothing may be passed.
     ///
     /// # Errors
-    /// [`ReadError::Absent`] when it is not installed, [`ReadError::Other`] when it fails or takes
-    /// longer than 5 s.
+    /// [`ReadError::Absent`] when it is not installed, [`ReadError::Failed`] when it ends with a
+    /// status other than 0, [`ReadError::Other`] when it takes longer than 5 s or cannot be run.
     fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, ReadError>;
 
     /// Asks the Raspberry Pi firmware for one property of one word through `/dev/vcio`, by its tag
@@ -78,7 +88,9 @@ pub trait Files {
     fn text(&self, path: &Path) -> Result<String, ReadError> {
         let bytes = self.read_prefix(path, 1 << 20)?;
         let text = String::from_utf8_lossy(&bytes);
-        Ok(text.trim_end_matches(['\0', '\n', ' ', '\t', '\r']).to_string())
+        Ok(text
+            .trim_end_matches(['\0', '\n', ' ', '\t', '\r'])
+            .to_string())
     }
 
     /// Whether something of that name exists and can be reached.

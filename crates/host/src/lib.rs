@@ -3,3 +3,9 @@
 //! Nothing here knows what a Raspberry Pi, a swap policy or a confidence interval is.
 
 pub mod files;
+pub mod live;
+mod mailbox;
+pub mod programs;
+
+pub use files::{Files, ReadError, Space};
+pub use live::Live;

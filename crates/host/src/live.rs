@@ -1,0 +1,151 @@
+//! This machine: the read side of [`Files`] answered by the running kernel.
+//!
+//! Only reads. Programs are in `programs.rs`, the firmware mailbox in `mailbox.rs`.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::files::{Files, ReadError, Space};
+use crate::{mailbox, programs};
+
+/// The machine that this program runs on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Live;
+
+impl Files for Live {
+    fn read_prefix(&self, path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
+        // Not to block: a path may turn out to be a FIFO or a device that waits for a medium.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let fd = rustix::fs::open(path, flags, Mode::empty())?;
+        read_up_to(&fd, limit)
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<String>, ReadError> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(path)? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn real_path(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        Ok(std::fs::canonicalize(path)?)
+    }
+
+    fn space(&self, path: &Path) -> Result<Space, ReadError> {
+        let found = rustix::fs::statvfs(path)?;
+        Ok(Space {
+            size_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+            available_bytes: found.f_bavail.saturating_mul(found.f_frsize),
+        })
+    }
+
+    fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, ReadError> {
+        programs::ask(program, arguments)
+    }
+
+    fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
+        mailbox::word(tag)
+    }
+}
+
+/// Reads until the end of the file or until `limit` bytes are there.
+fn read_up_to(fd: &OwnedFd, limit: usize) -> Result<Vec<u8>, ReadError> {
+    let mut bytes = Vec::new();
+    let mut chunk = [0_u8; 16 * 1024];
+    while bytes.len() < limit {
+        let want = chunk.len().min(limit - bytes.len());
+        match rustix::io::read(fd, &mut chunk[..want]) {
+            Ok(0) => break,
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(bytes)
+}
+
+impl From<Errno> for ReadError {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT | Errno::NOTDIR => ReadError::Absent,
+            Errno::ACCESS | Errno::PERM => ReadError::Denied,
+            other => std::io::Error::from(other).into(),
+        }
+    }
+}
+
+impl From<std::io::Error> for ReadError {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => ReadError::Absent,
+            std::io::ErrorKind::PermissionDenied => ReadError::Denied,
+            _ => ReadError::Other(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_prefix_and_the_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let contents: Vec<u8> = (0..40_000_u32).map(|i| i as u8).collect();
+        std::fs::write(&path, &contents).unwrap();
+        assert_eq!(Live.read_prefix(&path, 3).unwrap(), &contents[..3]);
+        assert_eq!(Live.read_prefix(&path, 1 << 20).unwrap(), contents);
+        assert_eq!(Live.read_prefix(&path, 0).unwrap(), b"");
+    }
+
+    #[test]
+    fn says_what_is_absent_and_what_is_a_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = dir.path().join("missing");
+        assert_eq!(Live.read_prefix(&missing, 9), Err(ReadError::Absent));
+        assert_eq!(Live.list(&missing), Err(ReadError::Absent));
+        assert_eq!(Live.real_path(&missing), Err(ReadError::Absent));
+        assert_eq!(Live.space(&missing), Err(ReadError::Absent));
+        let error = Live.read_prefix(dir.path(), 9).unwrap_err();
+        assert!(error.to_string().contains("directory"), "{error}");
+    }
+
+    #[test]
+    fn lists_in_byte_order_and_resolves_links() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b", "B", "a10", "a2"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(Live.list(dir.path()).unwrap(), ["B", "a10", "a2", "b"]);
+        std::os::unix::fs::symlink("b", dir.path().join("link")).unwrap();
+        let real = Live.real_path(&dir.path().join("link")).unwrap();
+        assert_eq!(real.file_name().unwrap(), "b");
+    }
+
+    #[test]
+    fn a_fifo_without_a_writer_does_not_block() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("fifo");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        assert_eq!(Live.read_prefix(&path, 9).unwrap(), b"");
+    }
+
+    #[test]
+    fn knows_the_space_of_a_filesystem() {
+        let space = Live.space(Path::new("/")).unwrap();
+        assert!(space.size_bytes > 0 && space.available_bytes <= space.size_bytes);
+    }
+}

@@ -1,0 +1,278 @@
+//! Running programs that only look, with a time limit.
+//!
+//! Programs are found in fixed directories, never through `PATH`, run with a bare environment and
+//! without input, and are killed with everything they started when they take too long.
+
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::files::ReadError;
+
+/// Where programs are looked for, in this order.
+pub const DIRECTORIES: [&str; 7] = [
+    "/usr/bin",
+    "/bin",
+    "/usr/sbin",
+    "/sbin",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/opt/vc/bin",
+];
+
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+const OUTPUT_LIMIT_BYTES: usize = 1 << 20;
+
+/// Where a program is installed, if it is.
+pub fn find(program: &str) -> Option<PathBuf> {
+    if program.is_empty() || program.contains('/') {
+        return None;
+    }
+    DIRECTORIES
+        .iter()
+        .map(|directory| Path::new(directory).join(program))
+        .find(|path| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok())
+}
+
+/// Its standard output; see [`crate::files::Files::ask`].
+pub(crate) fn ask(program: &str, arguments: &[&str]) -> Result<String, ReadError> {
+    ask_within(program, arguments, TIME_LIMIT)
+}
+
+fn ask_within(program: &str, arguments: &[&str], limit: Duration) -> Result<String, ReadError> {
+    let path = find(program).ok_or(ReadError::Absent)?;
+    let mut child = Command::new(&path)
+        .args(arguments)
+        .env_clear()
+        .env("PATH", DIRECTORIES.join(":"))
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Its own group, so that what it starts can be killed with it.
+        .process_group(0)
+        .spawn()?;
+    match collect(&mut child, Instant::now() + limit) {
+        Ok(output) => output.into_answer(),
+        Err(error) => {
+            kill_group(&child);
+            // Reaps it; it was killed, so this does not wait long.
+            let _ = child.wait();
+            Err(match error {
+                Failure::TooSlow => {
+                    ReadError::Other(format!("no answer within {} s", limit.as_secs_f32()))
+                }
+                Failure::Io(error) => error.into(),
+            })
+        }
+    }
+}
+
+enum Failure {
+    TooSlow,
+    Io(std::io::Error),
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::Io(error)
+    }
+}
+
+struct Output {
+    status: std::process::ExitStatus,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Output {
+    fn into_answer(self) -> Result<String, ReadError> {
+        let stdout = String::from_utf8_lossy(&self.stdout).into_owned();
+        if self.status.success() {
+            return Ok(stdout);
+        }
+        if let Some(signal) = self.status.signal() {
+            return Err(ReadError::Other(format!("killed by signal {signal}")));
+        }
+        let stderr = String::from_utf8_lossy(&self.stderr);
+        Err(ReadError::Failed {
+            status: self.status.code().unwrap_or(-1),
+            complaint: stderr.lines().next().unwrap_or("").trim().to_string(),
+            output: stdout,
+        })
+    }
+}
+
+/// Reads both pipes until the program closes them and ends, or until the deadline.
+fn collect(child: &mut Child, deadline: Instant) -> Result<Output, Failure> {
+    let mut stdout = Pipe::new(child.stdout.take());
+    let mut stderr = Pipe::new(child.stderr.take());
+    while stdout.is_open() || stderr.is_open() {
+        wait_for_data(&[&stdout, &stderr], deadline)?;
+        stdout.read_available()?;
+        stderr.read_available()?;
+    }
+    // Both pipes are closed: the program is ending, or it went on without them.
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Output {
+                status,
+                stdout: stdout.bytes,
+                stderr: stderr.bytes,
+            });
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::TooSlow);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn wait_for_data(pipes: &[&dyn AsPollFd], deadline: Instant) -> Result<(), Failure> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(Failure::TooSlow);
+    }
+    let mut waiting: Vec<PollFd<'_>> = pipes.iter().filter_map(|pipe| pipe.poll_fd()).collect();
+    let timeout = rustix::event::Timespec {
+        tv_sec: left.as_secs() as i64,
+        tv_nsec: left.subsec_nanos().into(),
+    };
+    match poll(&mut waiting, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(Failure::Io(error.into())),
+    }
+}
+
+trait AsPollFd {
+    fn poll_fd(&self) -> Option<PollFd<'_>>;
+}
+
+/// One end of a pipe and what came through it, up to [`OUTPUT_LIMIT_BYTES`]; the rest is dropped.
+struct Pipe<R> {
+    source: Option<R>,
+    bytes: Vec<u8>,
+}
+
+impl<R: Read + AsFd> Pipe<R> {
+    fn new(source: Option<R>) -> Self {
+        Pipe {
+            source,
+            bytes: Vec::new(),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// One read, if there is something to read; notices the end.
+    fn read_available(&mut self) -> Result<(), Failure> {
+        let Some(source) = self.source.as_mut() else {
+            return Ok(());
+        };
+        let mut ready = [PollFd::new(source, PollFlags::IN)];
+        let now = rustix::event::Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        if poll(&mut ready, Some(&now)).unwrap_or(0) == 0 {
+            return Ok(());
+        }
+        let mut chunk = [0_u8; 8192];
+        match source.read(&mut chunk) {
+            Ok(0) => self.source = None,
+            Ok(count) => {
+                let room = OUTPUT_LIMIT_BYTES.saturating_sub(self.bytes.len());
+                self.bytes.extend_from_slice(&chunk[..count.min(room)]);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read + AsFd> AsPollFd for Pipe<R> {
+    fn poll_fd(&self) -> Option<PollFd<'_>> {
+        self.source
+            .as_ref()
+            .map(|source| PollFd::new(source, PollFlags::IN))
+    }
+}
+
+fn kill_group(child: &Child) {
+    if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
+        // It may have ended meanwhile; then there is nothing to kill.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_the_output_and_nothing_of_the_environment() {
+        assert_eq!(ask("echo", &["one", "two"]).unwrap(), "one two\n");
+        let environment = ask("env", &[]).unwrap();
+        let names: Vec<&str> = environment
+            .lines()
+            .filter_map(|line| line.split('=').next())
+            .collect();
+        assert!(
+            names.iter().all(|name| ["PATH", "LC_ALL"].contains(name)),
+            "{names:?}"
+        );
+    }
+
+    #[test]
+    fn only_names_in_the_fixed_directories_are_programs() {
+        assert_eq!(ask("no-such-program-here", &[]), Err(ReadError::Absent));
+        assert_eq!(ask("/bin/echo", &[]), Err(ReadError::Absent));
+        assert_eq!(ask("../bin/echo", &[]), Err(ReadError::Absent));
+        assert_eq!(ask("", &[]), Err(ReadError::Absent));
+    }
+
+    #[test]
+    fn a_failing_program_keeps_its_status_and_its_output() {
+        let error = ask("sh", &["-c", "echo out; echo why >&2; exit 3"]).unwrap_err();
+        assert_eq!(
+            error,
+            ReadError::Failed {
+                status: 3,
+                complaint: "why".to_string(),
+                output: "out\n".to_string(),
+            }
+        );
+        assert_eq!(error.to_string(), "exit status 3: why");
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_with_its_children() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let script = format!("sleep 1000 & echo $! > {}; wait", file.display());
+        let error = ask_within("sh", &["-c", &script], Duration::from_millis(500)).unwrap_err();
+        assert!(error.to_string().contains("no answer within"), "{error}");
+        let pid = std::fs::read_to_string(&file).unwrap();
+        // The child of the child dies with it (it may be a zombie for a moment).
+        let status = Path::new("/proc").join(pid.trim()).join("stat");
+        let gone = (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            std::fs::read_to_string(&status).map_or(true, |stat| stat.contains(") Z "))
+        });
+        assert!(gone, "process {} still runs", pid.trim());
+    }
+
+    #[test]
+    fn long_output_is_cut_and_does_not_block_the_program() {
+        let output = ask("head", &["-c", "3000000", "/dev/zero"]).unwrap();
+        assert_eq!(output.len(), OUTPUT_LIMIT_BYTES);
+    }
+}
