@@ -358,7 +358,7 @@ fn headline(run: &Run, pipes: &[Pipe]) -> String {
     let total: f64 = pipes.iter().filter_map(|pipe| pipe.demand_s).sum();
     if total <= 1.0 {
         return format!(
-            "No pipe is narrow on {device}: one second of application work takes it {}. \
+            "No pipe is narrow on {device}: it needs {} for what applications want in one second. \
              The tightest is {}: {rate}, {}.",
             seconds(total),
             pipe.name,
@@ -366,8 +366,8 @@ fn headline(run: &Run, pipes: &[Pipe]) -> String {
         );
     }
     format!(
-        "The narrowest pipe is {} on {device}: {rate}, {}. One second of application work takes it {}, \
-         {} of it there.",
+        "The narrowest pipe is {} on {device}: {rate}, {}. It needs {} for what applications want \
+         in one second; {} of that go there.",
         pipe.name,
         pipe.note,
         seconds(total),
@@ -847,4 +847,106 @@ fn certainty(run: &Run) -> String {
         sentence.push_str(&format!(" {} were written.", bytes_iec(run.bytes_written)));
     }
     sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_slow_card_is_narrowest_at_its_random_writes() {
+        let verdict = verdict(&fixture::slow_sd_card_run());
+        assert_eq!(
+            verdict.headline,
+            "The narrowest pipe is 4 KiB random writes on the SD card mmcblk0 (SC64G): 83.3 per \
+             second, each takes 12.0 ms. It needs 9.1 s for what applications want in one second; \
+             6.0 s of that go there."
+        );
+        let narrowest: Vec<&str> = verdict
+            .pipes
+            .iter()
+            .filter(|p| p.narrowest)
+            .map(|p| p.name.as_str())
+            .collect();
+        assert_eq!(narrowest, ["4 KiB random writes"]);
+    }
+
+    #[test]
+    fn a_rate_near_the_slots_is_the_slots_limit() {
+        let verdict = verdict(&fixture::slow_sd_card_run());
+        let reads = verdict.pipes.iter().find(|p| p.name == "sequential reads");
+        assert!(
+            reads.is_some_and(|p| p.note.starts_with("the bus is the limit: 98 %")),
+            "{reads:?}"
+        );
+    }
+
+    #[test]
+    fn a_fast_device_has_no_narrow_pipe() {
+        let mut run = fixture::slow_sd_card_run();
+        for result in &mut run.results {
+            result.iops = Estimate::exact(100_000.0);
+            result.bytes_per_second = Estimate::exact(100_000.0 * f64::from(result.block_bytes));
+        }
+        let verdict = verdict(&run);
+        assert!(
+            verdict.headline.starts_with("No pipe is narrow"),
+            "{}",
+            verdict.headline
+        );
+    }
+
+    #[test]
+    fn nothing_measured_gives_no_figures_and_no_claims() {
+        let mut run = fixture::slow_sd_card_run();
+        run.results.clear();
+        let verdict = verdict(&run);
+        assert!(
+            verdict.headline.starts_with("Nothing could be measured"),
+            "{}",
+            verdict.headline
+        );
+        assert!(verdict.good_for.iter().all(|s| s.grade == Grade::Unknown));
+        assert_eq!(verdict.certainty, "Nothing was measured.");
+    }
+
+    #[test]
+    fn more_than_the_slot_can_carry_is_doubted() {
+        let mut run = fixture::slow_sd_card_run();
+        run.results[0].bytes_per_second = Estimate::exact(200e6);
+        doubt_the_impossible(&mut run);
+        let doubted = |r: &JobResult| {
+            r.doubts
+                .iter()
+                .any(|d| matches!(d, Doubt::AboveCeiling { .. }))
+        };
+        assert!(doubted(&run.results[0]));
+        assert!(!run.results[1..].iter().any(doubted));
+    }
+
+    #[test]
+    fn a_wide_interval_across_a_threshold_says_perhaps() {
+        let fine = Estimate::exact(20e6);
+        let across = Estimate::new(1600.0, 1200.0, 2000.0);
+        assert_eq!(
+            class_in_words(&across, &Estimate::exact(900.0), &fine),
+            "perhaps like A1"
+        );
+        assert_eq!(
+            class_in_words(&across, &Estimate::exact(90.0), &fine),
+            "below A1"
+        );
+    }
+
+    #[test]
+    fn the_worst_need_decides_about_a_purpose() {
+        let mut run = fixture::slow_sd_card_run();
+        run.results.retain(|r| r.job != job::COMMIT);
+        let logging = logging(&run);
+        assert_eq!(
+            (logging.grade, logging.reason.as_str()),
+            (Grade::Unknown, "commits were not measured")
+        );
+    }
 }
