@@ -1,1 +1,25 @@
-//! Statistics of measured series: histogram, intervals, stopping rule, stalls, random numbers.
+//! Statistics of measured series: what the hot loop records, and how sure the result is.
+//!
+//! The way of a number: the loop records each latency in a [`Histogram`] and counts completions in
+//! [`series::Bin`]s of [`series::BIN_NS`]; a [`stop::StopRule`] is fed bin by bin and says when
+//! enough has been measured; [`stop::StopRule::finish`] gives the estimates. Stalls, drift and
+//! comparisons are judged afterwards from the same bins.
+//!
+//! Nothing here does I/O, reads a clock or draws a random number without a seed. What the rule
+//! does, why, and how often its intervals hold the truth is written in `docs/statistics.md`.
+
+pub mod bootstrap;
+pub mod compare;
+pub mod drift;
+pub mod histogram;
+pub mod interval;
+pub mod quantile;
+pub mod rng;
+pub mod series;
+pub mod stalls;
+pub mod stop;
+
+pub use histogram::Histogram;
+pub use rng::Rng;
+pub use series::{Bin, Binner};
+pub use stop::{Decision, Measured, StopRule};

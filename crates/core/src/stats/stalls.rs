@@ -1,0 +1,178 @@
+//! Stalls: times in which the target did nothing, far beyond its usual latency.
+//!
+//! The loop notes slow operations and gaps in a [`Collector`]; [`find`] decides afterwards, with the
+//! whole latency distribution at hand, which of them are stalls. [`lost_time`] says how much time
+//! stalls take in the long run when only a few were seen. Who is to blame is not decided here.
+
+use super::histogram::Histogram;
+use super::quantile;
+
+/// Nothing shorter than this is a stall, in nanoseconds: 50 ms is where a person begins to notice.
+pub const LEAST_NS: u64 = 50_000_000;
+
+/// A stretch of time, in nanoseconds of the job's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Episode {
+    /// When it began, counted from the start of the job.
+    pub start_ns: u64,
+    /// How long it lasted.
+    pub length_ns: u64,
+}
+
+impl Episode {
+    /// When it ended.
+    pub fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.length_ns)
+    }
+
+    /// When it began, in seconds from the start of the job.
+    pub fn start_s(&self) -> f64 {
+        self.start_ns as f64 / 1e9
+    }
+
+    /// How long it lasted, in milliseconds.
+    pub fn length_ms(&self) -> f64 {
+        self.length_ns as f64 / 1e6
+    }
+}
+
+/// Collects the candidates of a job in fixed memory.
+///
+/// On a device where every operation takes longer than 50 ms everything is a candidate; when the
+/// memory is full the shorter half is dropped and the floor is raised to what remains, so the longest
+/// are always kept.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    floor_ns: u64,
+    kept: Vec<Episode>,
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Collector::new()
+    }
+}
+
+impl Collector {
+    /// Candidates kept at most.
+    const CAPACITY: usize = 4096;
+
+    /// An empty collector; allocates its memory now (64 KiB).
+    pub fn new() -> Self {
+        Collector {
+            floor_ns: LEAST_NS,
+            kept: Vec::with_capacity(Self::CAPACITY),
+        }
+    }
+
+    /// Looks at an operation or gap that ended at `end_ns` (from the start of the job) and took
+    /// `length_ns`; one comparison unless it is long.
+    #[inline(always)]
+    pub fn note(&mut self, end_ns: u64, length_ns: u64) {
+        if length_ns >= self.floor_ns {
+            self.keep(end_ns, length_ns);
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, end_ns: u64, length_ns: u64) {
+        if self.kept.len() == Self::CAPACITY {
+            let middle = Self::CAPACITY / 2;
+            self.kept
+                .select_nth_unstable_by_key(middle, |e| std::cmp::Reverse(e.length_ns));
+            self.kept.truncate(middle);
+            let shortest = self.kept.iter().map(|e| e.length_ns).min();
+            self.floor_ns = shortest.unwrap_or(LEAST_NS).saturating_add(1);
+            if length_ns < self.floor_ns {
+                return;
+            }
+        }
+        self.kept.push(Episode {
+            start_ns: end_ns.saturating_sub(length_ns),
+            length_ns,
+        });
+    }
+
+    /// What was kept, in no particular order.
+    pub fn candidates(&self) -> &[Episode] {
+        &self.kept
+    }
+}
+
+/// How long something must take to be a stall, in nanoseconds, given the usual latencies: 50 ms,
+/// ten times the median, and three times the 90th percentile, whichever is the longest.
+///
+/// The last keeps a device whose every fifth operation is slow from being called stalling: that is
+/// how it is, not an interruption.
+pub fn threshold_ns(latencies: &Histogram) -> u64 {
+    let median = latencies.percentile_ns(0.5).unwrap_or(0);
+    let p90 = if latencies.count() < super::histogram::P90_OPERATIONS {
+        0
+    } else {
+        latencies.percentile_ns(0.9).unwrap_or(0)
+    };
+    LEAST_NS
+        .max(median.saturating_mul(10))
+        .max(p90.saturating_mul(3))
+}
+
+/// The stalls among the candidates, joined where they overlap, in the order in which they began.
+///
+/// In a deep queue one stall makes every waiting operation slow: all those overlap and are one
+/// episode, from the beginning of the first to the end of the last. Episodes that are less than a
+/// tenth of the threshold apart are joined too.
+pub fn find(candidates: &[Episode], threshold_ns: u64) -> Vec<Episode> {
+    let mut long: Vec<Episode> = candidates
+        .iter()
+        .copied()
+        .filter(|candidate| candidate.length_ns >= threshold_ns)
+        .collect();
+    long.sort_unstable_by_key(|episode| (episode.start_ns, episode.length_ns));
+    join(&long, threshold_ns / 10)
+}
+
+/// Joins episodes, sorted by their start, that are at most `slack_ns` apart.
+pub(crate) fn join(sorted: &[Episode], slack_ns: u64) -> Vec<Episode> {
+    let mut joined: Vec<Episode> = Vec::new();
+    for episode in sorted {
+        match joined.last_mut() {
+            Some(last) if episode.start_ns <= last.end_ns().saturating_add(slack_ns) => {
+                let end_ns = last.end_ns().max(episode.end_ns());
+                last.length_ns = end_ns - last.start_ns;
+            }
+            _ => joined.push(*episode),
+        }
+    }
+    joined
+}
+
+/// The rule of three: when nothing happened in `seconds`, then with 95 % confidence it happens
+/// less often than once per this many seconds (a third of them; Hanley and Lippman-Hand, JAMA 249,
+/// 1983).
+pub fn rarer_than_s(seconds: f64) -> f64 {
+    seconds / 3.0
+}
+
+/// What stalls that nobody saw may cost, in seconds of a window of any length: one and a half stalls of
+/// a third of a second. See [`lost_time`].
+pub const UNSEEN_LOSS_S: f64 = 0.5;
+
+/// The 95 % bounds of the time in seconds that a window of this length loses to stalls on average,
+/// when stalls of these lengths (in seconds) were seen in it.
+///
+/// The sum of a random number of stalls is a weighted Poisson sum. The bounds are the gamma
+/// intervals of Fay and Feuer (Statistics in Medicine 16, 1997): exact for equal lengths, on the
+/// safe side for unequal ones. With no stall seen the lower bound is 0 and the upper is
+/// [`UNSEEN_LOSS_S`]: a short quiet run cannot exclude stalls, only bound what they cost.
+pub fn lost_time(lengths_s: &[f64]) -> (f64, f64) {
+    let sum: f64 = lengths_s.iter().sum();
+    if sum <= 0.0 {
+        return (0.0, UNSEEN_LOSS_S);
+    }
+    let squares: f64 = lengths_s.iter().map(|x| x * x).sum();
+    let longest = lengths_s.iter().copied().fold(0.0, f64::max);
+    let low = quantile::gamma(0.025, sum * sum / squares) * squares / sum;
+    let (sum_1, squares_1) = (sum + longest, squares + longest * longest);
+    let high = quantile::gamma(0.975, sum_1 * sum_1 / squares_1) * squares_1 / sum_1;
+    (low.min(sum), high.max(sum))
+}
