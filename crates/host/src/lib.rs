@@ -2,10 +2,13 @@
 //!
 //! Nothing here knows what a Raspberry Pi, a swap policy or a confidence interval is.
 
+pub mod clock;
+pub mod fake;
 pub mod files;
 pub mod live;
 mod mailbox;
 pub mod programs;
+mod tree;
 
 pub use files::{Files, ReadError, Space};
 pub use live::Live;

@@ -1,0 +1,45 @@
+//! Reading the clocks: one that only runs forward, and the date.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds on the clock that is never set back and never jumps (`CLOCK_MONOTONIC`). Only
+/// differences mean something.
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The date and time now, UTC, to the second, as RFC 3339: `2026-11-21T09:30:00Z`. As right as
+/// the machine's clock: a Raspberry Pi without a network may be off by months.
+pub fn now_rfc3339() -> String {
+    let now = jiff::Timestamp::now();
+    let whole = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
+    whole.to_string()
+}
+
+/// Sleeps at least so long.
+pub fn sleep(time: Duration) {
+    std::thread::sleep(time);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_monotonic_clock_goes_forward() {
+        let before = monotonic_ns();
+        sleep(Duration::from_millis(2));
+        assert!(monotonic_ns() - before >= 2_000_000);
+    }
+
+    #[test]
+    fn the_date_is_to_the_second_and_in_utc() {
+        let now = now_rfc3339();
+        assert_eq!(now.len(), "2026-11-21T09:30:00Z".len(), "{now}");
+        assert!(now.ends_with('Z'), "{now}");
+        assert!(now.parse::<jiff::Timestamp>().is_ok(), "{now}");
+    }
+}
