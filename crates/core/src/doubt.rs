@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 pub enum Doubt {
     /// The cap came before the wanted precision.
     NotPrecise {
-        /// Reached half-width as a share of the value.
+        /// Reached half-width as a share of the value; infinite (in JSON `null`) when there was too
+        /// little to make an interval of.
+        #[serde(deserialize_with = "crate::estimate::null_is_infinite")]
         reached: f64,
         /// Wanted half-width.
         wanted: f64,
@@ -57,7 +59,9 @@ pub enum Doubt {
     Undervoltage,
     /// The rate changed during the run by more than its own noise.
     Drift {
-        /// Rate in the last third over rate in the first third.
+        /// Rate in the last third over rate in the first third; infinite (in JSON `null`) when
+        /// nothing moved in the first.
+        #[serde(deserialize_with = "crate::estimate::null_is_infinite")]
         ratio: f64,
     },
     /// The test file is smaller than the suite wants.
@@ -220,6 +224,28 @@ impl Doubt {
             Doubt::Interrupted => "run it again to the end",
             Doubt::TargetFailed { .. } => "look at the kernel log and at the cable",
             Doubt::NotWatched { .. } => "run as root, or accept that this cannot be excluded",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_infinite_width_or_ratio_survives_json() {
+        for doubt in [
+            Doubt::NotPrecise {
+                reached: f64::INFINITY,
+                wanted: 0.1,
+            },
+            Doubt::Drift {
+                ratio: f64::INFINITY,
+            },
+        ] {
+            let text = serde_json::to_string(&doubt).expect("a doubt is always JSON");
+            let back: Doubt = serde_json::from_str(&text).expect("and reads back");
+            assert_eq!(back, doubt);
         }
     }
 }

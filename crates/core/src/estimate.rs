@@ -17,7 +17,8 @@ pub struct Estimate {
     pub high: f64,
 }
 
-fn null_is_infinite<'de, D: serde::Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+/// Reads what JSON makes of an infinite number.
+pub(crate) fn null_is_infinite<'de, D: serde::Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(d)?.unwrap_or(f64::INFINITY))
 }
 

@@ -1,0 +1,347 @@
+//! The history: open, add, list, get.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rubus_core::history::{KeyFigures, RunId, RunSummary};
+use rubus_core::result::Run;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior};
+
+use crate::error::{StoreError, explain};
+use crate::schema::{self, Kind, VERSION};
+
+/// How long a call waits for another program that is writing.
+const BUSY_TIMEOUT_MS: u32 = 5_000;
+
+/// All runs of one user on one machine (or of many machines, copied together later).
+pub struct History {
+    pub(crate) connection: Connection,
+    path: PathBuf,
+    busy_timeout_ms: u32,
+}
+
+/// A run as it was recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredRun {
+    /// Its line in the list, with the headline that was shown.
+    pub summary: RunSummary,
+    /// The whole record.
+    pub run: Run,
+}
+
+impl History {
+    /// Opens the history in the file `path`, creating the file (not its directory) if there is
+    /// none. A history that can be read but not written opens too; [`add`](Self::add) then fails.
+    ///
+    /// # Errors
+    /// Whenever `path` is anything else than a healthy history of a known version; the file is
+    /// then left exactly as it was.
+    pub fn open(path: &Path) -> Result<History, StoreError> {
+        History::open_with_timeout(path, BUSY_TIMEOUT_MS)
+    }
+
+    pub(crate) fn open_with_timeout(
+        path: &Path,
+        busy_timeout_ms: u32,
+    ) -> Result<History, StoreError> {
+        let explain = |error| explain(path, busy_timeout_ms, error);
+        let (mut connection, kind) = open_file(path, busy_timeout_ms)?;
+        let read_only = connection.is_readonly("main").map_err(explain)?;
+        match kind {
+            Kind::Foreign => {
+                return Err(StoreError::Foreign { path: path.into() });
+            }
+            Kind::History(found) if found > VERSION => {
+                return Err(StoreError::Newer {
+                    path: path.into(),
+                    found,
+                    known: VERSION,
+                });
+            }
+            Kind::History(version) if version == VERSION => {}
+            Kind::Fresh | Kind::History(_) if read_only => {
+                return Err(StoreError::ReadOnly {
+                    path: path.into(),
+                    reason: "it is empty or of an older version, and this user may only read it"
+                        .into(),
+                });
+            }
+            Kind::Fresh | Kind::History(_) => {
+                write_ahead(&connection, busy_timeout_ms).map_err(explain)?;
+                schema::migrate(&mut connection).map_err(explain)?;
+            }
+        }
+        Ok(History {
+            connection,
+            path: path.into(),
+            busy_timeout_ms,
+        })
+    }
+
+    /// Adds a run with the headline that its reader saw, and returns its number. When this
+    /// returns, the run is on the disk.
+    ///
+    /// # Errors
+    /// No space, no permission, locked for too long, a failing disk; nothing is half-added.
+    pub fn add(&mut self, run: &Run, verdict_headline: &str) -> Result<RunId, StoreError> {
+        let json = serde_json::to_string(run).map_err(|error| StoreError::NotJson {
+            reason: error.to_string(),
+        })?;
+        let (path, waited) = (self.path.clone(), self.busy_timeout_ms);
+        self.insert(run, verdict_headline, &json)
+            .map_err(|error| explain(&path, waited, error))
+    }
+
+    fn insert(&mut self, run: &Run, headline: &str, json: &str) -> rusqlite::Result<RunId> {
+        let line = RunSummary::of(RunId(0), run, headline);
+        let figures = line.figures;
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute(
+            "INSERT INTO run (started, rubus_version, suite, target, device, device_model, board, \
+             elapsed_s, bytes_written, headline, doubts, sequential_read_bytes_per_second, \
+             sequential_write_bytes_per_second, random_read_iops, random_write_iops, \
+             commits_per_second) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+            rusqlite::params![
+                line.started,
+                line.rubus_version,
+                line.suite,
+                line.target,
+                line.device,
+                line.device_model,
+                line.board,
+                line.elapsed_s,
+                i64::try_from(line.bytes_written).unwrap_or(i64::MAX),
+                line.headline,
+                line.doubts,
+                figures.sequential_read_bytes_per_second,
+                figures.sequential_write_bytes_per_second,
+                figures.random_read_iops,
+                figures.random_write_iops,
+                figures.commits_per_second,
+            ],
+        )?;
+        let id = transaction.last_insert_rowid();
+        transaction.execute(
+            "INSERT INTO record (run_id, json) VALUES (?1, ?2)",
+            (id, json),
+        )?;
+        transaction.commit()?;
+        Ok(RunId(id))
+    }
+
+    /// Up to `limit` runs, the newest first, leaving out the `offset` newest ones.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn list(&self, limit: u32, offset: u32) -> Result<Vec<RunSummary>, StoreError> {
+        self.query_list(limit, offset)
+            .map_err(|error| self.explain(error))
+    }
+
+    fn query_list(&self, limit: u32, offset: u32) -> rusqlite::Result<Vec<RunSummary>> {
+        let mut statement = self.connection.prepare_cached(LIST)?;
+        let rows = statement.query_map((limit, offset), summary)?;
+        rows.collect()
+    }
+
+    /// How many runs there are.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn count(&self) -> Result<u64, StoreError> {
+        self.connection
+            .query_row("SELECT count(*) FROM run", [], |row| row.get::<_, i64>(0))
+            .map(|count| count.unsigned_abs())
+            .map_err(|error| self.explain(error))
+    }
+
+    /// The whole record of a run.
+    ///
+    /// # Errors
+    /// When there is no such run, when its record was written by a version that this one cannot
+    /// read, or when the file cannot be read or is damaged.
+    pub fn get(&self, id: RunId) -> Result<StoredRun, StoreError> {
+        let found = self
+            .connection
+            .query_row(GET, [id.0], |row| Ok((summary(row)?, row.get("json")?)))
+            .optional()
+            .map_err(|error| self.explain(error))?;
+        let Some((summary, json)): Option<(RunSummary, String)> = found else {
+            return Err(self.no_such_run(id)?);
+        };
+        match serde_json::from_str(&json) {
+            Ok(run) => Ok(StoredRun { summary, run }),
+            Err(error) => Err(StoreError::UnreadableRun {
+                path: self.path.clone(),
+                id,
+                rubus_version: summary.rubus_version,
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    fn no_such_run(&self, id: RunId) -> Result<StoreError, StoreError> {
+        let range: (Option<i64>, Option<i64>) = self
+            .connection
+            .query_row("SELECT min(id), max(id) FROM run", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .map_err(|error| self.explain(error))?;
+        Ok(StoreError::NoSuchRun {
+            path: self.path.clone(),
+            id,
+            hint: match range {
+                (Some(first), Some(last)) => format!("its runs are numbered {first} to {last}"),
+                _ => "it is still empty".into(),
+            },
+        })
+    }
+
+    fn explain(&self, error: rusqlite::Error) -> StoreError {
+        explain(&self.path, self.busy_timeout_ms, error)
+    }
+}
+
+pub(crate) const LIST: &str = "SELECT * FROM run ORDER BY id DESC LIMIT ?1 OFFSET ?2";
+
+const GET: &str =
+    "SELECT run.*, record.json FROM run JOIN record ON record.run_id = run.id WHERE run.id = ?1";
+
+fn summary(row: &Row) -> rusqlite::Result<RunSummary> {
+    Ok(RunSummary {
+        id: RunId(row.get("id")?),
+        started: row.get("started")?,
+        rubus_version: row.get("rubus_version")?,
+        suite: row.get("suite")?,
+        target: row.get("target")?,
+        device: row.get("device")?,
+        device_model: row.get("device_model")?,
+        board: row.get("board")?,
+        elapsed_s: row.get("elapsed_s")?,
+        bytes_written: row.get::<_, i64>("bytes_written")?.unsigned_abs(),
+        headline: row.get("headline")?,
+        figures: KeyFigures {
+            sequential_read_bytes_per_second: row.get("sequential_read_bytes_per_second")?,
+            sequential_write_bytes_per_second: row.get("sequential_write_bytes_per_second")?,
+            random_read_iops: row.get("random_read_iops")?,
+            random_write_iops: row.get("random_write_iops")?,
+            commits_per_second: row.get("commits_per_second")?,
+        },
+        doubts: row.get("doubts")?,
+    })
+}
+
+/// Opens the file and looks at what it is, without changing it.
+fn open_file(path: &Path, busy_timeout_ms: u32) -> Result<(Connection, Kind), StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let first = Connection::open_with_flags(path, flags)
+        .and_then(|connection| prepare(connection, busy_timeout_ms));
+    let error = match first {
+        Ok((connection, kind)) => {
+            refuse_a_cut_page(&connection, path, busy_timeout_ms)?;
+            return Ok((connection, kind));
+        }
+        Err(error) => error,
+    };
+    let no_shared_memory = matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
+    );
+    let readable = path.is_file() && std::fs::File::open(path).is_ok();
+    if !no_shared_memory || !readable {
+        return Err(explain(path, busy_timeout_ms, error));
+    }
+    // A readable file in a directory where SQLite may not create its -shm file: readable still,
+    // as long as nothing waits in the -wal file.
+    if log_waits(path) {
+        return Err(StoreError::NeedsRecovery { path: path.into() });
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(immutable_uri(path), flags)
+        .and_then(|connection| prepare(connection, busy_timeout_ms))
+        .map_err(|error| explain(path, busy_timeout_ms, error))
+}
+
+fn prepare(connection: Connection, busy_timeout_ms: u32) -> rusqlite::Result<(Connection, Kind)> {
+    connection.busy_timeout(Duration::from_millis(busy_timeout_ms.into()))?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // FULL: a run that was reported as added survives a power cut in the next moment.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    let kind = schema::kind(&connection)?;
+    Ok((connection, kind))
+}
+
+/// SQLite notices missing pages itself, but reads the missing end of a cut one as zeros.
+fn refuse_a_cut_page(
+    connection: &Connection,
+    path: &Path,
+    busy_timeout_ms: u32,
+) -> Result<(), StoreError> {
+    let page_bytes: i64 = connection
+        .query_row("PRAGMA page_size", [], |row| row.get(0))
+        .map_err(|error| explain(path, busy_timeout_ms, error))?;
+    let file_bytes = std::fs::metadata(path).map_or(0, |meta| meta.len());
+    // With a write-ahead log, the page may just be on its way from there to here.
+    if file_bytes % page_bytes.unsigned_abs().max(1) == 0 || log_waits(path) {
+        return Ok(());
+    }
+    Err(StoreError::Damaged {
+        path: path.into(),
+        reason: format!("it ends in the middle of a page, after {file_bytes} bytes"),
+    })
+}
+
+/// Whether changes wait in the write-ahead log.
+fn log_waits(path: &Path) -> bool {
+    std::fs::metadata(beside(path, "-wal")).is_ok_and(|wal| wal.len() > 0)
+}
+
+/// Switches to the write-ahead log, so that readers never wait for a writer. The switch does not
+/// honour the busy timeout, hence the loop. A filesystem without shared memory keeps the old
+/// journal, which is as safe.
+fn write_ahead(connection: &Connection, busy_timeout_ms: u32) -> rusqlite::Result<()> {
+    let start = Instant::now();
+    loop {
+        let answer = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
+        match answer {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && start.elapsed().as_millis() < u128::from(busy_timeout_ms) =>
+            {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// The file that SQLite puts beside `path`.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// `path` as a URI that promises SQLite that nobody writes. Bytes with a meaning in URIs are
+/// escaped.
+fn immutable_uri(path: &Path) -> String {
+    use std::fmt::Write;
+    use std::os::unix::ffi::OsStrExt;
+    let mut uri = String::from("file:");
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(uri, "%{byte:02x}");
+        }
+    }
+    uri + "?immutable=1"
+}
