@@ -17,6 +17,7 @@ pub mod history;
 pub mod machine;
 pub mod parse;
 pub mod result;
+pub mod revision;
 pub mod spec;
 pub mod stats;
 pub mod units;
