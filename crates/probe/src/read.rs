@@ -97,17 +97,15 @@ mod tests {
 
     #[test]
     fn the_first_place_that_knows_is_believed() {
-        let files = FakeFiles::new().file("/b", "2\n").file("/c", "3\n");
-        let asked = |path: &'static str| move || number::<u32>(&files_of(), path);
-        fn files_of() -> FakeFiles {
-            FakeFiles::new().file("/b", "2\n").file("/c", "3\n")
-        }
+        let files = &FakeFiles::new().file("/b", "2\n").file("/c", "3\n");
+        let asked = |path: &'static str| move || number::<u32>(files, path);
         let fact = first_known(&[&asked("/a"), &asked("/b"), &asked("/c")]);
         assert_eq!(fact, Fact::known(2, "/b"));
-        let none = first_known(&[&|| number::<u32>(&files, "/x"), &|| {
-            number::<u32>(&files, "/y")
-        }]);
+        let none = first_known(&[&asked("/x"), &asked("/y")]);
         assert_eq!(none.source(), "/x, /y");
-        assert_eq!(none.reason(), Some("/x: no such file; /y: no such file"));
+        assert_eq!(
+            none.reason(),
+            Some("/x: no such file; /y: no such file")
+        );
     }
 }
