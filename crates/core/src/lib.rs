@@ -8,6 +8,7 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod application_class;
+pub mod ceiling;
 pub mod doubt;
 pub mod estimate;
 pub mod fact;
@@ -18,7 +19,9 @@ pub mod machine;
 pub mod parse;
 pub mod result;
 pub mod revision;
+pub mod sd;
 pub mod spec;
 pub mod stats;
 pub mod units;
+pub mod usb_ids;
 pub mod verdict;
