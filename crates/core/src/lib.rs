@@ -20,6 +20,7 @@ pub mod parse;
 pub mod result;
 pub mod revision;
 pub mod sd;
+pub mod signature;
 pub mod spec;
 pub mod stats;
 pub mod units;
