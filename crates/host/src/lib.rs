@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows what a Raspberry Pi, a swap policy or a confidence interval is.
 
+pub mod blockdev;
 pub mod clock;
 pub mod fake;
 pub mod files;
