@@ -445,6 +445,10 @@ pub struct Hop {
     pub id: String,
     /// For people: "VIA VL805 USB 3 controller", "JMicron JMS578 bridge".
     pub name: String,
+    /// Vendor and product id of a USB or PCI chip ("152d:0578"), for looking it up and for the
+    /// kernel's quirk settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chip: Option<String>,
     /// Negotiated line rate in bits per second: 480 000 000 for USB 2; for PCIe lanes × rate after
     /// line coding; for MMC clock × width (× 2 for DDR).
     pub line_bits_per_second: Fact<u64>,
