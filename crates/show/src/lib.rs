@@ -1,1 +1,17 @@
-//! show
+//! Pure drawing: tables, texts, pages and progress lines.
+//!
+//! Everything here turns values of `core` into strings; nothing here decides, measures, prints or
+//! opens a file. Texts that come from the machine or from the user are cleaned of control
+//! characters before they reach a terminal, and escaped before they reach a page.
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
+
+pub mod checkup;
+pub mod history;
+pub mod progress;
+pub mod style;
+pub mod table;
+pub mod text;
+pub mod words;
+
+pub use style::Style;

@@ -1,0 +1,476 @@
+//! The text of a checkup: one screen, at most 80 columns, the verdict on top.
+//!
+//! Somebody with a slow board must understand the sentences; an engineer must find the numbers.
+//! What does not fit here is on the page and in the JSON.
+
+use rubus_core::doubt::Doubt;
+use rubus_core::result::{JobResult, Outcome, Run};
+use rubus_core::units::{bytes_iec, bytes_si, duration_ns, iops, rate_si};
+use rubus_core::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict};
+
+use crate::style::{Style, Tone};
+use crate::table::{Align, Cell, Table};
+use crate::text::{bind_units, clean, hang, pad_left, pad_right, shorten, width};
+use crate::words;
+
+/// No line is wider.
+const COLUMNS: usize = 80;
+
+/// Lines for the sentences beyond the headline, and for the disturbances; the page has all.
+const SENTENCE_LINES: usize = 6;
+const DISTURBANCE_LINES: usize = 4;
+
+/// Columns of the longest bar.
+const BAR_COLUMNS: usize = 32;
+
+/// The text of a checkup, ending in a line feed.
+pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
+    let parts = [
+        title(run, style),
+        headline(verdict, style),
+        jobs(run, style),
+        pipes(verdict, style),
+        sentences(verdict, style),
+        good_for(verdict, style),
+        disturbances(run, verdict, style),
+        paragraph(&verdict.certainty, ""),
+    ];
+    let mut text = String::new();
+    for lines in parts.into_iter().filter(|lines| !lines.is_empty()) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        for line in lines {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn heading(text: &str, style: Style) -> String {
+    style.paint(Tone::Strong, text)
+}
+
+/// A machine- or program-made text, cleaned, wrapped, its lines below one another.
+fn paragraph(text: &str, first: &str) -> Vec<String> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    hang(first, &bind_units(&clean(text)), COLUMNS)
+}
+
+/// What was measured, on what, when: three faint lines.
+fn title(run: &Run, style: Style) -> Vec<String> {
+    let before = format!("rubus {} · ", run.rubus_version);
+    let after = format!(
+        " · {} · {}",
+        words::moment(&run.started),
+        words::span(run.elapsed_s)
+    );
+    let room = COLUMNS.saturating_sub(width(&before) + width(&after));
+    let path = shorten(&clean(&run.target.path), room);
+    let device = format!("{}, {}", device(run), words::access(run.target.access));
+    let mut lines = vec![format!("{before}{path}{after}")];
+    lines.extend(paragraph(&board(run), ""));
+    lines.extend(paragraph(&device, ""));
+    lines
+        .iter()
+        .map(|line| style.paint(Tone::Faint, line))
+        .collect()
+}
+
+fn headline(verdict: &Verdict, style: Style) -> Vec<String> {
+    paragraph(&verdict.headline, "")
+        .into_iter()
+        .map(|line| style.paint(Tone::Strong, &line))
+        .collect()
+}
+
+/// "Raspberry Pi 3 Model B Rev 1.2, 4 × Cortex-A53, 905 MiB of memory, Linux 6.12".
+fn board(run: &Run) -> String {
+    let machine = &run.machine;
+    let cores = machine
+        .cpu
+        .cores
+        .get()
+        .map(|n| format!("{n} × "))
+        .unwrap_or_default();
+    let parts = [
+        machine.board.model.text().map(str::to_string),
+        machine
+            .cpu
+            .model
+            .text()
+            .map(|model| format!("{cores}{model}")),
+        machine
+            .memory
+            .total_bytes
+            .get()
+            .map(|b| format!("{} memory", bytes_iec(b))),
+        machine
+            .system
+            .kernel_release
+            .text()
+            .map(|release| format!("Linux {}", short_release(release))),
+    ];
+    let known: Vec<String> = parts.into_iter().flatten().collect();
+    if known.is_empty() {
+        "a machine that says nothing of itself".into()
+    } else {
+        known.join(", ")
+    }
+}
+
+/// "6.12.47" of "6.12.47+rpt-rpi-v8".
+fn short_release(release: &str) -> &str {
+    release.split(['+', '-']).next().unwrap_or(release)
+}
+
+/// "mmcblk0 (SC64G, 63.9 GB), ext4 on mmcblk0p2".
+fn device(run: &Run) -> String {
+    let target = &run.target;
+    let mut parts = Vec::new();
+    if let Some(name) = target.device.as_deref() {
+        for disk in run.machine.disks_below(name) {
+            let size = disk.size_bytes.get().map(bytes_si);
+            let model = disk.model.text().map(|model| model.trim().to_string());
+            let about: Vec<String> = [model, size].into_iter().flatten().collect();
+            if about.is_empty() {
+                parts.push(disk.name.clone());
+            } else {
+                parts.push(format!("{} ({})", disk.name, about.join(", ")));
+            }
+        }
+    }
+    match (&target.filesystem, &target.device) {
+        (Some(filesystem), Some(device)) => parts.push(format!("{filesystem} on {device}")),
+        (Some(filesystem), None) => parts.push(filesystem.clone()),
+        (None, _) => {}
+    }
+    parts.push(words::target_kind(target.kind).to_string());
+    parts.join(", ")
+}
+
+fn jobs(run: &Run, style: Style) -> Vec<String> {
+    if run.results.is_empty() {
+        return Vec::new();
+    }
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("", Left),
+        ("rate", Right),
+        ("±", Right),
+        ("per s", Right),
+        ("p50", Right),
+        ("p99", Right),
+        ("CPU", Right),
+        ("", Left),
+    ]);
+    let mut legend = Legend::default();
+    for result in &run.results {
+        let unsettled = result.outcome == Outcome::Inconclusive;
+        let tone = if unsettled { Tone::Faint } else { Tone::Plain };
+        let latency = |ns: Option<u64>| Cell::from(ns.map_or("–".into(), duration_ns));
+        table.row(vec![
+            Cell::toned(&words::job_title(result), tone),
+            Cell::toned(&rate_si(result.bytes_per_second.value), tone),
+            Cell::toned(
+                words::plus_minus(&result.bytes_per_second).trim_start_matches('±'),
+                tone,
+            ),
+            Cell::toned(&iops(result.iops.value), tone),
+            latency(result.latency_ns.p50),
+            latency(result.latency_ns.p99),
+            words::busy(&result.cpu).into(),
+            Cell::toned(&legend.flags(result), Tone::Warn),
+        ]);
+    }
+    let mut lines = table.lines(style);
+    lines.extend(
+        legend
+            .lines()
+            .into_iter()
+            .map(|line| style.paint(Tone::Faint, &line)),
+    );
+    lines
+}
+
+/// The flags behind a row and, below the table, what those that were used mean.
+#[derive(Default)]
+struct Legend {
+    used: Vec<char>,
+}
+
+impl Legend {
+    const MEANINGS: [(char, &'static str); 4] = [
+        ('?', "? did not settle, do not build on it"),
+        ('~', "~ imprecise"),
+        ('s', "s stalled"),
+        ('!', "! disturbed"),
+    ];
+
+    fn flags(&mut self, result: &JobResult) -> String {
+        let disturbed = result
+            .doubts
+            .iter()
+            .any(|d| !matches!(d, Doubt::NotPrecise { .. }));
+        let set = [
+            ('?', result.outcome == Outcome::Inconclusive),
+            ('~', result.outcome == Outcome::Capped),
+            ('s', !result.stalls.is_empty()),
+            ('!', disturbed),
+        ];
+        let flags: Vec<char> = set
+            .iter()
+            .filter(|(_, set)| *set)
+            .map(|(flag, _)| *flag)
+            .collect();
+        self.used.extend(&flags);
+        flags.into_iter().collect()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let used = Self::MEANINGS
+            .iter()
+            .filter(|(flag, _)| self.used.contains(flag));
+        let mut text =
+            "±: 95 % interval. p50, p99: half and 99 % of the operations took no longer."
+                .to_string();
+        for (_, meaning) in used {
+            text.push(' ');
+            text.push_str(&meaning.replace(' ', "\u{a0}"));
+            text.push('.');
+        }
+        hang("", &bind_units(&text), COLUMNS)
+    }
+}
+
+fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
+    let operations: Vec<(&Pipe, f64)> = verdict
+        .pipes
+        .iter()
+        .filter_map(|pipe| Some((pipe, pipe.demand_s?)))
+        .collect();
+    let longest = operations
+        .iter()
+        .map(|(_, demand)| *demand)
+        .fold(0.0, f64::max);
+    if longest <= 0.0 {
+        return Vec::new();
+    }
+    let mut lines = vec![heading(
+        "Time for what applications want in one second",
+        style,
+    )];
+    let title_columns = operations
+        .iter()
+        .map(|(pipe, _)| width(&pipe.name))
+        .max()
+        .unwrap_or(0);
+    for (pipe, demand) in &operations {
+        let (tone, mark) = if pipe.narrowest {
+            (Tone::Warn, "  ← narrowest")
+        } else {
+            (Tone::Plain, "")
+        };
+        lines.push(format!(
+            "  {}  {}  {}{mark}",
+            pad_right(&clean(&pipe.name), title_columns),
+            pad_left(&seconds(*demand), 7),
+            style.paint(tone, &bar(demand / longest)),
+        ));
+    }
+    let path: Vec<String> = verdict.pipes.iter().filter_map(bus).collect();
+    if !path.is_empty() {
+        lines.extend(paragraph(&format!("Way there: {}.", path.join("; ")), "  "));
+    }
+    lines
+}
+
+fn seconds(demand_s: f64) -> String {
+    match demand_s {
+        s if s >= 9.95 => format!("{s:.0} s"),
+        s if s >= 0.095 => format!("{s:.1} s"),
+        s => duration_ns((s * 1e9) as u64),
+    }
+}
+
+fn bus(pipe: &Pipe) -> Option<String> {
+    let rate = pipe
+        .bytes_per_second
+        .filter(|_| pipe.kind == PipeKind::Bus)?
+        .value;
+    let how = if pipe.measured { "measured" } else { "about" };
+    Some(format!("{} ({how} {})", pipe.name, rate_si(rate)))
+}
+
+/// A bar in halves of a column; never empty, since a demand is never nothing.
+fn bar(share: f64) -> String {
+    let halves = (share.clamp(0.0, 1.0) * (2 * BAR_COLUMNS) as f64).round() as usize;
+    let halves = halves.max(1);
+    format!(
+        "{}{}",
+        "█".repeat(halves / 2),
+        if halves % 2 == 1 { "▌" } else { "" }
+    )
+}
+
+fn sentences(verdict: &Verdict, style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for sentence in &verdict.sentences {
+        let wrapped = paragraph(sentence, "  ");
+        if lines.len() + wrapped.len() > SENTENCE_LINES {
+            break;
+        }
+        lines.extend(wrapped);
+    }
+    if !lines.is_empty() {
+        lines.insert(0, heading("What it behaves like", style));
+    }
+    lines
+}
+
+fn good_for(verdict: &Verdict, style: Style) -> Vec<String> {
+    let all_unknown = verdict.good_for.iter().all(|s| s.grade == Grade::Unknown);
+    if all_unknown {
+        return Vec::new();
+    }
+    let mut lines = vec![heading("Good for", style)];
+    let columns = verdict
+        .good_for
+        .iter()
+        .map(|s| width(&s.purpose))
+        .max()
+        .unwrap_or(0);
+    for suitability in &verdict.good_for {
+        let (word, tone) = words::grade(suitability.grade);
+        let first = format!(
+            "  {}  {}  ",
+            pad_right(&clean(&suitability.purpose), columns),
+            pad_right(word, 7)
+        );
+        let mut wrapped = paragraph(&suitability.reason, &first).into_iter();
+        let line = wrapped.next().unwrap_or(first);
+        lines.push(line.replacen(word, &style.paint(tone, word), 1));
+        lines.extend(wrapped);
+    }
+    lines
+}
+
+fn disturbances(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
+    let mut ranked: Vec<(u8, &Disturbance)> = verdict
+        .disturbances
+        .iter()
+        .map(|disturbance| (rank(run, disturbance), disturbance))
+        .filter(|(rank, _)| *rank != SAID_BY_THE_TABLE)
+        .collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    let mut lines = Vec::new();
+    let mut left_out = 0;
+    for (_, disturbance) in &ranked {
+        let jobs: Vec<String> = disturbance
+            .jobs
+            .iter()
+            .map(|name| words::job_title_by_name(run, name))
+            .collect();
+        let during = match jobs.len() {
+            0 => String::new(),
+            1 => format!(" ({})", jobs[0]),
+            many => format!(" ({many} jobs)"),
+        };
+        let text = format!("{}{during}: {}", disturbance.what, disturbance.remedy);
+        let wrapped = paragraph(&text, "  ");
+        if lines.len() + wrapped.len() <= DISTURBANCE_LINES {
+            lines.extend(wrapped);
+        } else {
+            left_out += 1;
+        }
+    }
+    if left_out > 0 {
+        lines.push(format!(
+            "  and {left_out} more, on the page and in the JSON"
+        ));
+    }
+    if !lines.is_empty() {
+        lines.insert(0, heading("What disturbed it", style));
+    }
+    lines
+}
+
+/// The rank of a disturbance that only says how precise a job is.
+const SAID_BY_THE_TABLE: u8 = u8::MAX;
+
+/// How far up a disturbance belongs, 0 first.
+fn rank(run: &Run, disturbance: &Disturbance) -> u8 {
+    let doubts = run
+        .doubts
+        .iter()
+        .chain(run.results.iter().flat_map(|result| &result.doubts));
+    let mut same = doubts.filter(|doubt| doubt.what() == disturbance.what);
+    match same.next() {
+        Some(Doubt::NotPrecise { .. }) => SAID_BY_THE_TABLE,
+        Some(Doubt::TargetFailed { .. } | Doubt::Interrupted) => 0,
+        Some(
+            Doubt::AboveCeiling { .. }
+            | Doubt::ThroughPageCache { .. }
+            | Doubt::DirectIsBuffered { .. },
+        ) => 1,
+        Some(Doubt::NotWatched { .. } | Doubt::FewOperations { .. }) => 4,
+        Some(Doubt::LongFlush { .. } | Doubt::NoRing { .. }) => 3,
+        Some(_) | None => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rubus_core::fact::Fact;
+    use rubus_core::fixture;
+    use rubus_core::machine::Throttling;
+    use rubus_core::verdict::verdict;
+
+    #[test]
+    fn a_slow_and_disturbed_card() {
+        let run = fixture::slow_sd_card_run();
+        let text = render(&run, &verdict(&run), Style::PLAIN);
+        insta::assert_snapshot!(text);
+        assert!(text.lines().count() <= 56, "{} lines", text.lines().count());
+    }
+
+    #[test]
+    fn a_quiet_run_on_one_screen() {
+        let mut run = fixture::slow_sd_card_run();
+        run.machine.power.throttling = Fact::known(Throttling::decode(0), "");
+        run.doubts.clear();
+        for result in &mut run.results {
+            result.doubts.clear();
+            result.stalls.clear();
+            result.outcome = Outcome::Converged;
+        }
+        let text = render(&run, &verdict(&run), Style::PLAIN);
+        insta::assert_snapshot!(text);
+        assert!(text.lines().count() <= 46, "{} lines", text.lines().count());
+    }
+
+    #[test]
+    fn a_failed_run_says_what_failed() {
+        let run = fixture::failed_run();
+        insta::assert_snapshot!(render(&run, &verdict(&run), Style::PLAIN));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_terminal() {
+        let mut run = fixture::slow_sd_card_run();
+        run.target.path = "/home/somebody/with/a/very/long/path/".repeat(5);
+        run.machine.board.model =
+            Fact::known("Board\x1b[31m of a vendor with many words ".repeat(4), "");
+        for run in [run, fixture::failed_run()] {
+            let text = render(&run, &verdict(&run), Style::PLAIN);
+            for line in text.lines() {
+                assert!(width(line) <= COLUMNS, "{}: {line}", width(line));
+            }
+            assert!(!text.contains('\x1b'));
+        }
+    }
+}

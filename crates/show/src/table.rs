@@ -1,0 +1,182 @@
+//! Text tables: columns as wide as their widest cell, numbers to the right, no lines drawn.
+
+use crate::style::{Style, Tone};
+use crate::text::{clean, pad_left, pad_right, width};
+
+/// To which side a column's cells are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl Cell {
+    /// A cell with a tone. The text is cleaned.
+    pub fn toned(text: &str, tone: Tone) -> Cell {
+        Cell {
+            text: clean(text),
+            tone,
+        }
+    }
+}
+
+impl<T: AsRef<str>> From<T> for Cell {
+    fn from(text: T) -> Cell {
+        Cell::toned(text.as_ref(), Tone::Plain)
+    }
+}
+
+/// A table: columns with a title each, and rows.
+#[derive(Clone, Debug)]
+pub struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Vec<Cell>>,
+    gap: usize,
+    indent: usize,
+}
+
+impl Table {
+    /// An empty table. Columns are two spaces apart and start at the left edge. If all titles are
+    /// empty, no title line is drawn.
+    pub fn new(columns: &[(&str, Align)]) -> Table {
+        Table {
+            columns: columns
+                .iter()
+                .map(|(title, align)| (clean(title), *align))
+                .collect(),
+            rows: Vec::new(),
+            gap: 2,
+            indent: 0,
+        }
+    }
+
+    /// The same table, moved to the right by some spaces.
+    pub fn indented(mut self, spaces: usize) -> Table {
+        self.indent = spaces;
+        self
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If it has not one cell per column: that is a programming error.
+    pub fn row(&mut self, cells: Vec<Cell>) {
+        assert_eq!(cells.len(), self.columns.len(), "one cell per column");
+        self.rows.push(cells);
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The lines of the table, without spaces at their ends.
+    pub fn lines(&self, style: Style) -> Vec<String> {
+        let widths: Vec<usize> = (0..self.columns.len())
+            .map(|i| self.column_width(i))
+            .collect();
+        let mut lines = Vec::new();
+        if self.columns.iter().any(|(title, _)| !title.is_empty()) {
+            let titles = self
+                .columns
+                .iter()
+                .map(|(title, _)| Cell::toned(title, Tone::Faint));
+            lines.push(self.line(&titles.collect::<Vec<_>>(), &widths, style));
+        }
+        lines.extend(self.rows.iter().map(|row| self.line(row, &widths, style)));
+        lines
+    }
+
+    fn column_width(&self, column: usize) -> usize {
+        self.rows
+            .iter()
+            .map(|row| width(&row[column].text))
+            .chain([width(&self.columns[column].0)])
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn line(&self, cells: &[Cell], widths: &[usize], style: Style) -> String {
+        let last = cells
+            .iter()
+            .rposition(|cell| !cell.text.is_empty())
+            .map_or(0, |i| i + 1);
+        let mut line = " ".repeat(self.indent);
+        for (i, cell) in cells[..last].iter().enumerate() {
+            if i > 0 {
+                line.push_str(&" ".repeat(self.gap));
+            }
+            let (before, after) = match self.columns[i].1 {
+                Align::Right => (widths[i] - width(&cell.text), 0),
+                // Nothing stands after the last cell, so nothing has to be filled.
+                Align::Left if i + 1 == last => (0, 0),
+                Align::Left => (0, widths[i] - width(&cell.text)),
+            };
+            line.push_str(&pad_left("", before));
+            line.push_str(&style.paint(cell.tone, &cell.text));
+            line.push_str(&pad_right("", after));
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Table {
+        let mut table = Table::new(&[
+            ("job", Align::Left),
+            ("rate", Align::Right),
+            ("", Align::Left),
+        ]);
+        table.row(vec!["reads".into(), "22.6 MB/s".into(), Cell::default()]);
+        table.row(vec![
+            "漢字 writes".into(),
+            "9 kB/s".into(),
+            Cell::toned("slow", Tone::Bad),
+        ]);
+        table
+    }
+
+    #[test]
+    fn numbers_stand_to_the_right_and_lines_end_without_spaces() {
+        insta::assert_snapshot!(example().indented(2).lines(Style::PLAIN).join("\n"), @r"
+        job               rate
+        reads        22.6 MB/s
+        漢字 writes     9 kB/s  slow
+        ");
+    }
+
+    #[test]
+    fn colour_does_not_move_anything() {
+        let plain = example().lines(Style::PLAIN);
+        let coloured = example().lines(Style { colour: true });
+        for (plain, coloured) in plain.iter().zip(&coloured) {
+            let mut bare = String::new();
+            let mut rest = coloured.as_str();
+            while let Some(at) = rest.find('\x1b') {
+                bare.push_str(&rest[..at]);
+                rest = &rest[at + rest[at..].find('m').expect("a whole sequence") + 1..];
+            }
+            assert_eq!(*plain, bare + rest);
+        }
+        assert!(coloured[2].contains("\x1b[1;31mslow\x1b[0m"));
+    }
+
+    #[test]
+    fn a_table_without_titles_has_no_title_line() {
+        let mut table = Table::new(&[("", Align::Left), ("", Align::Right)]);
+        table.row(vec!["a".into(), "1".into()]);
+        assert_eq!(table.lines(Style::PLAIN), ["a  1"]);
+    }
+}

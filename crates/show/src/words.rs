@@ -1,0 +1,218 @@
+//! The plain words and short figures that all texts and pages share.
+
+use rubus_core::estimate::Estimate;
+use rubus_core::fact::Fact;
+use rubus_core::result::{Access, CpuShares, JobResult, Outcome, Run, StallCause, TargetKind};
+use rubus_core::spec::{Direction, Durability, Job, Pattern};
+use rubus_core::units::{bytes_iec, percent};
+use rubus_core::verdict::{Grade, job};
+
+use crate::style::Tone;
+
+/// A measured job in plain words, at most 25 columns: "4 KiB random reads ×32".
+pub fn job_title(result: &JobResult) -> String {
+    title(
+        &result.job,
+        result.direction,
+        if result.commit {
+            None
+        } else {
+            Some(result.pattern)
+        },
+        result.block_bytes,
+        result.queue_depth,
+    )
+}
+
+/// A job that is still to be measured, in the same words.
+pub fn spec_title(job: &Job) -> String {
+    let commit = job.durability == Durability::EachAppend;
+    title(
+        &job.name,
+        job.direction,
+        if commit { None } else { Some(job.pattern) },
+        job.block_bytes,
+        job.queue_depth,
+    )
+}
+
+/// `pattern` is `None` for commits.
+fn title(
+    name: &str,
+    direction: Direction,
+    pattern: Option<Pattern>,
+    block_bytes: u32,
+    queue_depth: u32,
+) -> String {
+    let block = block(block_bytes);
+    match name {
+        job::BYSTANDER_READ => return format!("{block} reads while writing"),
+        job::BYSTANDER_WRITE => return "the writing meanwhile".into(),
+        _ => {}
+    }
+    let verb = match direction {
+        Direction::Read => "reads",
+        Direction::Write => "writes",
+    };
+    let mut title = match pattern {
+        None => format!("{block} commits"),
+        Some(Pattern::Sequential) => format!("{block} sequential {verb}"),
+        Some(Pattern::Random) => format!("{block} random {verb}"),
+    };
+    if queue_depth > 1 {
+        title.push_str(&format!(" ×{queue_depth}"));
+    }
+    title
+}
+
+/// A job by its name, in plain words; the name itself if the run has no such job.
+pub fn job_title_by_name(run: &Run, name: &str) -> String {
+    run.job(name).map_or_else(|| name.to_string(), job_title)
+}
+
+/// A block size without needless digits: "4 KiB", "1 MiB".
+pub fn block(bytes: u32) -> String {
+    match bytes {
+        b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{} MiB", b >> 20),
+        b if b >= 1 << 10 && b % (1 << 10) == 0 => format!("{} KiB", b >> 10),
+        b => bytes_iec(b.into()),
+    }
+}
+
+/// The half-width of an interval: "±2.0 %", "±?" when it is unbounded.
+pub fn plus_minus(estimate: &Estimate) -> String {
+    let half_width = estimate.relative_half_width();
+    if half_width.is_finite() {
+        format!("±{}", percent(half_width))
+    } else {
+        "±?".into()
+    }
+}
+
+/// Share of all cores that were busy, in whole percent.
+pub fn busy(cpu: &CpuShares) -> String {
+    let share = cpu.user + cpu.system + cpu.irq + cpu.softirq + cpu.steal;
+    if share > 0.0 && share < 0.005 {
+        "<1 %".into()
+    } else {
+        format!("{:.0} %", share * 100.0)
+    }
+}
+
+/// What happened to a job, in one word or two.
+pub fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Converged => "settled",
+        Outcome::Capped => "less precise than wanted",
+        Outcome::Inconclusive => "did not settle",
+    }
+}
+
+/// Who is to blame for a stall.
+pub fn stall_cause(cause: StallCause) -> &'static str {
+    match cause {
+        StallCause::Device => "the device",
+        StallCause::CpuStarvation => "no free processor",
+        StallCause::Throttling => "throttling or low voltage",
+        StallCause::OtherWriters => "other programs on the device",
+    }
+}
+
+/// A grade as a word.
+pub fn grade(grade: Grade) -> (&'static str, Tone) {
+    match grade {
+        Grade::Good => ("good", Tone::Good),
+        Grade::Limited => ("limited", Tone::Warn),
+        Grade::Poor => ("poor", Tone::Bad),
+        Grade::Unknown => ("unknown", Tone::Faint),
+    }
+}
+
+/// How the target was opened.
+pub fn access(access: Access) -> &'static str {
+    match access {
+        Access::Direct => "past the page cache",
+        Access::Buffered => "through the page cache",
+    }
+}
+
+/// What kind of thing was measured.
+pub fn target_kind(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::Directory => "a test file",
+        TargetKind::File => "the file",
+        TargetKind::Device => "the device",
+    }
+}
+
+/// A moment for people: "2026-11-21 01:02 UTC" of "2026-11-21T01:02:03Z"; other forms as they are.
+pub fn moment(rfc3339: &str) -> String {
+    match (
+        rfc3339.get(..10),
+        rfc3339.get(11..16),
+        rfc3339.ends_with('Z'),
+    ) {
+        (Some(day), Some(time), true) => format!("{day} {time} UTC"),
+        _ => rfc3339.to_string(),
+    }
+}
+
+/// A whole number of seconds as a person says it: "74 s", "3 min 20 s", "1 h 5 min".
+pub fn span(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    match (whole / 3600, whole % 3600 / 60, whole % 60) {
+        _ if whole < 120 => format!("{whole} s"),
+        (0, minutes, 0) => format!("{minutes} min"),
+        (0, minutes, rest) => format!("{minutes} min {rest} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// A known fact through `words`, or why it is not known.
+pub fn fact<T>(fact: &Fact<T>, words: impl FnOnce(&T) -> String) -> String {
+    match fact {
+        Fact::Known { value, .. } => words(value),
+        Fact::Unknown { unknown, .. } => format!("unknown ({unknown})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rubus_core::fixture;
+
+    #[test]
+    fn every_title_fits_its_column() {
+        let run = fixture::slow_sd_card_run();
+        let titles: Vec<String> = run.results.iter().map(job_title).collect();
+        insta::assert_snapshot!(titles.join("\n"), @r"
+        1 MiB sequential reads
+        1 MiB sequential writes
+        4 KiB random reads
+        4 KiB random reads ×32
+        4 KiB random writes
+        4 KiB random writes ×32
+        16 KiB random writes
+        4 KiB commits
+        the writing meanwhile
+        4 KiB reads while writing
+        ");
+        assert!(titles.iter().all(|title| crate::text::width(title) <= 25));
+    }
+
+    #[test]
+    fn spans_and_moments_read_like_a_person_says_them() {
+        assert_eq!(span(74.2), "74 s");
+        assert_eq!(span(200.0), "3 min 20 s");
+        assert_eq!(span(180.0), "3 min");
+        assert_eq!(span(3900.0), "1 h 5 min");
+        assert_eq!(moment("2026-11-21T01:02:03Z"), "2026-11-21 01:02 UTC");
+        assert_eq!(moment("yesterday"), "yesterday");
+    }
+
+    #[test]
+    fn an_unbounded_interval_is_a_question_mark() {
+        assert_eq!(plus_minus(&Estimate::new(1.0, 0.0, f64::INFINITY)), "±?");
+        assert_eq!(plus_minus(&Estimate::new(10.0, 9.0, 11.0)), "±10 %");
+    }
+}
