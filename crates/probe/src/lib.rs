@@ -5,4 +5,47 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+mod board;
+mod cpu;
+mod cpuinfo;
+mod device_tree;
+mod kernel_config;
+mod links;
+mod memory;
+mod power;
 mod read;
+mod swap;
+mod swap_managers;
+mod system;
+mod vm;
+
+use rubus_core::machine::{Machine, Origin};
+use rubus_host::Files;
+
+use crate::cpuinfo::CpuInfo;
+
+/// Reads everything that is known about a machine. Never fails: what cannot be read is unknown.
+///
+/// `now_rfc3339` is the time of the reading: now on a live machine, that of the recording for a
+/// capture.
+pub fn survey(files: &dyn Files, now_rfc3339: &str, origin: Origin) -> Machine {
+    let cpuinfo = CpuInfo::read(files);
+    let system = system::system(files, &cpuinfo);
+    Machine {
+        schema: 1,
+        read_at: now_rfc3339.to_string(),
+        origin,
+        board: board::board(files, &cpuinfo),
+        cpu: cpu::cpu(files, &cpuinfo),
+        power: power::power(files),
+        memory: memory::memory(files),
+        swap: swap::swap(files),
+        vm: vm::vm(files),
+        kernel_config: kernel_config::kernel_config(files, &system.kernel_release),
+        block_devices: Vec::new(),
+        shared_buses: Vec::new(),
+        mounts: Vec::new(),
+        links: links::links(files),
+        system,
+    }
+}

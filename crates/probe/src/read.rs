@@ -103,9 +103,6 @@ mod tests {
         assert_eq!(fact, Fact::known(2, "/b"));
         let none = first_known(&[&asked("/x"), &asked("/y")]);
         assert_eq!(none.source(), "/x, /y");
-        assert_eq!(
-            none.reason(),
-            Some("/x: no such file; /y: no such file")
-        );
+        assert_eq!(none.reason(), Some("/x: no such file; /y: no such file"));
     }
 }
