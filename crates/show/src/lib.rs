@@ -10,6 +10,7 @@ pub mod checkup;
 pub mod history;
 pub mod progress;
 pub mod style;
+pub mod survey;
 pub mod table;
 pub mod text;
 pub mod words;
