@@ -1,0 +1,47 @@
+//! Files behind loop devices and servers: in memory where there is room, so that the truth of a device
+//! is what limits it, not the disk of the machine.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use tempfile::NamedTempFile;
+
+/// A sparse file of this size that is deleted when it is dropped.
+///
+/// # Errors
+/// When no directory takes such a file.
+pub(super) fn sparse(size_bytes: u64) -> Result<NamedTempFile> {
+    let directory = directory(size_bytes);
+    let file = tempfile::Builder::new()
+        .prefix("rubus-lab-")
+        .suffix(".img")
+        .tempfile_in(&directory)
+        .with_context(|| format!("could not make a file in {}", directory.display()))?;
+    file.as_file()
+        .set_len(size_bytes)
+        .with_context(|| format!("could not give {} its size", file.path().display()))?;
+    Ok(file)
+}
+
+/// `/dev/shm` when twice the size fits into it and into free memory, else the usual place for
+/// temporary files.
+fn directory(size_bytes: u64) -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let room = rustix::fs::statvfs(memory).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
+    let wanted = size_bytes.saturating_mul(2);
+    if room >= wanted && available_memory_bytes() >= wanted {
+        memory.to_path_buf()
+    } else {
+        std::env::temp_dir()
+    }
+}
+
+fn available_memory_bytes() -> u64 {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))
+        .and_then(|rest| rest.trim().strip_suffix("kB"))
+        .and_then(|kib| kib.trim().parse::<u64>().ok())
+        .map_or(0, |kib| kib * 1024)
+}

@@ -1,0 +1,199 @@
+//! The block throttle of the control groups, version 1 (`blkio`) or 2 (`io`), whichever this
+//! machine has.
+//!
+//! Version 1 throttles only what a process submits itself, so what runs inside must use direct I/O.
+//! The throttle works in slices of a tenth of a second: a device limited to 500 operations per
+//! second lets 50 pass at once and then pauses. Rates are exact over whole slices, latencies are not
+//! those of a smooth device.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::programs;
+
+/// What a device may do at most; nothing means no limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// Bytes read per second.
+    pub read_bytes_per_second: Option<u64>,
+    /// Bytes written per second.
+    pub write_bytes_per_second: Option<u64>,
+    /// Reads per second.
+    pub read_iops: Option<u64>,
+    /// Writes per second.
+    pub write_iops: Option<u64>,
+}
+
+impl Limits {
+    /// Key of version 2, file of version 1, and the limit.
+    fn entries(&self) -> [(&'static str, &'static str, Option<u64>); 4] {
+        [
+            (
+                "rbps",
+                "blkio.throttle.read_bps_device",
+                self.read_bytes_per_second,
+            ),
+            (
+                "wbps",
+                "blkio.throttle.write_bps_device",
+                self.write_bytes_per_second,
+            ),
+            ("riops", "blkio.throttle.read_iops_device", self.read_iops),
+            ("wiops", "blkio.throttle.write_iops_device", self.write_iops),
+        ]
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// A control group of our own; what is started by [`BlockGroup::command`] is inside.
+#[derive(Debug)]
+pub struct BlockGroup {
+    directory: PathBuf,
+    version: Version,
+}
+
+impl BlockGroup {
+    /// Makes a group without limits.
+    ///
+    /// # Errors
+    /// When the machine has no hierarchy that can throttle, or does not let us use it.
+    pub fn new() -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let (root, version) = hierarchy()?;
+        if version == Version::Two {
+            enable_io(&root)?;
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let directory = root.join(format!("rubus-lab-{}-{number}", std::process::id()));
+        std::fs::create_dir(&directory)
+            .with_context(|| format!("could not make the control group {}", directory.display()))?;
+        Ok(BlockGroup { directory, version })
+    }
+
+    /// Limits a device, given by its major and minor number. Takes effect at once, also for what
+    /// is waiting; a limit that is absent is lifted.
+    ///
+    /// # Errors
+    /// When the kernel refuses, as it does for a number that is no whole disk.
+    pub fn limit(&self, device: (u32, u32), limits: Limits) -> Result<()> {
+        let (major, minor) = device;
+        match self.version {
+            Version::One => {
+                for (_, file, limit) in limits.entries() {
+                    let limit = limit.unwrap_or(0);
+                    self.write(file, &format!("{major}:{minor} {limit}"))?;
+                }
+            }
+            Version::Two => {
+                let mut line = format!("{major}:{minor}");
+                for (key, _, limit) in limits.entries() {
+                    let limit = limit.map_or("max".to_string(), |limit| limit.to_string());
+                    line.push_str(&format!(" {key}={limit}"));
+                }
+                self.write("io.max", &line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A command that will run inside the group from its first instruction on.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = programs::command("sh");
+        command
+            .arg("-c")
+            .arg(r#"echo $$ > "$0/cgroup.procs" && exec "$@""#)
+            .arg(&self.directory)
+            .arg(program);
+        command
+    }
+
+    /// `1` or `2`.
+    pub fn version(&self) -> u32 {
+        match self.version {
+            Version::One => 1,
+            Version::Two => 2,
+        }
+    }
+
+    fn write(&self, file: &str, line: &str) -> Result<()> {
+        let path = self.directory.join(file);
+        std::fs::write(&path, line)
+            .with_context(|| format!("could not write \"{line}\" to {}", path.display()))
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        let list = std::fs::read_to_string(self.directory.join("cgroup.procs")).unwrap_or_default();
+        list.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+}
+
+impl Drop for BlockGroup {
+    /// Ends what still runs inside and removes the group. What waits for a throttled device is let go only when
+    /// its turn comes, so this is tried for a while.
+    fn drop(&mut self) {
+        let give_up = Instant::now() + Duration::from_secs(10);
+        while let Err(error) = std::fs::remove_dir(&self.directory) {
+            if Instant::now() > give_up {
+                eprintln!("could not remove {}: {error}", self.directory.display());
+                return;
+            }
+            for process in self.processes() {
+                if let Some(process) = rustix::process::Pid::from_raw(process) {
+                    let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The hierarchy that can throttle block devices.
+fn hierarchy() -> Result<(PathBuf, Version)> {
+    let mounts = std::fs::read_to_string("/proc/mounts").context("could not read /proc/mounts")?;
+    let mut second = None;
+    for line in mounts.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [_, at, kind, options, ..] = fields[..] else {
+            continue;
+        };
+        match kind {
+            "cgroup" if options.split(',').any(|option| option == "blkio") => {
+                return Ok((PathBuf::from(at), Version::One));
+            }
+            "cgroup2" => {
+                let offered = std::fs::read_to_string(Path::new(at).join("cgroup.controllers"));
+                if offered.is_ok_and(|list| list.split_whitespace().any(|name| name == "io")) {
+                    second = Some(PathBuf::from(at));
+                }
+            }
+            _ => {}
+        }
+    }
+    second
+        .map(|root| (root, Version::Two))
+        .ok_or_else(|| anyhow!("neither a cgroup v1 with blkio nor a cgroup v2 with io is mounted"))
+}
+
+/// Hands the controller `io` on to the children of the root group. It stays handed on: taking it back could hit
+/// somebody who relies on it meanwhile.
+fn enable_io(root: &Path) -> Result<()> {
+    let control = root.join("cgroup.subtree_control");
+    let enabled = std::fs::read_to_string(&control).unwrap_or_default();
+    if enabled.split_whitespace().any(|name| name == "io") {
+        return Ok(());
+    }
+    if let Err(error) = std::fs::write(&control, "+io") {
+        bail!("could not enable io in {}: {error}", control.display());
+    }
+    Ok(())
+}

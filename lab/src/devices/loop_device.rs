@@ -1,0 +1,145 @@
+//! Loop devices over files of our own, and such with a speed limit.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use tempfile::NamedTempFile;
+
+use super::block_group::{BlockGroup, Limits};
+use super::{backing, programs};
+
+/// A loop device; detached when it is dropped.
+#[derive(Debug)]
+pub struct LoopDevice {
+    path: PathBuf,
+    /// Kept for its end: deleted after the device is detached.
+    file: Option<NamedTempFile>,
+}
+
+impl LoopDevice {
+    /// A device over a new sparse file of this size.
+    ///
+    /// # Errors
+    /// When the file or the device cannot be made.
+    pub fn new(size_bytes: u64) -> Result<Self> {
+        let file = backing::sparse(size_bytes)?;
+        let mut device = LoopDevice::over(file.path())?;
+        device.file = Some(file);
+        Ok(device)
+    }
+
+    /// A device over an existing file, which stays when the device goes.
+    ///
+    /// # Errors
+    /// When the device cannot be made.
+    pub fn over(file: &Path) -> Result<Self> {
+        let name = file.to_str().context("a path that is not UTF-8")?;
+        // Direct I/O keeps a second copy out of the page cache; not every filesystem offers it.
+        let path = programs::run("losetup", &["--find", "--show", "--direct-io=on", name])
+            .or_else(|_| programs::run("losetup", &["--find", "--show", name]))?;
+        Ok(LoopDevice {
+            path: PathBuf::from(path),
+            file: None,
+        })
+    }
+
+    /// Its node, `/dev/loopN`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file of our own behind it; none for [`LoopDevice::over`].
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_ref().map(|file| file.path())
+    }
+
+    /// Cuts the file behind the device while the device keeps its size: what lies beyond fails from
+    /// then on.
+    ///
+    /// # Errors
+    /// When the file cannot be cut.
+    pub fn truncate_file(&self, size_bytes: u64) -> Result<()> {
+        let file = self
+            .file
+            .as_ref()
+            .context("the file behind this device is not ours")?;
+        file.as_file()
+            .set_len(size_bytes)
+            .context("could not cut the file behind the device")
+    }
+
+    /// Its major and minor number.
+    ///
+    /// # Errors
+    /// When sysfs does not tell.
+    pub fn number(&self) -> Result<(u32, u32)> {
+        let name = self
+            .path
+            .file_name()
+            .and_then(OsStr::to_str)
+            .unwrap_or_default();
+        let file = format!("/sys/block/{name}/dev");
+        let text =
+            std::fs::read_to_string(&file).with_context(|| format!("could not read {file}"))?;
+        let (major, minor) = text
+            .trim()
+            .split_once(':')
+            .with_context(|| format!("{file}: {text}"))?;
+        Ok((major.parse()?, minor.parse()?))
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let path = self.path.to_string_lossy().into_owned();
+        if let Err(error) = programs::run("losetup", &["--detach", &path]) {
+            eprintln!("could not detach {path}: {error:#}");
+        }
+    }
+}
+
+/// A loop device in memory which is only as fast as its limits say, for what runs inside its group.
+#[derive(Debug)]
+pub struct ThrottledLoop {
+    /// Dropped first: what runs inside must end before the device can be detached.
+    group: BlockGroup,
+    device: LoopDevice,
+}
+
+impl ThrottledLoop {
+    /// A device of this size with these limits.
+    ///
+    /// # Errors
+    /// When the device or the group cannot be made.
+    pub fn new(size_bytes: u64, limits: Limits) -> Result<Self> {
+        let device = LoopDevice::new(size_bytes)?;
+        let group = BlockGroup::new()?;
+        group.limit(device.number()?, limits)?;
+        Ok(ThrottledLoop { group, device })
+    }
+
+    /// The node.
+    pub fn path(&self) -> &Path {
+        self.device.path()
+    }
+
+    /// The device without its limits.
+    pub fn device(&self) -> &LoopDevice {
+        &self.device
+    }
+
+    /// A command for which the limits hold.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        self.group.command(program)
+    }
+
+    /// Other limits, from now on.
+    ///
+    /// # Errors
+    /// When the kernel refuses them.
+    pub fn limit(&self, limits: Limits) -> Result<()> {
+        self.group.limit(self.device.number()?, limits)
+    }
+}

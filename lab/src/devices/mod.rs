@@ -1,0 +1,24 @@
+//! Devices whose truth is known: how fast they are, when they pause, when they fail.
+//!
+//! Each is a guard: what it made (loop devices, mounts, control groups, servers) is gone when it is
+//! dropped, also when a test panics. Nothing here knows the program under test, and nothing here
+//! touches a device that it did not make itself.
+//!
+//! All of it needs root. What is missing on a machine is asked of [`needs`] before anything is made.
+
+mod backing;
+mod block_group;
+mod filesystem;
+mod loop_device;
+mod moment;
+mod nbd_file;
+pub mod needs;
+mod processor;
+pub mod programs;
+
+pub use block_group::{BlockGroup, Limits};
+pub use filesystem::{FilesystemKind, SmallFilesystem};
+pub use loop_device::{LoopDevice, ThrottledLoop};
+pub use moment::{Moment, Span};
+pub use nbd_file::{FailingDevice, PausingDevice};
+pub use processor::occupy_processor;

@@ -1,0 +1,45 @@
+//! When something happened, on both clocks: the one that never jumps and the one that others print.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A moment on the monotonic and on the wall clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// For lengths.
+    pub monotonic: Instant,
+    /// For comparing with what another program says about its own start.
+    pub wall: SystemTime,
+}
+
+impl Moment {
+    /// This moment.
+    pub fn now() -> Self {
+        Moment {
+            monotonic: Instant::now(),
+            wall: SystemTime::now(),
+        }
+    }
+
+    /// Seconds since 1970 on the wall clock.
+    pub fn unix_s(&self) -> f64 {
+        self.wall
+            .duration_since(UNIX_EPOCH)
+            .map_or(0.0, |since| since.as_secs_f64())
+    }
+}
+
+/// Something that lasted.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Its first moment.
+    pub began: Moment,
+    /// Its last moment.
+    pub ended: Moment,
+}
+
+impl Span {
+    /// How long it lasted, by the clock that never jumps.
+    pub fn length(&self) -> Duration {
+        self.ended.monotonic - self.began.monotonic
+    }
+}

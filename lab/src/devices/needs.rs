@@ -1,0 +1,73 @@
+//! What a test needs from the machine, and whether it is there.
+
+use std::path::Path;
+
+use super::block_group::BlockGroup;
+use super::programs;
+
+/// Something without which a device cannot be built.
+#[derive(Clone, Copy, Debug)]
+pub enum Need {
+    /// To be root.
+    Root,
+    /// A program, and the Debian package that has it.
+    Program(&'static str, &'static str),
+    /// Loop devices.
+    Loop,
+    /// The block throttle of the control groups, version 1 or 2.
+    BlockThrottle,
+    /// `/dev/fuse`, nbdkit and nbdfuse.
+    NbdFile,
+    /// This many processors.
+    Processors(usize),
+    /// The real-time scheduling class.
+    RealTime,
+    /// A filesystem that the kernel can mount.
+    Filesystem(&'static str),
+}
+
+impl Need {
+    /// Why the need is not met; nothing when it is.
+    pub fn missing(self) -> Option<String> {
+        match self {
+            Need::Root => (!rustix::process::geteuid().is_root()).then(|| "needs root".into()),
+            Need::Program(name, package) => programs::find(name)
+                .is_none()
+                .then(|| format!("{name} is missing; install the package {package}")),
+            Need::Loop => (!Path::new("/dev/loop-control").exists())
+                .then(|| "no /dev/loop-control: the kernel has no loop devices".into()),
+            Need::BlockThrottle => BlockGroup::new()
+                .err()
+                .map(|error| format!("no block throttle: {error:#}")),
+            Need::NbdFile => {
+                if !Path::new("/dev/fuse").exists() {
+                    return Some("no /dev/fuse: the kernel has no FUSE".into());
+                }
+                Need::Program("nbdkit", "nbdkit")
+                    .missing()
+                    .or_else(|| Need::Program("nbdfuse", "libnbd-bin").missing())
+            }
+            Need::Processors(wanted) => {
+                let found = std::thread::available_parallelism().map_or(1, usize::from);
+                (found < wanted).then(|| format!("needs {wanted} processors, has {found}"))
+            }
+            Need::RealTime => programs::run("chrt", &["-f", "10", "true"])
+                .err()
+                .map(|error| format!("no real-time scheduling: {error:#}")),
+            Need::Filesystem(name) => {
+                // A module that is not loaded yet is not in the list until it is asked for.
+                let _ = programs::output("modprobe", &["-q", name]);
+                let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+                let listed = known
+                    .lines()
+                    .any(|line| line.split_whitespace().last() == Some(name));
+                (!listed).then(|| format!("the kernel cannot mount {name}"))
+            }
+        }
+    }
+}
+
+/// The first of the needs that is not met, in words.
+pub fn first_missing(needs: &[Need]) -> Option<String> {
+    needs.iter().find_map(|need| need.missing())
+}

@@ -1,0 +1,38 @@
+//! Taking a processor away from everybody else for a known time.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::moment::{Moment, Span};
+use super::programs;
+
+/// Keeps one core busy for this long with a real-time thread, so that no ordinary program
+/// runs on it, and says when that was.
+///
+/// The kernel keeps 5 % of each second for ordinary programs, so one occupation should stay below
+/// 0.9 s, and there should be a second between two of them.
+///
+/// # Errors
+/// When the core or the scheduling class is refused.
+pub fn occupy_processor(core: usize, length: Duration) -> Result<Span> {
+    let thread = std::thread::spawn(move || -> Result<Span> {
+        let mut cores = rustix::thread::CpuSet::new();
+        cores.set(core);
+        rustix::thread::sched_setaffinity(None, &cores).context("could not bind to the core")?;
+        let id = rustix::thread::gettid().as_raw_nonzero().to_string();
+        programs::run("chrt", &["--fifo", "--pid", "50", &id])?;
+        let began = Moment::now();
+        let until = Instant::now() + length;
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        Ok(Span {
+            began,
+            ended: Moment::now(),
+        })
+    });
+    thread
+        .join()
+        .map_err(|_| anyhow::anyhow!("the busy thread panicked"))?
+}
