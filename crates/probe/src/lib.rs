@@ -5,18 +5,28 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod blocks;
 mod board;
+pub mod buses;
 mod cpu;
 mod cpuinfo;
 mod device_tree;
+mod hop;
+mod identity;
 mod kernel_config;
 mod links;
 mod memory;
+mod mmc;
+pub mod mounts;
+mod pcie;
 mod power;
 mod read;
 mod swap;
 mod swap_managers;
+mod sysfs;
 mod system;
+mod udev;
+mod usb;
 mod vm;
 
 use rubus_core::machine::{Machine, Origin};
@@ -31,6 +41,8 @@ use crate::cpuinfo::CpuInfo;
 pub fn survey(files: &dyn Files, now_rfc3339: &str, origin: Origin) -> Machine {
     let cpuinfo = CpuInfo::read(files);
     let system = system::system(files, &cpuinfo);
+    let block_devices = blocks::block_devices(files);
+    let links = links::links(files);
     Machine {
         schema: 1,
         read_at: now_rfc3339.to_string(),
@@ -42,10 +54,10 @@ pub fn survey(files: &dyn Files, now_rfc3339: &str, origin: Origin) -> Machine {
         swap: swap::swap(files),
         vm: vm::vm(files),
         kernel_config: kernel_config::kernel_config(files, &system.kernel_release),
-        block_devices: Vec::new(),
-        shared_buses: Vec::new(),
-        mounts: Vec::new(),
-        links: links::links(files),
+        shared_buses: buses::shared_buses(&block_devices, &links),
+        mounts: mounts::mounts(files, &block_devices),
+        block_devices,
+        links,
         system,
     }
 }

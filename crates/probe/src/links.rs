@@ -6,6 +6,7 @@ use rubus_core::fact::Fact;
 use rubus_core::machine::Link;
 use rubus_host::Files;
 
+use crate::buses::hops_of;
 use crate::read;
 
 const LINKS: &str = "/sys/class/net";
@@ -33,7 +34,7 @@ fn link(files: &dyn Files, name: &str) -> Link {
         bits_per_second: bits_per_second(files, &directory, &kind, &state),
         duplex: duplex(files, &directory, &kind),
         driver: driver(files, &directory),
-        path: Vec::new(),
+        path: hops_of(files, Path::new(&format!("{directory}/device"))),
         kind,
         state,
     }
