@@ -1,7 +1,8 @@
 //! Change of the rate during a run: drift between its ends, and the points where its level jumps.
 
 use super::compare;
-use super::interval::{self, MeanInterval};
+use super::interval;
+use super::quantile::{student_t, student_t_95};
 use crate::estimate::Estimate;
 
 /// A point where the level of a series changes.
@@ -19,64 +20,104 @@ pub struct Change {
 const LEAST_CHANGE: f64 = 0.05;
 
 /// The mean of the last third over that of the first third, with its 95 % interval, if they differ
-/// by more than 5 % and by more than their noise; otherwise nothing.
+/// by more than 5 % and, with 99 % confidence, by more than their noise; otherwise nothing.
 ///
-/// Fewer than 15 values say nothing about drift.
+/// The noise is what remains of the whole series when the better fitting of a straight line and a
+/// step has been taken out; its variance and correlation time give the interval of each third, with
+/// as many degrees of freedom as there are independent values less two. Fewer than 15 values say
+/// nothing about drift.
 pub fn drift(series: &[f64]) -> Option<Estimate> {
     let third = series.len() / 3;
     if third < 5 {
         return None;
     }
+    let (line, step) = (without_line(series), without_step(series, split(series)));
+    let rest = if interval::variance(&line) <= interval::variance(&step) {
+        line
+    } else {
+        step
+    };
+    let tau = interval::correlation_time(&rest).min(third as f64);
+    let freedom = (series.len() as f64 / tau - 2.0).max(1.0);
+    // What was taken out has also taken some of the slow noise with it: two independent values.
+    let kept = (1.0 - 2.0 * tau / series.len() as f64).max(0.3);
+    let error = (interval::variance(&rest) / kept * tau / third as f64).sqrt();
+    let half = student_t_95(freedom) * error;
     let estimate = |part: &[f64]| {
-        let MeanInterval { mean, half_width } = interval::mean_interval(part);
-        Estimate::new(
-            mean,
-            (mean - half_width).max(0.0).min(mean),
-            mean + half_width,
-        )
+        let mean = interval::mean(part);
+        Estimate::new(mean, (mean - half).clamp(0.0, mean), mean + half)
     };
     let first = estimate(&series[..third]);
     let last = estimate(&series[series.len() - third..]);
+    let certain = student_t(0.995, freedom) * error * std::f64::consts::SQRT_2;
     let ratio = compare::ratio(last, first)?;
-    let beyond_noise = ratio.low > 1.0 || ratio.high < 1.0;
-    (beyond_noise && (ratio.value - 1.0).abs() >= LEAST_CHANGE).then_some(ratio)
+    let real = (last.value - first.value).abs() > certain;
+    (real && (ratio.value - 1.0).abs() >= LEAST_CHANGE).then_some(ratio)
+}
+
+/// What remains of a series without its least-squares line.
+fn without_line(series: &[f64]) -> Vec<f64> {
+    let middle = (series.len() as f64 - 1.0) / 2.0;
+    let mean = interval::mean(series);
+    let (mut products, mut squares) = (0.0, 0.0);
+    for (i, x) in series.iter().enumerate() {
+        let place = i as f64 - middle;
+        products += place * (x - mean);
+        squares += place * place;
+    }
+    let slope = products / squares;
+    let line = |i: usize| mean + slope * (i as f64 - middle);
+    series
+        .iter()
+        .enumerate()
+        .map(|(i, x)| x - line(i))
+        .collect()
+}
+
+/// What remains of a series without the means before and after a point.
+fn without_step(series: &[f64], at: usize) -> Vec<f64> {
+    let (before, after) = series.split_at(at);
+    let (low, high) = (interval::mean(before), interval::mean(after));
+    let before = before.iter().map(|x| x - low);
+    before.chain(after.iter().map(|x| x - high)).collect()
+}
+
+/// The best place to cut a series in two levels: where the squares of what remains are smallest. 1 or
+/// more; at least two values are needed.
+fn split(series: &[f64]) -> usize {
+    let n = series.len() as f64;
+    let mean = interval::mean(series);
+    let (mut at, mut largest, mut sum) = (1, 0.0, 0.0);
+    for (i, x) in series.iter().enumerate().take(series.len() - 1) {
+        sum += x - mean;
+        // The squares explained by a cut after this value are sum^2 / (n share (1 - share)).
+        let share = (i + 1) as f64 / n;
+        let explained = sum * sum / (share * (1.0 - share));
+        if explained > largest {
+            (at, largest) = (i + 1, explained);
+        }
+    }
+    at
 }
 
 /// The most likely point where the level of the series changes, if there is one beyond its noise.
 ///
-/// The largest deviation of the cumulative sum from a straight line, divided by the long-run
-/// standard deviation of what remains when the two levels are taken out, is compared with the 99 %
-/// point of the largest value of a Brownian bridge, 1.628 (Ploberger and Krämer, Econometrica 60,
-/// 1992; the distribution is Kolmogorov's). Changes of less than 5 % are ignored.
+/// The cumulative deviation from the mean at the best cut, divided by the long-run standard
+/// deviation of what remains when the two levels are taken out, is compared with the 99 % point of
+/// the largest value of a Brownian bridge, 1.628 (Ploberger and Krämer, Econometrica 60, 1992; the
+/// distribution is Kolmogorov's). Changes of less than 5 % are ignored, and so are series of
+/// fewer than 10 values.
 pub fn change_point(series: &[f64]) -> Option<Change> {
     const BROWNIAN_BRIDGE_99: f64 = 1.628;
-    let n = series.len();
-    if n < 10 {
+    let n = series.len() as f64;
+    if n < 10.0 {
         return None;
     }
-    let mean = interval::mean(series);
-    let mut sum = 0.0;
-    let (mut at, mut largest) = (0, 0.0);
-    for (i, x) in series.iter().enumerate().take(n - 1) {
-        sum += x - mean;
-        // Weighing by the distance to the ends finds early and late changes at their place.
-        let share = (i + 1) as f64 / n as f64;
-        let weighted = f64::abs(sum) / (share * (1.0 - share)).sqrt();
-        if weighted > largest {
-            (at, largest) = (i + 1, weighted);
-        }
-    }
-    if at == 0 {
-        return None;
-    }
+    let at = split(series);
     let (before, after) = (interval::mean(&series[..at]), interval::mean(&series[at..]));
-    let rest: Vec<f64> = series
-        .iter()
-        .enumerate()
-        .map(|(i, x)| x - if i < at { before } else { after })
-        .collect();
+    let rest = without_step(series, at);
     let long_run = interval::variance(&rest) * interval::correlation_time(&rest);
-    let bridge = (at as f64 * (before - mean)).abs() / (long_run * n as f64).sqrt();
+    let bridge = at as f64 * (before - interval::mean(series)).abs() / (long_run * n).sqrt();
     let relevant = (after - before).abs() >= LEAST_CHANGE * before.abs().max(after.abs());
     (relevant && bridge > BROWNIAN_BRIDGE_99).then_some(Change { at, before, after })
 }

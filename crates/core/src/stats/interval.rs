@@ -11,24 +11,35 @@ use crate::estimate::Estimate;
 /// Batches of the method of batch means.
 const BATCHES: usize = 10;
 
-/// What a series says about its mean.
+/// What a series says about its mean; lengths in the unit of the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanInterval {
     /// Mean of the series.
     pub mean: f64,
-    /// Half width of the 95 % interval, in the unit of the series; infinite for fewer than two values.
-    pub half_width: f64,
+    /// How far the 95 % interval reaches below the mean; infinite for fewer than two values.
+    pub below: f64,
+    /// How far it reaches above.
+    pub above: f64,
 }
 
 /// The mean of a series and its 95 % interval.
 ///
-/// An empty series has the mean 0; a series of fewer than two values has an infinite half width,
-/// and one without any variance has a half width of 0 (see [`rate`] for the floor below that).
+/// The half width is the larger of [`batch_half_width`] and the one from the effective sample size.
+/// On the side of the longer tail it is increased for skewness. An empty series has the mean 0, a series
+/// of fewer than two values an infinite interval, and one without any variance a width of 0 (see
+/// [`rate`] for the floor below that). Series of more than 600 values are coarsened first, which
+/// keeps the cost linear and does not change what they say.
 pub fn mean_interval(series: &[f64]) -> MeanInterval {
-    let mean = mean(series);
+    const ENOUGH: usize = 300;
+    let factor = (series.len() / ENOUGH).max(1);
+    let coarse = coarsen(series, factor);
+    let effective = effective(&coarse);
+    let half = batch_half_width(&coarse).max(effective.half_width) / factor as f64;
+    let shift = effective.skew_shift / factor as f64;
     MeanInterval {
-        mean,
-        half_width: batch_half_width(series).max(effective_half_width(series)),
+        mean: mean(series),
+        below: half - shift.min(0.0),
+        above: half + shift.max(0.0),
     }
 }
 
@@ -75,26 +86,55 @@ fn t_half_width(series: &[f64]) -> f64 {
     student_t_95(n - 1.0) * (variance(series) / n).sqrt()
 }
 
-/// Half width of the 95 % interval by the effective sample size.
+/// What the effective sample size gives.
+struct Effective {
+    half_width: f64,
+    /// Where skewness moves the interval to; positive for a long upper tail.
+    skew_shift: f64,
+}
+
+/// The 95 % interval by the effective sample size.
 ///
-/// With the correlation time tau (see [`correlation_time`]) the series is worth n / tau independent
-/// values. Two corrections keep short series honest: the variance about the sample's own mean is
-/// too small by the factor 1 - tau / n (Anderson, *The Statistical Analysis of Time Series*, 1971,
-/// section 8.2), and Student's t has n / tau - 1 degrees of freedom instead of n - 1.
-pub fn effective_half_width(series: &[f64]) -> f64 {
+/// With the correlation time tau (see [`correlation_time`]) the series is worth m = n / tau
+/// independent values. Two corrections keep short series honest: the variance about the sample's own
+/// mean is too small by the factor 1 - tau / n (Anderson, *The Statistical Analysis of Time
+/// Series*, 1971, section 8.2), and Student's t has m - 1 degrees of freedom instead of n - 1.
+/// Below m = 4 nothing is known about m itself; 3 degrees of freedom are the floor.
+///
+/// The shift is Johnson's for skewed data (Journal of the American Statistical Association 73,
+/// 1978): skewness / (6 m) * (2 t^2 + 1) standard errors.
+fn effective(series: &[f64]) -> Effective {
     let n = series.len() as f64;
     if n < 2.0 {
-        return f64::INFINITY;
+        return Effective {
+            half_width: f64::INFINITY,
+            skew_shift: 0.0,
+        };
     }
     let variance = variance(series);
-    if variance == 0.0 {
-        return 0.0;
+    if variance <= 0.0 {
+        return Effective {
+            half_width: 0.0,
+            skew_shift: 0.0,
+        };
     }
-    // At least two independent values, or there is no degree of freedom at all.
-    let tau = correlation_time(series).min(n / 2.0);
-    let effective = n / tau;
-    let corrected = variance / (1.0 - 1.0 / effective) * (1.0 - 1.0 / n);
-    student_t_95(effective - 1.0) * (corrected / effective).sqrt()
+    let tau = correlation_time(series).min(n / 3.0).max(1.0);
+    let values = n / tau;
+    let corrected = variance * (1.0 - 1.0 / n) / (1.0 - 1.0 / values);
+    let error = (corrected / values).sqrt();
+    let t = student_t_95((values - 1.0).max(3.0));
+    let skewness = skewness(series, variance);
+    Effective {
+        half_width: t * error,
+        skew_shift: skewness / (6.0 * values) * (2.0 * t * t + 1.0) * error,
+    }
+}
+
+/// The third standardised moment of a series with this variance, which must not be 0.
+fn skewness(series: &[f64], variance: f64) -> f64 {
+    let mean = mean(series);
+    let cubes: f64 = series.iter().map(|x| (x - mean).powi(3)).sum();
+    cubes / series.len() as f64 / variance.powf(1.5)
 }
 
 /// The integrated correlation time in values: how many neighbours are worth one independent value.
@@ -163,9 +203,10 @@ pub fn rate(counts: &[f64], bin_s: f64, quantum: f64) -> Estimate {
         return Estimate::new(0.0, 0.0, 3.0 * quantum / window_s);
     }
     let factor = coarsening(events.round() as u64, counts.len());
-    let MeanInterval { half_width, .. } = mean_interval(&coarsen(counts, factor));
-    let half = (half_width / factor as f64 * counts.len() as f64).max(quantum);
-    let (mut low, mut high) = (total - half, total + half);
+    let interval = mean_interval(&coarsen(counts, factor));
+    let per_window = counts.len() as f64 / factor as f64;
+    let mut low = total - (interval.below * per_window).max(quantum);
+    let mut high = total + (interval.above * per_window).max(quantum);
     if events < FEW {
         let (fewest, most) = poisson_bounds(events.round() as u64);
         low = low.min(fewest * quantum);
@@ -176,4 +217,16 @@ pub fn rate(counts: &[f64], bin_s: f64, quantum: f64) -> Estimate {
         low.clamp(0.0, total) / window_s,
         high.max(total) / window_s,
     )
+}
+
+/// A quick look: true when [`rate`] would surely give a relative half width above `wanted` (below
+/// 1), because batch means alone do. Costs one pass.
+pub fn surely_wider(counts: &[f64], quantum: f64, wanted: f64) -> bool {
+    let events = counts.iter().sum::<f64>() / quantum;
+    if wanted >= 1.0 || events < 0.5 {
+        return false;
+    }
+    let joined = coarsen(counts, coarsening(events.round() as u64, counts.len()));
+    let coarse = coarsen(&joined, (joined.len() / 300).max(1));
+    batch_half_width(&coarse) > wanted * mean(&coarse) * 1.01
 }

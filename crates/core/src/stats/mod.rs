@@ -18,6 +18,7 @@ pub mod rng;
 pub mod series;
 pub mod stalls;
 pub mod stop;
+pub mod window;
 
 pub use histogram::Histogram;
 pub use rng::Rng;

@@ -153,21 +153,28 @@ pub fn rarer_than_s(seconds: f64) -> f64 {
     seconds / 3.0
 }
 
-/// What stalls that nobody saw may cost, in seconds of a window of any length: one and a half stalls of
-/// a third of a second. See [`lost_time`].
-pub const UNSEEN_LOSS_S: f64 = 0.5;
+/// The share of the time that stalls may take although a window of `window_s` seconds showed none:
+/// 0.3 / sqrt(window_s), at most 1.
+///
+/// This is the rule of three for stalls of sqrt(window_s) / 10 seconds: a third of a second in
+/// ten, one second in a hundred. The length of a stall that nobody saw is an assumption, not a
+/// measurement; that it grows with the window says that the longer one looks, the rarer and
+/// longer are the stalls that can still hide.
+pub fn unseen_share(window_s: f64) -> f64 {
+    (0.3 / window_s.max(0.0).sqrt()).min(1.0)
+}
 
-/// The 95 % bounds of the time in seconds that a window of this length loses to stalls on average,
-/// when stalls of these lengths (in seconds) were seen in it.
+/// The 95 % bounds of the time in seconds that stalls take on average in a window like the one in
+/// which stalls of these lengths (in seconds) were seen; nothing is known (0 to infinity) without
+/// any.
 ///
 /// The sum of a random number of stalls is a weighted Poisson sum. The bounds are the gamma
 /// intervals of Fay and Feuer (Statistics in Medicine 16, 1997): exact for equal lengths, on the
-/// safe side for unequal ones. With no stall seen the lower bound is 0 and the upper is
-/// [`UNSEEN_LOSS_S`]: a short quiet run cannot exclude stalls, only bound what they cost.
+/// safe side for unequal ones.
 pub fn lost_time(lengths_s: &[f64]) -> (f64, f64) {
     let sum: f64 = lengths_s.iter().sum();
     if sum <= 0.0 {
-        return (0.0, UNSEEN_LOSS_S);
+        return (0.0, f64::INFINITY);
     }
     let squares: f64 = lengths_s.iter().map(|x| x * x).sum();
     let longest = lengths_s.iter().copied().fold(0.0, f64::max);

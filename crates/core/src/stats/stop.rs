@@ -6,10 +6,11 @@
 //! were. What the rule then reports also bounds the stalls that it may have missed. How often the
 //! intervals hold the truth is simulated in `tests/coverage.rs`; `docs/statistics.md` has the table.
 
-use super::drift::{self, Change};
+use super::drift;
 use super::interval;
 use super::series::Bin;
-use super::stalls::{self, Episode};
+use super::stalls::Episode;
+use super::window::{ENOUGH_STALLS, Window};
 use crate::doubt::Doubt;
 use crate::estimate::Estimate;
 use crate::result::{Outcome, Series};
@@ -17,10 +18,12 @@ use crate::spec::StopSpec;
 
 /// Checks in a row that must find the wanted precision.
 const CHECKS_IN_A_ROW: u32 = 3;
-/// Stalls that must have been seen before precision counts, once one was seen.
-const ENOUGH_STALLS: usize = 8;
 /// At the start of a job this long is always warm-up, in seconds.
 const WARM_UP_S: f64 = 0.5;
+/// The first change of level is looked for once, when this much has been seen, in seconds ...
+const WARM_UP_JUDGED_S: f64 = 3.0;
+/// ... and ends the warm-up if it comes within this time; a later one is no warm-up.
+const WARM_UP_AT_MOST_S: f64 = 2.0;
 /// Relative half width up to which a capped job is still called measured.
 const USABLE_HALF_WIDTH: f64 = 0.25;
 
@@ -54,15 +57,16 @@ pub struct Measured {
     pub outcome: Outcome,
     /// Doubts that the series itself raises: `NotPrecise`, `Drift`.
     pub doubts: Vec<Doubt>,
-    /// Times without any completion far beyond the usual, in the measured time; counted from the
-    /// start of the job.
+    /// Times without any completion far beyond the usual, in the measured time; their start is
+    /// counted from the start of the job, within one bin.
     pub stalls: Vec<Episode>,
     /// The bytes of each bin, warm-up excluded.
     pub series: Series,
 }
 
 impl Measured {
-    /// Counts `flush_s` seconds of a final flush, in which nothing completed, as measured time.
+    /// Counts `flush_s` seconds of a final flush, in which nothing completed, as measured time. The
+    /// bins stay as they are.
     pub fn include_flush(&mut self, flush_s: f64) {
         if self.measured_s > 0.0 && flush_s > 0.0 {
             let share = self.measured_s / (self.measured_s + flush_s);
@@ -74,13 +78,16 @@ impl Measured {
 }
 
 /// The stopping rule of one job.
+///
+/// A bin costs next to nothing. A check costs one or a few passes over the bins (well below a
+/// millisecond for 1200 of them) and happens at most once per bin, later once per 2 % more bins: checks
+/// on nearly the same data are hardly three checks.
 #[derive(Clone, Debug)]
 pub struct StopRule {
     spec: StopSpec,
     bin_s: f64,
     bins: Vec<Bin>,
     bytes: u64,
-    candidates: Vec<Episode>,
     warm_up_bins: usize,
     warm_up_known: bool,
     checks_passed: u32,
@@ -100,7 +107,6 @@ impl StopRule {
             bin_s,
             bins: Vec::new(),
             bytes: 0,
-            candidates: Vec::new(),
             warm_up_bins: (WARM_UP_S / bin_s).round() as usize,
             warm_up_known: false,
             checks_passed: 0,
@@ -109,23 +115,33 @@ impl StopRule {
         }
     }
 
-    /// Takes the next bin and decides. After the decision to stop, more bins are taken but do not change it.
+    /// The rule with another length of the warm-up than half a second, for jobs whose write
+    /// budget lasts not much longer than that.
+    pub fn with_warm_up_s(mut self, warm_up_s: f64) -> Self {
+        self.warm_up_bins = (warm_up_s.max(0.0) / self.bin_s).round() as usize;
+        self
+    }
+
+    /// Takes the next bin and decides. After the decision to stop, more bins are taken but do not
+    /// change it.
     pub fn push(&mut self, bin: Bin) -> Decision {
         self.bins.push(bin);
         self.bytes = self.bytes.saturating_add(bin.bytes);
-        self.note_gap(bin);
         if self.decision != Decision::Continue {
             return self.decision;
         }
-        self.settle_warm_up();
+        if !self.warm_up_known && self.elapsed_s() >= WARM_UP_JUDGED_S {
+            self.warm_up_known = true;
+            self.judge_warm_up();
+        }
         if self.bins.len() >= self.next_check && self.exposure_suffices() {
-            let kept = self.kept().len();
-            self.next_check = self.bins.len() + (kept / 50).max(1);
-            if self.is_precise() {
-                self.checks_passed += 1;
+            let step = self.window().bins.len() / 50;
+            self.next_check = self.bins.len() + step.max(1);
+            self.checks_passed = if self.is_precise() {
+                self.checks_passed + 1
             } else {
-                self.checks_passed = 0;
-            }
+                0
+            };
         }
         if self.checks_passed >= CHECKS_IN_A_ROW {
             self.decision = Decision::Converged;
@@ -144,7 +160,7 @@ impl StopRule {
 
     /// Seconds that count so far.
     pub fn measured_s(&self) -> f64 {
-        self.kept().len() as f64 * self.bin_s
+        self.window().seconds()
     }
 
     /// How many bins at the start do not count.
@@ -159,98 +175,126 @@ impl StopRule {
 
     /// Operations per second so far.
     pub fn iops(&self) -> Estimate {
-        self.estimate(|bin| bin.ops, 1.0)
+        let window = self.window();
+        window.iops(&window.stalls())
     }
 
     /// Bytes per second so far.
     pub fn bytes_per_second(&self) -> Estimate {
-        let kept = self.kept();
-        let (ops, bytes) = kept.iter().fold((0u64, 0u64), |(ops, bytes), bin| {
-            (ops + bin.ops, bytes + bin.bytes)
-        });
-        let quantum = if ops == 0 {
-            1.0
-        } else {
-            bytes as f64 / ops as f64
-        };
-        self.estimate(|bin| bin.bytes, quantum.max(1.0))
+        let window = self.window();
+        window.bytes_per_second(&window.stalls())
     }
 
-    /// What was measured. May be asked at any time: a job that was not stopped by the rule (the bystander of
-    /// another job) is judged by the precision that it reached.
+    /// How many more seconds this job will probably take, for a progress line: until the interval,
+    /// which shrinks with the square root of time, is narrow enough, and never beyond the caps.
+    pub fn expected_left_s(&self) -> f64 {
+        if self.decision != Decision::Continue {
+            return 0.0;
+        }
+        let measured_s = self.measured_s();
+        let excess = self.iops().relative_half_width() / self.spec.relative_half_width;
+        let until_precise_s = measured_s * (excess * excess - 1.0);
+        let until_exposed_s = self.spec.min_seconds - measured_s;
+        let until_capped_s = self.spec.max_seconds - self.elapsed_s();
+        let rate = self.bytes as f64 / self.elapsed_s();
+        let until_full_s = self.spec.max_bytes.saturating_sub(self.bytes) as f64 / rate;
+        // `min` and `max` drop a NaN, which a job without any bin gives.
+        until_precise_s
+            .max(until_exposed_s)
+            .min(until_full_s)
+            .min(until_capped_s)
+            .max(0.0)
+    }
+
+    /// What was measured. May be asked at any time: a job that was not stopped by the rule (the
+    /// bystander of another job) is judged by the precision that it reached.
     pub fn finish(&self) -> Measured {
-        let kept = self.kept();
-        let iops = self.iops();
-        let reached = iops.relative_half_width();
-        let wanted = self.spec.relative_half_width;
-        let precise = match self.decision {
-            Decision::Converged => true,
-            Decision::Capped => false,
-            Decision::Continue => self.exposure_suffices() && self.is_precise(),
-        };
-        let outcome = if precise {
-            Outcome::Converged
-        } else if reached <= USABLE_HALF_WIDTH {
-            Outcome::Capped
-        } else {
-            Outcome::Inconclusive
-        };
-        let mut doubts = Vec::new();
-        if reached > wanted {
-            doubts.push(Doubt::NotPrecise { reached, wanted });
-        }
-        let rates: Vec<f64> = kept.iter().map(|bin| bin.ops as f64).collect();
-        if let Some(drift) = drift::drift(&rates) {
-            doubts.push(Doubt::Drift { ratio: drift.value });
-        }
+        let window = self.window();
+        let stalls = window.stalls();
+        let iops = window.iops(&stalls);
+        let warm_up_s = self.warm_up_bins() as f64 * self.bin_s;
+        let warm_up_ns = (warm_up_s * 1e9) as u64;
         Measured {
-            measured_s: self.measured_s(),
-            warm_up_s: self.warm_up_bins() as f64 * self.bin_s,
-            operations: kept.iter().map(|bin| bin.ops).sum(),
-            bytes: kept.iter().map(|bin| bin.bytes).sum(),
-            bytes_per_second: self.bytes_per_second(),
+            measured_s: window.seconds(),
+            warm_up_s,
+            operations: window.operations(),
+            bytes: window.bytes(),
+            bytes_per_second: window.bytes_per_second(&stalls),
             iops,
-            outcome,
-            doubts,
-            stalls: self.stalls(),
+            outcome: self.outcome(iops),
+            doubts: self.doubts(iops, &stalls),
+            stalls: stalls
+                .iter()
+                .map(|stall| Episode {
+                    start_ns: stall.start_ns.saturating_add(warm_up_ns),
+                    ..*stall
+                })
+                .collect(),
             series: Series {
                 bin_s: self.bin_s,
-                bytes: kept.iter().map(|bin| bin.bytes).collect(),
+                bytes: window.bins.iter().map(|bin| bin.bytes).collect(),
             },
         }
     }
 
+    fn outcome(&self, iops: Estimate) -> Outcome {
+        let converged = match self.decision {
+            Decision::Converged => true,
+            Decision::Capped => false,
+            Decision::Continue => self.exposure_suffices() && self.is_precise(),
+        };
+        if converged {
+            Outcome::Converged
+        } else if iops.relative_half_width() <= USABLE_HALF_WIDTH {
+            Outcome::Capped
+        } else {
+            Outcome::Inconclusive
+        }
+    }
+
+    fn doubts(&self, iops: Estimate, stalls: &[Episode]) -> Vec<Doubt> {
+        let window = self.window();
+        let (reached, wanted) = (iops.relative_half_width(), self.spec.relative_half_width);
+        let mut doubts = Vec::new();
+        if reached > wanted {
+            doubts.push(Doubt::NotPrecise { reached, wanted });
+        }
+        // A stall in the last third is a stall, not a drift.
+        let counts = window.operation_counts();
+        let touched = window.touched(stalls);
+        let running = counts.iter().zip(&touched).filter(|(_, t)| !**t);
+        let running: Vec<f64> = running.map(|(count, _)| *count).collect();
+        if let Some(ratio) = drift::drift(&running) {
+            doubts.push(Doubt::Drift { ratio: ratio.value });
+        }
+        doubts
+    }
+
     /// The bins that count.
-    fn kept(&self) -> &[Bin] {
-        &self.bins[self.warm_up_bins()..]
-    }
-
-    fn bin_ns(&self) -> f64 {
-        self.bin_s * 1e9
-    }
-
-    /// Remembers a gap that may turn out to be a stall.
-    fn note_gap(&mut self, bin: Bin) {
-        if bin.longest_gap_ns >= stalls::LEAST_NS {
-            let end_ns = (self.bins.len() as f64 * self.bin_ns()) as u64;
-            self.candidates.push(Episode {
-                start_ns: end_ns.saturating_sub(bin.longest_gap_ns),
-                length_ns: bin.longest_gap_ns,
-            });
+    fn window(&self) -> Window<'_> {
+        Window {
+            bins: &self.bins[self.warm_up_bins()..],
+            bin_s: self.bin_s,
         }
     }
 
-    /// Once enough bins are there, moves the end of the warm-up to the first change of level.
-    fn settle_warm_up(&mut self) {
-        const LATEST_S: f64 = 2.0;
-        if self.warm_up_known || self.elapsed_s() < 3.0 * WARM_UP_S.max(1.0) {
-            return;
-        }
-        self.warm_up_known = true;
-        let rates: Vec<f64> = self.bins.iter().map(|bin| bin.ops as f64).collect();
-        if let Some(Change { at, .. }) = drift::change_point(&rates) {
-            if at as f64 * self.bin_s <= LATEST_S {
-                self.warm_up_bins = self.warm_up_bins.max(at);
+    /// Moves the end of the warm-up to the first change of level, if it comes early. Bins with a
+    /// stall have no say in it: a stall at the start is a stall.
+    fn judge_warm_up(&mut self) {
+        let all = Window {
+            bins: &self.bins,
+            bin_s: self.bin_s,
+        };
+        let touched = all.touched(&all.stalls());
+        let bins = self.bins.iter().zip(touched).enumerate();
+        let (places, counts): (Vec<usize>, Vec<f64>) = bins
+            .filter(|(_, (_, stalled))| !stalled)
+            .map(|(place, (bin, _))| (place, bin.ops as f64))
+            .unzip();
+        if let Some(change) = drift::change_point(&counts) {
+            let place = places[change.at];
+            if place as f64 * self.bin_s <= WARM_UP_AT_MOST_S {
+                self.warm_up_bins = self.warm_up_bins.max(place);
             }
         }
     }
@@ -261,92 +305,13 @@ impl StopRule {
     }
 
     fn is_precise(&self) -> bool {
-        let stalls = self.stalls().len();
-        (stalls == 0 || stalls >= ENOUGH_STALLS)
-            && self.iops().relative_half_width() <= self.spec.relative_half_width
-    }
-
-    /// The stalls in the measured time, a gap that is still open included.
-    fn stalls(&self) -> Vec<Episode> {
-        let from_ns = (self.warm_up_bins() as f64 * self.bin_ns()) as u64;
-        let end_ns = (self.bins.len() as f64 * self.bin_ns()) as u64;
-        let open = self.bins.iter().rev().take_while(|b| b.ops == 0).count();
-        let open_ns = (open as f64 * self.bin_ns()) as u64;
-        let mut gaps: Vec<Episode> = self.candidates.clone();
-        gaps.push(Episode {
-            start_ns: end_ns - open_ns.min(end_ns),
-            length_ns: open_ns,
-        });
-        gaps.retain(|gap| gap.end_ns() > from_ns);
-        for gap in &mut gaps {
-            let cut_ns = from_ns.saturating_sub(gap.start_ns);
-            gap.start_ns += cut_ns;
-            gap.length_ns -= cut_ns;
+        let window = self.window();
+        let wanted = self.spec.relative_half_width;
+        if interval::surely_wider(&window.operation_counts(), 1.0, wanted) {
+            return false;
         }
-        let threshold_ns = self.stall_threshold_ns(&gaps);
-        gaps.retain(|gap| gap.length_ns >= threshold_ns);
-        stalls::join(&gaps, self.bin_ns() as u64)
-    }
-
-    /// Ten times the usual time between completions, at least 50 ms; the usual time is taken outside the gaps.
-    fn stall_threshold_ns(&self, gaps: &[Episode]) -> u64 {
-        let operations: u64 = self.kept().iter().map(|bin| bin.ops).sum();
-        let in_gaps_s: f64 = gaps.iter().map(|gap| gap.length_ns as f64 / 1e9).sum();
-        let outside_s = (self.measured_s() - in_gaps_s).max(0.0);
-        let usual_s = outside_s / (operations.saturating_sub(gaps.len() as u64) as f64).max(1.0);
-        stalls::LEAST_NS.max((10e9 * usual_s) as u64)
-    }
-
-    /// A rate with the interval of the series, widened by what stalls may do to it.
-    fn estimate(&self, count: impl Fn(&Bin) -> u64, quantum: f64) -> Estimate {
-        let counts: Vec<f64> = self.kept().iter().map(|bin| count(bin) as f64).collect();
-        let plain = interval::rate(&counts, self.bin_s, quantum);
-        if plain.value == 0.0 {
-            return plain;
-        }
-        let stalls = self.stalls();
-        let window_s = self.measured_s();
-        let lengths_s: Vec<f64> = stalls.iter().map(|s| s.length_ns as f64 / 1e9).collect();
-        let lost_s: f64 = lengths_s.iter().sum();
-        let (least_s, most_s) = stalls::lost_time(&lengths_s);
-        if stalls.is_empty() {
-            let low = plain.low * (1.0 - (most_s / window_s).min(1.0));
-            return Estimate::new(plain.value, low, plain.high);
-        }
-        let running = self.outside(&counts, &stalls);
-        let base = interval::mean_interval(&running);
-        let noise = if base.mean > 0.0 {
-            base.half_width / base.mean
-        } else {
-            f64::INFINITY
-        };
-        let share = |seconds: f64| (1.0 - seconds / window_s).clamp(0.0, 1.0);
-        let now = share(lost_s);
-        let down = ((now - share(most_s)) / now).hypot(noise).min(1.0);
-        let up = ((share(least_s) - now) / now).hypot(noise);
-        Estimate::new(
-            plain.value,
-            plain.low.min(plain.value * (1.0 - down)),
-            plain.high.max(plain.value * (1.0 + up)),
-        )
-    }
-
-    /// The counts of the bins that no stall touches.
-    fn outside(&self, counts: &[f64], stalls: &[Episode]) -> Vec<f64> {
-        let bin_ns = self.bin_ns();
-        let first = self.warm_up_bins();
-        let mut next = stalls.iter().peekable();
-        let mut outside = Vec::with_capacity(counts.len());
-        for (i, &count) in counts.iter().enumerate() {
-            let start_ns = ((first + i) as f64 * bin_ns) as u64;
-            let end_ns = ((first + i + 1) as f64 * bin_ns) as u64;
-            while next.peek().is_some_and(|stall| stall.end_ns() <= start_ns) {
-                next.next();
-            }
-            if next.peek().is_none_or(|stall| stall.start_ns >= end_ns) {
-                outside.push(count);
-            }
-        }
-        outside
+        let stalls = window.stalls();
+        (stalls.is_empty() || stalls.len() >= ENOUGH_STALLS)
+            && window.iops(&stalls).relative_half_width() <= wanted
     }
 }
