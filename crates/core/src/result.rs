@@ -121,6 +121,9 @@ pub struct JobResult {
     pub commit: bool,
     /// Which engine ran: `positional`, `ring`, `threads`.
     pub engine: String,
+    /// Seconds from the run's `started` to the start of this job, from which its stalls count.
+    #[serde(default)]
+    pub started_s: f64,
     /// Seconds of measuring, warm-up excluded, final flush included.
     pub elapsed_s: f64,
     /// Operations measured.
