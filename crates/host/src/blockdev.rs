@@ -494,13 +494,15 @@ pub struct Opener {
     pub pid: u32,
     /// Its name (`/proc/PID/comm`).
     pub name: String,
+    /// Which device.
+    pub number: DeviceNumber,
     /// Whether it may write through that descriptor.
     pub writes: bool,
 }
 
-/// The processes that have a block device open, as far as this user can see them: root sees all,
-/// others only their own. Sorted by process id, each once.
-pub fn openers(number: DeviceNumber) -> Vec<Opener> {
+/// The processes that have one of these block devices open, as far as this user can see them: root
+/// sees all, others only their own. Sorted, each process once per device.
+pub fn openers(devices: &[DeviceNumber]) -> Vec<Opener> {
     let mut found = Vec::new();
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return found;
@@ -509,43 +511,54 @@ pub fn openers(number: DeviceNumber) -> Vec<Opener> {
         let Some(pid) = process.file_name().to_str().and_then(|n| n.parse().ok()) else {
             continue;
         };
-        if let Some(writes) = opens(&process.path(), number) {
+        for (number, writes) in opened_by(&process.path(), devices) {
             let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
             found.push(Opener {
                 pid,
                 name: name.trim_end().to_string(),
+                number,
                 writes,
             });
         }
     }
-    found.sort_by_key(|opener| opener.pid);
+    found.sort_by_key(|opener| (opener.pid, opener.number));
     found
 }
 
-/// Whether a process has the device open, and if so whether for writing.
-fn opens(process: &Path, number: DeviceNumber) -> Option<bool> {
-    let mut answer = None;
-    for entry in std::fs::read_dir(process.join("fd")).ok()?.flatten() {
-        // Only what looks like a device node is followed: a stat of a file on a dead network
-        // filesystem would hang.
-        let Ok(target) = std::fs::read_link(entry.path()) else {
+/// Which of the devices a process has open, and whether it may write.
+fn opened_by(process: &Path, devices: &[DeviceNumber]) -> Vec<(DeviceNumber, bool)> {
+    let mut found: Vec<(DeviceNumber, bool)> = Vec::new();
+    let Ok(descriptors) = std::fs::read_dir(process.join("fd")) else {
+        return found;
+    };
+    for entry in descriptors.flatten() {
+        let Some(number) = block_device_behind(&entry.path()) else {
             continue;
         };
-        if !target.starts_with("/dev") {
+        if !devices.contains(&number) {
             continue;
         }
-        let Ok(stat) = rustix::fs::stat(entry.path()) else {
+        let Some(writes) = access(&process.join("fdinfo").join(entry.file_name())) else {
             continue;
         };
-        let is_block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
-        if is_block && DeviceNumber::of(stat.st_rdev) == number {
-            let info = process.join("fdinfo").join(entry.file_name());
-            if let Some(writes) = access(&info) {
-                answer = Some(answer.unwrap_or(false) || writes);
-            }
+        match found.iter_mut().find(|(known, _)| *known == number) {
+            Some((_, any_writes)) => *any_writes |= writes,
+            None => found.push((number, writes)),
         }
     }
-    answer
+    found
+}
+
+/// The block device behind a descriptor in `/proc`. Only what looks like a device node is followed:
+/// a stat of a file on a dead network filesystem would hang.
+fn block_device_behind(descriptor: &Path) -> Option<DeviceNumber> {
+    let target = std::fs::read_link(descriptor).ok()?;
+    if !target.starts_with("/dev") {
+        return None;
+    }
+    let stat = rustix::fs::stat(descriptor).ok()?;
+    let is_block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+    is_block.then(|| DeviceNumber::of(stat.st_rdev))
 }
 
 /// Whether a descriptor allows writing, from its `flags:` line, which is octal. None for a
