@@ -303,3 +303,6 @@ fn host_of(real_path: &str) -> Option<&str> {
     let (_, after) = real_path.split_once("/mmc_host/")?;
     after.split('/').next().filter(|host| mmc::is_host(host))
 }
+
+#[cfg(test)]
+mod tests;

@@ -82,7 +82,10 @@ fn hop_at(files: &dyn Files, steps: &[String], at: usize) -> Option<Hop> {
                 .iter()
                 .rposition(|step| !pcie::is_address(base_name(step)))
                 .map_or(0, |last_other| last_other + 1);
-            pcie::hop(files, &steps[first..=at])
+            // A port from which a link goes on to the next directory.
+            let begins_link = first == at && pcie::is_address(name_at(at + 1));
+            let ends_link = || pcie::hop(files, &steps[first..=at]);
+            if begins_link { None } else { ends_link() }
         }
         _ if name.ends_with(".pcie") && !pcie::is_root(name_at(at + 1)) => {
             pcie::hop_to_bridge_chip(files, directory)
@@ -292,3 +295,6 @@ fn says_it_already(outer: &SharedBus, inner: &SharedBus) -> bool {
     };
     outer.members.len() > inner.members.len() && holds_all && is_no_wider
 }
+
+#[cfg(test)]
+mod tests;

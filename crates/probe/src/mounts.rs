@@ -220,3 +220,6 @@ fn compression(options: &[String]) -> Option<String> {
         .map(|(_, value)| value.to_string())
         .rfind(|value| !matches!(value.as_str(), "no" | "none" | "off"))
 }
+
+#[cfg(test)]
+mod tests;

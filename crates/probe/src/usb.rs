@@ -59,9 +59,14 @@ pub(crate) fn controller(files: &dyn Files, directory: &str) -> Hop {
 /// through which the path goes on.
 pub(crate) fn device(files: &dyn Files, directory: &str, interface: Option<&str>) -> Hop {
     let speed = speed(files, directory);
-    let capable = capable_speed(files, directory, speed.get());
     let class = text(files, &format!("{directory}/bDeviceClass"));
     let is_hub = class.text() == Some(CLASS_HUB);
+    let capable = if is_hub {
+        // A USB 3 hub is two hubs; this half of it always runs as it does.
+        speed.clone()
+    } else {
+        capable_speed(files, directory, speed.get())
+    };
     let ids = chip_ids(files, directory);
     let id = base_name(directory).to_string();
     let own_interface = format!("{directory}/{id}:1.0");
