@@ -8,6 +8,7 @@
 
 pub mod checkup;
 pub mod history;
+pub mod page;
 pub mod progress;
 pub mod style;
 pub mod survey;
