@@ -83,16 +83,24 @@ fn usb_device(sys: &Sys<'_>, disk: &Node) -> Option<PathBuf> {
 
 fn is_worth_the_name(serial: &str) -> bool {
     const SHORTEST: usize = 4;
-    let meaning: String = serial
-        .trim_start_matches("0x")
-        .chars()
-        .filter(|c| *c != '0')
-        .collect();
-    let first = meaning.chars().next();
-    let repeats_one_letter = meaning.chars().all(|c| Some(c) == first);
-    let counts_up = "123456789ABCDEF".starts_with(&meaning.to_uppercase());
+    let digits = serial.trim_start_matches("0x").to_ascii_uppercase();
+    let meaning = digits.replace('0', "");
+    let repeats_one_letter = meaning.chars().all(|c| meaning.starts_with(c));
+    let counts_up = digits
+        .as_bytes()
+        .windows(2)
+        .all(|pair| follows(pair[0], pair[1]));
     let is_text = serial.chars().all(|c| c.is_ascii_graphic() || c == ' ');
     serial.len() >= SHORTEST && is_text && !repeats_one_letter && !counts_up
+}
+
+/// Whether one digit comes after another in counting, in tens or in sixteens.
+fn follows(first: u8, second: u8) -> bool {
+    match first {
+        b'9' => second == b'0' || second == b'A',
+        b'F' => second == b'0',
+        _ => second == first.wrapping_add(1),
+    }
 }
 
 /// Another disk that says the same serial number.
@@ -160,5 +168,145 @@ fn connected(sys: &Sys<'_>, disk: &Node) -> String {
         _ if has("/ata") => "SATA".into(),
         _ if has("/virtio") => "virtio, a virtual machine's disk".into(),
         _ => "unknown bus".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rubus_host::fake::FakeFiles;
+
+    use super::*;
+
+    const USB: &str = "/sys/devices/platform/usb2/2-1";
+    const SDA: &str = "/sys/devices/platform/usb2/2-1/2-1:1.0/host0/target0:0:0/0:0:0:0/block/sda";
+
+    fn with_links(files: FakeFiles, name: &str, directory: &str) -> FakeFiles {
+        files
+            .dir(directory)
+            .link(format!("/sys/class/block/{name}"), directory)
+            .file(format!("/dev/{name}"), "")
+    }
+
+    fn listed(files: FakeFiles, name: &str, directory: &str) -> FakeFiles {
+        with_links(files, name, directory).link(format!("/sys/block/{name}"), directory)
+    }
+
+    fn identity(files: &FakeFiles, name: &str) -> Identity {
+        let sys = Sys::new(files);
+        read(&sys, &sys.by_name(name).unwrap())
+    }
+
+    fn stick() -> FakeFiles {
+        let files = FakeFiles::new()
+            .files(USB, [("idVendor", "0781\n"), ("serial", "4C530001230\n")])
+            .file("/sys/devices/platform/usb2/idVendor", "1d6b\n")
+            .file("/sys/devices/platform/usb2/serial", "xhci-hcd.0.auto\n")
+            .link(format!("{SDA}/device"), "../../../0:0:0:0")
+            .file(format!("{SDA}/../../vendor"), "SanDisk \n")
+            .file(format!("{SDA}/../../model"), "Ultra           \n")
+            .link("/dev/disk/by-id/usb-SanDisk_Ultra-0:0", "../../sda")
+            .link("/dev/disk/by-id/usb-SanDisk_Ultra-0:0-part1", "../../sda1")
+            .link("/dev/disk/by-id/wwn-0x5001", "../../sda");
+        let files = listed(files, "sda", SDA);
+        with_links(files, "sda1", &format!("{SDA}/sda1"))
+            .file(format!("{SDA}/sda1/partition"), "1\n")
+    }
+
+    #[test]
+    fn a_stick_is_known_by_its_usb_device() {
+        let found = identity(&stick(), "sda");
+        assert_eq!(found.model.as_deref(), Some("SanDisk Ultra"));
+        assert_eq!(found.serial.as_deref(), Some("4C530001230"));
+        assert_eq!(found.serial_shared_with, None);
+        assert_eq!(found.by_id.as_deref(), Some("usb-SanDisk_Ultra-0:0"));
+        assert_eq!(found.partition, None);
+        assert_eq!(found.connected, "USB");
+    }
+
+    #[test]
+    fn a_partition_is_known_by_its_disk_and_its_number() {
+        let found = identity(&stick(), "sda1");
+        assert_eq!(found.serial.as_deref(), Some("4C530001230"));
+        assert_eq!(found.partition, Some(1));
+        assert_eq!(found.by_id.as_deref(), Some("usb-SanDisk_Ultra-0:0-part1"));
+    }
+
+    #[test]
+    fn the_disk_behind_a_bridge_has_its_own_number() {
+        let page = b"\0\x80\0\x08WD-12A45".to_vec();
+        let files = stick().file(format!("{SDA}/../../vpd_pg80"), page);
+        assert_eq!(identity(&files, "sda").serial.as_deref(), Some("WD-12A45"));
+        for broken in [&b"\0"[..], b"\0\x80\xff\xff\x01\x02\x03\x04\x05", b""] {
+            let files = stick().file(format!("{SDA}/../../vpd_pg80"), broken);
+            assert_eq!(
+                identity(&files, "sda").serial.as_deref(),
+                Some("4C530001230")
+            );
+        }
+    }
+
+    #[test]
+    fn a_number_that_two_disks_say_is_told() {
+        let other = "/sys/devices/pci/virtio1/block/vdb";
+        let files = listed(stick(), "vdb", other).file(format!("{other}/serial"), "4C530001230\n");
+        assert_eq!(
+            identity(&files, "sda").serial_shared_with.as_deref(),
+            Some("vdb")
+        );
+        assert_eq!(
+            identity(&files, "vdb").serial_shared_with.as_deref(),
+            Some("sda")
+        );
+    }
+
+    #[test]
+    fn numbers_that_are_none_do_not_count() {
+        for serial in [
+            "",
+            "1",
+            "000000000000",
+            "0123456789ABCDEF",
+            "123456789012",
+            "FFFFFFFF",
+            "1234",
+            "a\x07bcde",
+        ] {
+            assert!(!is_worth_the_name(serial), "{serial}");
+        }
+        for serial in [
+            "0x1b2c3d4e",
+            "4C53",
+            "WD-WX12",
+            "DD56419883891",
+            "S3Z9 NB0K",
+        ] {
+            assert!(is_worth_the_name(serial), "{serial}");
+        }
+    }
+
+    #[test]
+    fn cards_and_virtual_disks_say_how_they_are_connected() {
+        let card = "/sys/devices/platform/soc/mmc/mmc_host/mmc0/mmc0:aaaa/block/mmcblk0";
+        let files = listed(FakeFiles::new(), "mmcblk0", card)
+            .link(format!("{card}/device"), "../../../mmc0:aaaa")
+            .files(
+                format!("{card}/../.."),
+                [
+                    ("type", "SD\n"),
+                    ("name", "SC64G\n"),
+                    ("serial", "0x1b2c3d4e\n"),
+                ],
+            );
+        let found = identity(&files, "mmcblk0");
+        assert_eq!(found.connected, "SD card");
+        assert_eq!(found.model.as_deref(), Some("SC64G"));
+        assert_eq!(found.serial.as_deref(), Some("0x1b2c3d4e"));
+
+        let device = "/sys/devices/virtual/block/loop3";
+        let files = listed(FakeFiles::new(), "loop3", device)
+            .file(format!("{device}/loop/backing_file"), "/srv/disk.img\n");
+        let found = identity(&files, "loop3");
+        assert_eq!(found.connected, "loop device over /srv/disk.img");
+        assert_eq!((found.serial, found.by_id, found.model), (None, None, None));
     }
 }

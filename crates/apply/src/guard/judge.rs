@@ -379,4 +379,4 @@ pub(super) fn quoted(word: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
