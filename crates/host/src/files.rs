@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// Why something could not be read. The text says what was tried, on what, and why it failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ReadError {
     /// There is no such file or directory.
     #[error("no such file")]
@@ -30,7 +33,7 @@ pub enum ReadError {
 }
 
 /// Size and free space of a mounted filesystem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Space {
     /// Size of the filesystem in bytes.
     pub size_bytes: u64,

@@ -15,6 +15,13 @@ use crate::{mailbox, programs};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Live;
 
+impl Live {
+    /// This machine.
+    pub fn new() -> Self {
+        Live
+    }
+}
+
 impl Files for Live {
     fn read_prefix(&self, path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
         // Not to block: a path may turn out to be a FIFO or a device that waits for a medium.

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::files::{Files, ReadError, Space};
 
 /// Symbolic links followed in one path before it counts as a loop; the kernel's own limit.
@@ -39,7 +41,8 @@ enum Node {
 }
 
 /// What was asked about a path, for errors that hold for one question only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Question {
     Read,
     List,
@@ -201,10 +204,26 @@ impl Tree {
         if let Some(error) = self.errors.get(&(place.to_path_buf(), question)) {
             return error.clone();
         }
-        if self.listed_without(place) {
+        if self.is_known_absent(place) || self.listed_without(place) {
             return ReadError::Absent;
         }
         self.missing_error()
+    }
+
+    /// Whether some question found this path, or a directory above it, absent.
+    fn is_known_absent(&self, place: &Path) -> bool {
+        place.ancestors().any(|path| {
+            [
+                Question::Read,
+                Question::List,
+                Question::RealPath,
+                Question::Space,
+            ]
+            .iter()
+            .any(|question| {
+                self.errors.get(&(path.to_path_buf(), *question)) == Some(&ReadError::Absent)
+            })
+        })
     }
 
     /// Whether the list of a directory above was recorded and shows that this path is not there.

@@ -1,0 +1,388 @@
+//! Replacing identities by pseudonyms, everywhere in a record.
+//!
+//! A pseudonym is made of a salted SHA-256 of the secret, is as long as the secret, and looks like
+//! it where something reads it: hexadecimal digits stay hexadecimal digits, separators stay. So
+//! `root=PARTUUID=…` still finds its partition, and offsets in binary pages stay right.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use super::secrets::{ID_FILES, Reach, SERIAL_FILES, Secrets, Shape};
+use super::shapes;
+use crate::files::ReadError;
+use crate::recorder::Record;
+use crate::tree::Contents;
+
+/// Knows what to replace and by what.
+pub(crate) struct Redactor {
+    salt: Vec<u8>,
+    /// By the lower-case first byte, the longest first.
+    patterns: BTreeMap<u8, Vec<Pattern>>,
+    count: usize,
+}
+
+struct Pattern {
+    /// Lower case, unless it is raw.
+    bytes: Vec<u8>,
+    shape: Shape,
+    reach: Reach,
+    /// What stands for the bytes of a binary form; a text form is made at the place, in its case.
+    raw: Option<Vec<u8>>,
+}
+
+impl Redactor {
+    pub(crate) fn new(secrets: Secrets) -> Self {
+        let mut redactor = Redactor {
+            salt: secrets.salt,
+            patterns: BTreeMap::new(),
+            count: secrets.found.len(),
+        };
+        for (text, (shape, reach)) in secrets.found {
+            if matches!(shape, Shape::Hex | Shape::Address) {
+                redactor.add_binary_forms(&text, shape);
+            }
+            redactor.add(Pattern {
+                bytes: text.into_bytes(),
+                shape,
+                reach,
+                raw: None,
+            });
+        }
+        for patterns in redactor.patterns.values_mut() {
+            patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.bytes.len()));
+        }
+        redactor
+    }
+
+    /// How many different identities are replaced.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    fn add(&mut self, pattern: Pattern) {
+        if let Some(first) = pattern.bytes.first() {
+            let first = first.to_ascii_lowercase();
+            self.patterns.entry(first).or_default().push(pattern);
+        }
+    }
+
+    /// The same digits as bytes, in the order of the digits, and for a UUID also as partition
+    /// tables have it, with the first three fields turned round. Short ones would be found
+    /// everywhere by chance.
+    fn add_binary_forms(&mut self, text: &str, shape: Shape) {
+        let pseudonym = self.pseudonym(text.as_bytes(), shape);
+        let (Some(old), Some(new)) = (
+            digits_as_bytes(text.as_bytes()),
+            digits_as_bytes(&pseudonym),
+        ) else {
+            return;
+        };
+        if old.len() < 6 {
+            return;
+        }
+        if old.len() == 16 {
+            self.add_raw(turned(&old), turned(&new));
+        }
+        self.add_raw(old, new);
+    }
+
+    fn add_raw(&mut self, old: Vec<u8>, new: Vec<u8>) {
+        self.add(Pattern {
+            bytes: old,
+            shape: Shape::Hex,
+            reach: Reach::Everywhere,
+            raw: Some(new),
+        });
+    }
+
+    /// Replaces everything in place.
+    pub(crate) fn redact(&self, record: &mut Record) {
+        let kinds = card_kinds(record);
+        record.files = std::mem::take(&mut record.files)
+            .into_iter()
+            .map(|(path, contents)| {
+                let bytes = self.file(&path, &contents.bytes, &kinds);
+                let whole = contents.whole;
+                (self.path(&path), Contents { bytes, whole })
+            })
+            .collect();
+        record.directories = std::mem::take(&mut record.directories)
+            .into_iter()
+            .map(|(path, names)| {
+                let prefix = if path == "/" {
+                    "/"
+                } else {
+                    &format!("{path}/")
+                };
+                let mut names: Vec<String> = names
+                    .iter()
+                    .map(|name| self.path(&format!("{prefix}{name}")))
+                    .map(|full| full.rsplit('/').next().unwrap_or_default().to_string())
+                    .collect();
+                names.sort_unstable();
+                (self.path(&path), names)
+            })
+            .collect();
+        record.links = std::mem::take(&mut record.links)
+            .into_iter()
+            .map(|(path, target)| (self.path(&path), self.path(&target)))
+            .collect();
+        record.spaces = std::mem::take(&mut record.spaces)
+            .into_iter()
+            .map(|(path, space)| (self.path(&path), space))
+            .collect();
+        record.programs = std::mem::take(&mut record.programs)
+            .into_iter()
+            .map(|(call, answer)| {
+                let call = call.iter().map(|word| self.text(word)).collect();
+                let answer = answer
+                    .map(|output| self.text(&output))
+                    .map_err(|error| self.error(error));
+                (call, answer)
+            })
+            .collect();
+        record.errors = std::mem::take(&mut record.errors)
+            .into_iter()
+            .map(|((path, question), error)| ((self.path(&path), question), self.error(error)))
+            .collect();
+    }
+
+    fn error(&self, error: ReadError) -> ReadError {
+        match error {
+            ReadError::Failed {
+                status,
+                complaint,
+                output,
+            } => ReadError::Failed {
+                status,
+                complaint: self.text(&complaint),
+                output: self.text(&output),
+            },
+            ReadError::Other(text) => ReadError::Other(self.text(&text)),
+            plain => plain,
+        }
+    }
+
+    fn path(&self, path: &str) -> String {
+        self.lossless(path, is_identity_place(path))
+    }
+
+    fn text(&self, text: &str) -> String {
+        self.lossless(text, false)
+    }
+
+    fn lossless(&self, text: &str, identities: bool) -> String {
+        let replaced = self.replace(text.as_bytes(), identities);
+        String::from_utf8_lossy(&replaced).into_owned()
+    }
+
+    fn file(&self, path: &str, bytes: &[u8], kinds: &BTreeMap<String, String>) -> Vec<u8> {
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if name == "cid" {
+            return self.card_register(bytes, kinds.get(directory).map(String::as_str));
+        }
+        self.replace(bytes, is_identity_place(path))
+    }
+
+    /// Everything else in the register says what kind of card it is and stays; the check digits at
+    /// the end would give seven bits of the serial number away.
+    fn card_register(&self, bytes: &[u8], kind: Option<&str>) -> Vec<u8> {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let register = text.trim();
+        if register.len() != 32 || !shapes::is_hex(register) {
+            return self.replace(bytes, true);
+        }
+        let (start, end) = shapes::serial_in_cid(kind);
+        let pseudonym = self.pseudonym(&register.as_bytes()[start..end], Shape::Hex);
+        let newline = if text.ends_with('\n') { "\n" } else { "" };
+        format!(
+            "{}{}{}00{newline}",
+            &register[..start],
+            String::from_utf8_lossy(&pseudonym),
+            &register[end..30]
+        )
+        .into_bytes()
+    }
+
+    /// One pass from left to right, so that no pseudonym is replaced again.
+    fn replace(&self, bytes: &[u8], identities: bool) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.match_at(bytes, at, identities) {
+                Some(pattern) => {
+                    let found = &bytes[at..at + pattern.bytes.len()];
+                    match &pattern.raw {
+                        Some(raw) => out.extend_from_slice(raw),
+                        None => out.extend(self.pseudonym(found, pattern.shape)),
+                    }
+                    at += pattern.bytes.len();
+                }
+                None => {
+                    out.push(bytes[at]);
+                    at += 1;
+                }
+            }
+        }
+        out
+    }
+
+    fn match_at(&self, bytes: &[u8], at: usize, identities: bool) -> Option<&Pattern> {
+        self.patterns
+            .get(&bytes[at].to_ascii_lowercase())?
+            .iter()
+            .find(|pattern| {
+                let Some(here) = bytes.get(at..at + pattern.bytes.len()) else {
+                    return false;
+                };
+                let same = match pattern.raw {
+                    Some(_) => here == pattern.bytes,
+                    None => here.eq_ignore_ascii_case(&pattern.bytes),
+                };
+                same && match pattern.reach {
+                    Reach::Everywhere => true,
+                    Reach::Words => stands_alone(bytes, at, pattern.bytes.len()),
+                    Reach::IdentityPlaces => {
+                        identities && stands_alone(bytes, at, pattern.bytes.len())
+                    }
+                }
+            })
+    }
+
+    /// As long as the secret, and in its case.
+    fn pseudonym(&self, secret: &[u8], shape: Shape) -> Vec<u8> {
+        let digits = self.digits(secret, shape);
+        match shape {
+            Shape::Hex => with_digits(secret, 0, &digits),
+            // Six digits name the maker.
+            Shape::Address => with_digits(secret, 6, &digits),
+            Shape::Serial => marked(b"serial-", secret.len(), &digits),
+            Shape::Name => marked(b"host-", secret.len(), &digits),
+        }
+    }
+
+    /// Hexadecimal digits enough for any secret, from what is the same in all its spellings.
+    fn digits(&self, secret: &[u8], shape: Shape) -> Vec<u8> {
+        let canonical: Vec<u8> = match shape {
+            Shape::Hex | Shape::Address => secret
+                .iter()
+                .filter(|byte| byte.is_ascii_hexdigit())
+                .map(u8::to_ascii_lowercase)
+                .collect(),
+            Shape::Serial | Shape::Name => secret
+                .iter()
+                .map(|byte| {
+                    if *byte == b'_' {
+                        b' '
+                    } else {
+                        byte.to_ascii_lowercase()
+                    }
+                })
+                .collect(),
+        };
+        let mut digits = Vec::new();
+        for block in 0_u32.. {
+            if digits.len() >= secret.len() {
+                break;
+            }
+            let mut hasher = Sha256::new();
+            hasher.update(&self.salt);
+            hasher.update(block.to_le_bytes());
+            hasher.update(&canonical);
+            digits.extend(hasher.finalize().iter().flat_map(|byte| {
+                const DIGITS: &[u8; 16] = b"0123456789abcdef";
+                [
+                    DIGITS[usize::from(byte >> 4)],
+                    DIGITS[usize::from(byte & 15)],
+                ]
+            }));
+        }
+        digits
+    }
+}
+
+/// The text with its hexadecimal digits replaced from the given one on, in the same case.
+fn with_digits(text: &[u8], from: usize, digits: &[u8]) -> Vec<u8> {
+    let upper = text.iter().any(u8::is_ascii_uppercase);
+    let mut digits = digits.iter();
+    let mut seen = 0;
+    let mut out = text.to_vec();
+    for byte in out.iter_mut().filter(|byte| byte.is_ascii_hexdigit()) {
+        seen += 1;
+        if let (true, Some(digit)) = (seen > from, digits.next()) {
+            *byte = if upper {
+                digit.to_ascii_uppercase()
+            } else {
+                *digit
+            };
+        }
+    }
+    out
+}
+
+/// The mark and digits, together of a length; a short one has no room for the mark.
+fn marked(mark: &[u8], length: usize, digits: &[u8]) -> Vec<u8> {
+    let mark = if length >= mark.len() + 4 { mark } else { b"" };
+    let rest = &digits[..length - mark.len()];
+    [mark, rest].concat()
+}
+
+/// The kind of card by the directory of its files.
+fn card_kinds(record: &Record) -> BTreeMap<String, String> {
+    record
+        .files
+        .iter()
+        .filter_map(|(path, contents)| {
+            let directory = path.strip_suffix("/type")?;
+            let kind = String::from_utf8_lossy(&contents.bytes).trim().to_string();
+            Some((directory.to_string(), kind))
+        })
+        .collect()
+}
+
+/// Files and names that are about identities.
+fn is_identity_place(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    SERIAL_FILES.contains(&name)
+        || ID_FILES.contains(&name)
+        || path.starts_with("/run/udev/data/")
+        || path.starts_with("/dev/disk/")
+}
+
+/// Whether no letter or digit touches it; "0x" before it does not count.
+fn stands_alone(bytes: &[u8], at: usize, length: usize) -> bool {
+    let before = &bytes[..at];
+    let starts = before.ends_with(b"0x") || !before.last().is_some_and(u8::is_ascii_alphanumeric);
+    let ends = !bytes
+        .get(at + length)
+        .is_some_and(u8::is_ascii_alphanumeric);
+    starts && ends
+}
+
+/// The value of an even number of hexadecimal digits, separators left out.
+fn digits_as_bytes(text: &[u8]) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = text
+        .iter()
+        .filter(|byte| byte.is_ascii_hexdigit())
+        .map(|byte| (*byte as char).to_digit(16).unwrap_or(0) as u8)
+        .collect();
+    if digits.len() % 2 != 0 {
+        return None;
+    }
+    Some(
+        digits
+            .chunks_exact(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect(),
+    )
+}
+
+/// A UUID as GPT stores it: the first three fields little-endian.
+fn turned(bytes: &[u8]) -> Vec<u8> {
+    let mut turned = bytes.to_vec();
+    turned[..4].reverse();
+    turned[4..6].reverse();
+    turned[6..8].reverse();
+    turned
+}

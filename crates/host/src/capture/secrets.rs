@@ -1,0 +1,526 @@
+//! Finding what identifies one machine: serial numbers, hardware addresses, UUIDs, names.
+//!
+//! Found in three ways: in the files that are known to hold them, read from the machine even when
+//! the survey did not; in names under `/dev/disk`; and by their shape in everything recorded.
+//! What is done with them is in `redact.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::shapes;
+use crate::files::Files;
+use crate::recorder::Record;
+use crate::tree::Contents;
+
+/// How a secret looks, and so how its pseudonym must look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shape {
+    /// Hexadecimal digits with separators that stay: UUIDs, world-wide names.
+    Hex,
+    /// A hardware address; the first half, which names the maker, stays.
+    Address,
+    /// Any text: "S4EVNX0R123456".
+    Serial,
+    /// The host name.
+    Name,
+}
+
+/// Where a secret is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reach {
+    /// Wherever its characters stand.
+    Everywhere,
+    /// Wherever it stands alone: not inside a longer word or number.
+    Words,
+    /// Alone, and only in files and names that are about identities: it is so short or plain that
+    /// elsewhere the same characters mean something else.
+    IdentityPlaces,
+}
+
+/// What is to be replaced.
+#[derive(Debug, Default)]
+pub(crate) struct Secrets {
+    /// Makes pseudonyms of one machine the same in all its captures, and nobody else's guess.
+    pub(crate) salt: Vec<u8>,
+    /// By lower-case text.
+    pub(crate) found: BTreeMap<String, (Shape, Reach)>,
+}
+
+/// Everything that identifies the machine, as far as it can be read.
+pub(crate) fn find(files: &dyn Files, record: &Record) -> Secrets {
+    let mut secrets = Secrets {
+        salt: salt(files),
+        ..Secrets::default()
+    };
+    let public = public_uuids(record);
+    for (path, contents) in record.files.iter() {
+        secrets.add_file(path, &contents.bytes);
+    }
+    for path in telling_files(files) {
+        if let Ok(bytes) = files.read_prefix(Path::new(&path), 1 << 20) {
+            secrets.add_file(&path, &bytes);
+        }
+    }
+    for (directory, kind) in DISK_LINKS {
+        for name in files.list(Path::new(directory)).unwrap_or_default() {
+            secrets.add_link_name(kind, &name);
+        }
+        for name in record.directories.get(directory).into_iter().flatten() {
+            secrets.add_link_name(kind, name);
+        }
+    }
+    for text in texts(record) {
+        secrets.add_shapes(&text, &public);
+    }
+    secrets.add_host_names(files, record);
+    secrets
+}
+
+/// The machine id is secret itself, random, and stays the same; without one, random bytes.
+fn salt(files: &dyn Files) -> Vec<u8> {
+    let id = files.text(Path::new("/etc/machine-id")).unwrap_or_default();
+    let id = id.trim();
+    if id.len() == 32 && shapes::is_hex(id) && distinct(id) > 4 {
+        let mut hasher = Sha256::new();
+        hasher.update(b"pseudonyms of a rubus capture");
+        hasher.update(id.as_bytes());
+        return hasher.finalize().to_vec();
+    }
+    let mut random = vec![0_u8; 32];
+    let filled = std::fs::File::open("/dev/urandom")
+        .and_then(|mut source| std::io::Read::read_exact(&mut source, &mut random));
+    if filled.is_err() {
+        // Guessable, but different from machine to machine and from run to run.
+        let seed = format!("{} {}", std::process::id(), crate::clock::monotonic_ns());
+        random = Sha256::digest(seed.as_bytes()).to_vec();
+    }
+    random
+}
+
+const DISK_LINKS: [(&str, LinkKind); 3] = [
+    ("/dev/disk/by-id", LinkKind::Id),
+    ("/dev/disk/by-uuid", LinkKind::Uuid),
+    ("/dev/disk/by-partuuid", LinkKind::Uuid),
+];
+
+#[derive(Clone, Copy)]
+enum LinkKind {
+    Id,
+    Uuid,
+}
+
+/// Files that hold an identity by their name, wherever they stand.
+pub(crate) const SERIAL_FILES: [&str; 6] = [
+    "serial",
+    "serial-number",
+    "product_serial",
+    "board_serial",
+    "chassis_serial",
+    "vpd_pg80",
+];
+pub(crate) const ID_FILES: [&str; 7] = [
+    "wwid",
+    "eui",
+    "nguid",
+    "uuid",
+    "product_uuid",
+    "unique_id",
+    "machine-id",
+];
+
+/// Paths on the machine that tell its identities.
+fn telling_files(files: &dyn Files) -> Vec<String> {
+    let mut paths: Vec<String> = [
+        "/proc/cpuinfo",
+        "/proc/device-tree/serial-number",
+        "/etc/machine-id",
+        "/var/lib/dbus/machine-id",
+    ]
+    .map(str::to_string)
+    .to_vec();
+    let below: [(&str, &[&str]); 6] = [
+        (
+            "/sys/block",
+            &[
+                "serial",
+                "wwid",
+                "device/serial",
+                "device/wwid",
+                "device/vpd_pg80",
+                "dm/uuid",
+            ],
+        ),
+        ("/sys/bus/usb/devices", &["serial"]),
+        ("/sys/bus/mmc/devices", &["serial"]),
+        ("/sys/class/nvme", &["serial"]),
+        ("/sys/class/net", &["address"]),
+        ("/run/udev/data", &[""]),
+    ];
+    for (directory, leaves) in below {
+        for name in files.list(Path::new(directory)).unwrap_or_default() {
+            for leaf in leaves {
+                let path = format!("{directory}/{name}/{leaf}");
+                paths.push(path.trim_end_matches('/').to_string());
+            }
+        }
+    }
+    let dmi = [
+        "product_serial",
+        "board_serial",
+        "chassis_serial",
+        "product_uuid",
+    ];
+    paths.extend(dmi.map(|leaf| format!("/sys/class/dmi/id/{leaf}")));
+    paths
+}
+
+/// Types of partitions are UUIDs that everybody knows.
+fn public_uuids(record: &Record) -> BTreeSet<String> {
+    record
+        .files
+        .values()
+        .flat_map(|contents| {
+            let text = String::from_utf8_lossy(&contents.bytes).into_owned();
+            text.lines()
+                .filter_map(|line| line.strip_prefix("E:ID_PART_ENTRY_TYPE="))
+                .map(str::to_lowercase)
+                .collect::<Vec<String>>()
+        })
+        .collect()
+}
+
+/// All text of a record: contents, paths, names, targets, outputs and errors.
+fn texts(record: &Record) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for (path, Contents { bytes, .. }) in &record.files {
+        texts.push(path.clone());
+        texts.push(String::from_utf8_lossy(bytes).into_owned());
+    }
+    for (path, names) in &record.directories {
+        texts.push(path.clone());
+        texts.extend(names.iter().cloned());
+    }
+    for (path, target) in &record.links {
+        texts.push(path.clone());
+        texts.push(target.clone());
+    }
+    texts.extend(record.spaces.keys().cloned());
+    for (call, answer) in &record.programs {
+        texts.push(call.join(" "));
+        texts.push(format!("{answer:?}"));
+        texts.extend(answer.as_ref().ok().cloned());
+    }
+    for ((path, _), error) in &record.errors {
+        texts.push(path.clone());
+        texts.push(error.to_string());
+    }
+    texts
+}
+
+impl Secrets {
+    fn add(&mut self, text: &str, shape: Shape, reach: Reach) {
+        let key = text.trim().to_lowercase();
+        if key.is_empty() {
+            return;
+        }
+        // The wider reach of two holds.
+        let entry = self.found.entry(key).or_insert((shape, reach));
+        entry.1 = entry.1.min(reach);
+    }
+
+    /// A serial number; spaces in it become `_` in udev's names.
+    fn add_serial(&mut self, text: &str) {
+        let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        if !shapes::identifies(digits) {
+            return;
+        }
+        if text.starts_with("0x") && shapes::is_hex(digits) {
+            self.add(digits, Shape::Hex, reach_of(digits));
+            return;
+        }
+        self.add(text, Shape::Serial, reach_of(text));
+        if text.contains(' ') {
+            self.add(&text.replace(' ', "_"), Shape::Serial, reach_of(text));
+        }
+    }
+
+    /// A UUID or other identifier of hexadecimal digits; anything else counts as a serial number.
+    fn add_id(&mut self, text: &str) {
+        let text = text.trim().trim_matches('"');
+        let plain: String = text.chars().filter(|c| !"-:".contains(*c)).collect();
+        if !shapes::is_hex(&plain) {
+            self.add_serial(text);
+            return;
+        }
+        if !shapes::identifies(&plain) {
+            return;
+        }
+        match text.split_once('-') {
+            // A partition of an MBR disk: the disk's signature and a number that stays.
+            Some((disk, number)) if disk.len() == 8 && number.len() == 2 => {
+                self.add(&format!("{disk}-"), Shape::Hex, Reach::Everywhere);
+                self.add(disk, Shape::Hex, reach_of(disk));
+            }
+            Some(_) => {
+                self.add(text, Shape::Hex, Reach::Everywhere);
+                if plain.len() >= 12 {
+                    self.add(&plain, Shape::Hex, Reach::Everywhere);
+                }
+            }
+            None => self.add(text, Shape::Hex, reach_of(text)),
+        }
+    }
+
+    fn add_address(&mut self, text: &str) {
+        let text = text.trim();
+        if !shapes::is_address(text) {
+            return;
+        }
+        let plain = text.replace([':', '-'], "").to_lowercase();
+        if distinct(&plain) < 2 {
+            return;
+        }
+        for separator in [":", "-", ""] {
+            let variant = shapes::pairs(&plain).join(separator);
+            self.add(&variant, Shape::Address, Reach::Everywhere);
+        }
+    }
+
+    /// An LVM volume; device mapper has it without dashes.
+    fn add_volume(&mut self, text: &str) {
+        if shapes::is_volume_uuid(text) && shapes::identifies(text) {
+            self.add(text, Shape::Serial, Reach::Everywhere);
+            self.add(&text.replace('-', ""), Shape::Serial, Reach::Everywhere);
+        }
+    }
+
+    /// What a file says by its name.
+    fn add_file(&mut self, path: &str, bytes: &[u8]) {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let text = String::from_utf8_lossy(bytes);
+        match name {
+            "vpd_pg80" => {
+                // Four bytes of head before the number.
+                let serial = bytes.get(4..).unwrap_or_default();
+                self.add_serial(&String::from_utf8_lossy(serial));
+            }
+            _ if SERIAL_FILES.contains(&name) => self.add_board_serial(&text),
+            _ if ID_FILES.contains(&name) => self.add_wide_id(&text),
+            "address" => self.add_address(&text),
+            "cpuinfo" => {
+                let serial = text
+                    .lines()
+                    .filter_map(|line| line.split_once(':'))
+                    .find(|(name, _)| name.trim() == "Serial");
+                if let Some((_, serial)) = serial {
+                    self.add_board_serial(serial);
+                }
+            }
+            _ if path.starts_with("/run/udev/data/") => self.add_udev_entry(&text),
+            _ => {}
+        }
+    }
+
+    /// A Raspberry Pi's number has leading digits that are the same on all boards; on the command
+    /// line only the last eight stand.
+    fn add_board_serial(&mut self, text: &str) {
+        let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+        self.add_serial(text);
+        if text.len() == 16 && shapes::is_hex(text) && shapes::identifies(&text[8..]) {
+            self.add(&text[8..], Shape::Hex, reach_of(&text[8..]));
+        }
+    }
+
+    /// "naa.5002538e40abcdef", "eui.…", "t10.ATA     MODEL      SERIAL", "nvme.VENDOR-SERIAL-…",
+    /// "CRYPT-LUKS2-UUID-name", a plain UUID.
+    fn add_wide_id(&mut self, text: &str) {
+        let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+        let (head, tail) = text.split_once('.').unwrap_or(("", text));
+        if head.ends_with("nvme") {
+            // Vendor, serial number and model, the latter two as the digits of their bytes.
+            self.add_id(tail.split('-').nth(1).unwrap_or(""));
+            return;
+        }
+        if let Some(last) = tail.split_whitespace().last().filter(|last| *last != tail) {
+            self.add_serial(last);
+            return;
+        }
+        let plain = tail.replace('-', "");
+        if shapes::is_hex(&plain) {
+            self.add_id(tail);
+        }
+        let has_digit = |part: &&str| part.bytes().any(|byte| byte.is_ascii_digit());
+        for part in tail
+            .split('-')
+            .filter(|part| part.len() >= 12)
+            .filter(has_digit)
+        {
+            self.add_id(part);
+        }
+    }
+
+    fn add_udev_entry(&mut self, text: &str) {
+        let property = |wanted: &str| {
+            text.lines()
+                .filter_map(|line| line.strip_prefix("E:")?.split_once('='))
+                .find(|(name, _)| *name == wanted)
+                .map(|(_, value)| value)
+        };
+        for name in [
+            "ID_SERIAL_SHORT",
+            "ID_USB_SERIAL_SHORT",
+            "ID_SCSI_SERIAL",
+            "SCSI_IDENT_SERIAL",
+            "ID_NVME_SERIAL",
+        ] {
+            self.add_serial(property(name).unwrap_or(""));
+        }
+        for name in [
+            "ID_WWN",
+            "ID_WWN_WITH_EXTENSION",
+            "ID_FS_UUID",
+            "ID_FS_UUID_SUB",
+            "ID_PART_ENTRY_UUID",
+            "ID_PART_TABLE_UUID",
+            "ID_WWN_VENDOR_EXTENSION",
+        ] {
+            let value = property(name).unwrap_or("");
+            self.add_id(value.strip_prefix("0x").unwrap_or(value));
+        }
+        self.add_wide_id(property("DM_UUID").unwrap_or(""));
+        if let Some(serial) = property("ID_SERIAL") {
+            self.add_serial(shapes::serial_in_name(serial));
+        }
+        if let Some(address) = property("ID_NET_NAME_MAC") {
+            // "enxb827eb123456".
+            let start = address.len().saturating_sub(12);
+            if let Some(digits) = address.get(start..).filter(|digits| shapes::is_hex(digits)) {
+                self.add_address(&shapes::pairs(digits).join(":"));
+            }
+        }
+    }
+
+    fn add_link_name(&mut self, kind: LinkKind, name: &str) {
+        match kind {
+            LinkKind::Uuid => self.add_id(name),
+            LinkKind::Id => {
+                // "ata-…", "usb-…", "wwn-0x…", "nvme-eui.…", each perhaps with "-part2".
+                let name = match name.rsplit_once("-part") {
+                    Some((disk, number)) if number.parse::<u32>().is_ok() => disk,
+                    _ => name,
+                };
+                let Some((bus, rest)) = name.split_once('-') else {
+                    return;
+                };
+                match bus {
+                    "wwn" => self.add_id(rest.strip_prefix("0x").unwrap_or(rest)),
+                    // Names that people gave.
+                    "dm" | "md" if rest.starts_with("name-") => {}
+                    "dm" | "md" | "lvm" => self.add_wide_id(rest),
+                    _ if rest.starts_with("eui.") || rest.starts_with("nvme.") => {
+                        self.add_wide_id(rest);
+                    }
+                    _ => self.add_serial(shapes::serial_in_name(rest)),
+                }
+            }
+        }
+    }
+
+    /// UUIDs, hardware addresses and the like, wherever they stand.
+    fn add_shapes(&mut self, text: &str, public: &BTreeSet<String>) {
+        for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || "-:".contains(c))) {
+            // Names put words in front and numbers behind: "md-uuid-…", "…-part1".
+            let parts: Vec<&str> = word.trim_matches(['-', ':']).split('-').collect();
+            for window in parts.windows(7).map(|window| window.join("-")) {
+                self.add_volume(&window);
+            }
+            for window in parts.windows(6).map(|window| window.join("-")) {
+                self.add_address(&window);
+            }
+            for window in parts.windows(5).map(|window| window.join("-")) {
+                if shapes::is_uuid(&window) && !public.contains(&window.to_lowercase()) {
+                    self.add_id(&window);
+                }
+            }
+            for part in parts.iter().map(|part| part.trim_matches(':')) {
+                self.add_address(part);
+                if shapes::is_array_uuid(part) {
+                    self.add_id(part);
+                }
+            }
+        }
+        for (at, mark) in text.match_indices("UUID=") {
+            let rest = text[at + mark.len()..].trim_start_matches('"');
+            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+            let value = &rest[..end.unwrap_or(rest.len())];
+            // Public ones and words ("UUID=random") are no secrets.
+            let is_id = value.len() >= 8 && value.bytes().any(|byte| byte.is_ascii_digit());
+            if is_id && !public.contains(&value.to_lowercase()) {
+                self.add_id(value);
+            }
+        }
+    }
+
+    /// The host name, unless it is a word that stands for other things: "raspberrypi" is in the
+    /// names of all boards.
+    fn add_host_names(&mut self, files: &dyn Files, record: &Record) {
+        const WORDS: [&str; 22] = [
+            "localhost",
+            "raspberrypi",
+            "raspberry",
+            "raspi",
+            "rpi",
+            "debian",
+            "ubuntu",
+            "dietpi",
+            "armbian",
+            "linux",
+            "server",
+            "host",
+            "home",
+            "disk",
+            "root",
+            "swap",
+            "test",
+            "boot",
+            "none",
+            "usb",
+            "data",
+            "backup",
+        ];
+        for path in ["/etc/hostname", "/proc/sys/kernel/hostname"] {
+            let name = files.text(Path::new(path)).unwrap_or_default();
+            let name = name.trim().to_lowercase();
+            // One that the kernel has as well would make its files unfindable.
+            let is_kernels = record
+                .files
+                .keys()
+                .chain(record.directories.keys())
+                .filter(|path| path.starts_with("/sys/") || path.starts_with("/proc/"))
+                .any(|path| path.split('/').any(|part| part.to_lowercase() == name));
+            if name.len() >= 3 && !WORDS.contains(&name.as_str()) && !is_kernels {
+                self.add(&name, Shape::Name, Reach::Words);
+            }
+        }
+    }
+}
+
+/// How far a secret of these characters can be looked for without hitting other things.
+fn reach_of(text: &str) -> Reach {
+    let only_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.len() {
+        0..=5 => Reach::IdentityPlaces,
+        6..=9 if only_digits => Reach::IdentityPlaces,
+        6..=7 => Reach::Words,
+        _ if only_digits => Reach::Words,
+        _ => Reach::Everywhere,
+    }
+}
+
+/// How many different characters a text has.
+fn distinct(text: &str) -> usize {
+    text.chars().collect::<BTreeSet<char>>().len()
+}

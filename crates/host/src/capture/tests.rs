@@ -1,0 +1,731 @@
+//! Captures as a whole: saved and opened, redacted, broken.
+
+use std::path::Path;
+
+use super::*;
+use crate::fake::FakeFiles;
+use crate::files::{Files, ReadError};
+use crate::recorder::Recorder;
+
+const WHEN: &str = "2026-11-21T00:58:12Z";
+
+/// Every identity that [`machine`] has, in lower case and in each spelling that could survive.
+const SECRETS: [&str; 26] = [
+    "10000000abcdef01",
+    "abcdef01",
+    "1a2b3c4d",
+    "s4evnx0r123456",
+    "my serial 42x",
+    "my_serial_42x",
+    "12345678",
+    "77123456789",
+    "5002538e40fedcba",
+    "53344556",
+    "3b614a3f-4a65-4480-876a-8a998e01ac9b",
+    "3b614a3f4a654480876a8a998e01ac9b",
+    "5df9-e225",
+    "9b17c4a5",
+    "a1b2c3d4e5f60718293a4b5c6d7e8f90",
+    "ab:cd:ef",
+    "ab-cd-ef",
+    "abcdef",
+    "workbench7",
+    "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+    "3aaa0122:29827cfa:5331ad66:ca767371",
+    "pzi0rs-m9if-ltbf-ocvp-gyfr-5hvl-1nqx8g",
+    "pzi0rsm9ifltbfocvpgyfr5hvl1nqx8g",
+    "0c9d8e7f",
+    "c0ffee00-1111-4222-8333-444455556666",
+    "q7w8e9",
+];
+
+/// A machine that shows its identities wherever a real one might.
+fn machine() -> FakeFiles {
+    let usb = "/sys/devices/soc/usb1/1-1";
+    FakeFiles::new()
+        .file("/etc/machine-id", "0f1e2d3c4b5a69788796a5b4c3d2e1f0\n")
+        .file("/etc/hostname", "Workbench7\n")
+        .file(
+            "/proc/cpuinfo",
+            "Hardware\t: BCM2835\nSerial\t\t: 10000000abcdef01\nModel\t: Raspberry Pi 4\n",
+        )
+        .file("/proc/device-tree/serial-number", "10000000abcdef01\0")
+        .file(
+            "/proc/cmdline",
+            "bcm2709.serial=0xabcdef01 smsc95xx.macaddr=B8:27:EB:AB:CD:EF \
+             root=PARTUUID=9b17c4a5-02 ip=::::workbench7:eth0 rootwait\n",
+        )
+        .file("/etc/fstab", "UUID=5DF9-E225 /boot vfat defaults 0 2\n")
+        .files(
+            "/sys/block/mmcblk0/device",
+            [
+                ("type", "SD\n"),
+                ("serial", "0x1a2b3c4d\n"),
+                ("cid", "035344534c333247801a2b3c4d015a5b\n"),
+                ("name", "SL32G\n"),
+            ],
+        )
+        .file("/sys/block/sda/size", "12345678\n")
+        .file("/sys/block/sda/device/wwid", "naa.5002538e40fedcba\n")
+        .file(
+            "/sys/block/sda/device/vpd_pg80",
+            b"\0\x80\0\x0eS4EVNX0R123456",
+        )
+        .file("/sys/block/nvme0n1/device/serial", "MY SERIAL 42X   \n")
+        .file(
+            "/sys/block/dm-0/dm/uuid",
+            "CRYPT-LUKS2-a1b2c3d4e5f60718293a4b5c6d7e8f90-cryptroot\n",
+        )
+        .file(
+            "/sys/block/dm-1/dm/uuid",
+            "LVM-Pzi0rSm9iFlTBFoCvPgYFR5hvL1NqX8g\n",
+        )
+        .file(
+            "/dev/superblock",
+            [
+                b"head".as_slice(),
+                &[0x3b, 0x61, 0x4a, 0x3f, 0x4a, 0x65, 0x44, 0x80],
+                &[0x87, 0x6a, 0x8a, 0x99, 0x8e, 0x01, 0xac, 0x9b],
+                b"tail",
+            ]
+            .concat(),
+        )
+        .link("/sys/bus/usb/devices/1-1", usb)
+        .file(format!("{usb}/serial"), "77123456789\n")
+        .file("/sys/bus/usb/devices/2-1/serial", "12345678\n")
+        .file("/sys/bus/usb/devices/3-1/serial", "Q7W8E9\n")
+        .file(
+            "/sys/class/net/enxb827ebabcdef/address",
+            "b8:27:eb:ab:cd:ef\n",
+        )
+        .file("/sys/class/net/enxb827ebabcdef/speed", "100\n")
+        .file(
+            "/run/udev/data/b8:2",
+            "S:disk/by-uuid/3b614a3f-4a65-4480-876a-8a998e01ac9b\n\
+             S:disk/by-id/usb-Generic_Q7W8E9-0:0\n\
+             E:ID_FS_UUID=3b614a3f-4a65-4480-876a-8a998e01ac9b\n\
+             E:ID_SERIAL=Samsung_SSD_S4EVNX0R123456\nE:ID_SERIAL_SHORT=S4EVNX0R123456\n\
+             E:ID_PART_ENTRY_TYPE=0fc63daf-8483-4772-8e79-3d69d8477de4\n\
+             E:ID_PART_TABLE_UUID=0c9d8e7f\nE:ID_WWN=0x5002538e40fedcba\n",
+        )
+        .link("/dev/disk/by-partuuid/9b17c4a5-02", "../../mmcblk0p2")
+        .link("/dev/disk/by-uuid/5DF9-E225", "../../mmcblk0p1")
+        .link(
+            "/dev/disk/by-id/mmc-SL32G_0x1a2b3c4d-part2",
+            "../../mmcblk0p2",
+        )
+        .link("/dev/disk/by-id/usb-Maker_Disk_12345678-0:0", "../../sdb")
+        .link(
+            "/dev/disk/by-id/lvm-pv-uuid-Pzi0rS-m9iF-lTBF-oCvP-gYFR-5hvL-1NqX8g",
+            "../../sdb",
+        )
+        .link(
+            "/dev/disk/by-id/nvme-nvme.144d-53344556-ssd-00000001",
+            "../../nvme0n1",
+        )
+        .dir("/dev/mmcblk0p1")
+        .dir("/dev/mmcblk0p2")
+        .dir("/dev/sdb")
+        .dir("/dev/nvme0n1")
+        .program(
+            &["mdadm", "--detail", "--scan"],
+            "ARRAY /dev/md/0 name=workbench7:0 UUID=3aaa0122:29827cfa:5331ad66:ca767371\n",
+        )
+        .failing_program(
+            &["blkid"],
+            ReadError::Failed {
+                status: 2,
+                complaint: "no C0FFEE00-1111-4222-8333-444455556666".to_string(),
+                output: "serial S4EVNX0R123456".to_string(),
+            },
+        )
+        .space("/media/workbench7", 10, 5)
+        .failing(
+            "/mnt/S4EVNX0R123456",
+            ReadError::Other("MY SERIAL 42X is gone".into()),
+        )
+}
+
+/// Reads everything that [`machine`] has, except the machine id and the host name, which a survey
+/// does not read either.
+fn read_everything(files: &dyn Files) {
+    fn walk(files: &dyn Files, directory: &Path) {
+        for name in files.list(directory).unwrap_or_default() {
+            let path = directory.join(name);
+            if ["/etc/machine-id", "/etc/hostname"].contains(&path.to_str().unwrap()) {
+                continue;
+            }
+            files.real_path(&path).unwrap();
+            let _ = files.text(&path);
+            walk(files, &path);
+        }
+    }
+    walk(files, Path::new("/"));
+    let _ = files.ask("mdadm", &["--detail", "--scan"]);
+    let _ = files.ask("blkid", &[]);
+    let _ = files.space(Path::new("/media/workbench7"));
+}
+
+fn saved(machine: &FakeFiles, name: &str, identities: Identities) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
+    let recorder = Recorder::new(machine);
+    read_everything(&recorder);
+    save(&recorder, &path, "recorded for a test", WHEN, identities).unwrap();
+    (directory, path)
+}
+
+/// All bytes of a capture, names included.
+fn all_bytes(path: &Path) -> Vec<u8> {
+    if !path.is_dir() {
+        return std::fs::read(path).unwrap();
+    }
+    let mut bytes = Vec::new();
+    for entry in std::fs::read_dir(path).unwrap() {
+        let entry = entry.unwrap();
+        bytes.extend(entry.file_name().as_encoded_bytes());
+        bytes.extend(all_bytes(&entry.path()));
+    }
+    bytes
+}
+
+#[test]
+fn no_identity_survives_anywhere() {
+    let machine = machine();
+    for name in ["capture.tar", "directory/"] {
+        let (_directory, path) = saved(&machine, name, Identities::Replace);
+        let bytes = all_bytes(&path).to_ascii_lowercase();
+        for secret in SECRETS {
+            // One size in sectors has the digits of a serial number, and stays.
+            let expected = if secret == "12345678" { 1 } else { 0 };
+            let found = bytes
+                .windows(secret.len())
+                .filter(|window| *window == secret.as_bytes())
+                .count();
+            assert_eq!(found, expected, "{secret} in {name}");
+        }
+        let uuid = [0x3b, 0x61, 0x4a, 0x3f, 0x4a, 0x65, 0x44, 0x80, 0x87];
+        assert!(!all_bytes(&path).windows(9).any(|window| window == uuid));
+    }
+}
+
+#[test]
+fn with_serials_every_identity_is_there() {
+    let (_directory, path) = saved(&machine(), "capture.tar", Identities::Keep);
+    let bytes = all_bytes(&path).to_ascii_lowercase();
+    for secret in ["10000000abcdef01", "s4evnx0r123456", "9b17c4a5-02"] {
+        let found = bytes.windows(secret.len()).any(|w| w == secret.as_bytes());
+        assert!(found, "{secret}");
+    }
+}
+
+#[test]
+fn pseudonyms_agree_with_each_other_and_keep_their_form() {
+    let (_directory, path) = saved(&machine(), "capture.tar", Identities::Replace);
+    let captured = Captured::open(&path).unwrap();
+    let text = |path: &str| captured.text(Path::new(path)).unwrap();
+    // The partition that the command line names is the one under /dev/disk.
+    let cmdline = text("/proc/cmdline");
+    let root = cmdline.split("root=PARTUUID=").nth(1).unwrap();
+    let root = root.split(' ').next().unwrap();
+    assert!(root.ends_with("-02") && root.len() == 11, "{root}");
+    assert_eq!(
+        captured
+            .real_path(Path::new(&format!("/dev/disk/by-partuuid/{root}")))
+            .unwrap(),
+        Path::new("/dev/mmcblk0p2")
+    );
+    // A card's register keeps what is no serial number, and has the same one as the file.
+    let register = text("/sys/block/mmcblk0/device/cid");
+    let serial = text("/sys/block/mmcblk0/device/serial");
+    assert!(register.starts_with("035344534c33324780"));
+    assert_eq!(&register[18..26], serial.strip_prefix("0x").unwrap());
+    assert_eq!(&register[26..], "015a00");
+    // Addresses keep their maker, also where they are part of a name.
+    let name = captured
+        .list(Path::new("/sys/class/net"))
+        .unwrap()
+        .remove(0);
+    assert!(name.starts_with("enxb827eb"), "{name}");
+    let address = text(&format!("/sys/class/net/{name}/address"));
+    assert_eq!(address.replace(':', ""), name["enx".len()..]);
+    assert!(cmdline.contains(&address.to_uppercase()), "{cmdline}");
+    // A binary page keeps its length, and says what udev says.
+    let page = captured
+        .read_prefix(Path::new("/sys/block/sda/device/vpd_pg80"), 99)
+        .unwrap();
+    let serial = String::from_utf8(page[4..].to_vec()).unwrap();
+    assert_eq!(serial.len(), 14);
+    assert!(serial.starts_with("serial-"), "{serial}");
+    assert!(text("/run/udev/data/b8:2").contains(&format!("ID_SERIAL_SHORT={serial}\n")));
+    // What everybody has stays.
+    assert!(text("/run/udev/data/b8:2").contains("0fc63daf-8483-4772-8e79-3d69d8477de4"));
+    assert!(text("/proc/cpuinfo").contains("Raspberry Pi 4"));
+    assert_eq!(text("/sys/block/sda/size"), "12345678");
+}
+
+#[test]
+fn pseudonyms_of_one_machine_stay_and_of_another_differ() {
+    let serial = |machine: &FakeFiles| {
+        let (_directory, path) = saved(machine, "capture.tar", Identities::Replace);
+        let captured = Captured::open(&path).unwrap();
+        captured
+            .text(Path::new("/proc/device-tree/serial-number"))
+            .unwrap()
+    };
+    let first = serial(&machine());
+    assert_eq!(first, serial(&machine()));
+    let other = machine().file("/etc/machine-id", "1f1e2d3c4b5a69788796a5b4c3d2e1f0\n");
+    assert_ne!(first, serial(&other));
+    let without = machine().file("/etc/machine-id", "uninitialized\n");
+    assert_ne!(serial(&without), serial(&without));
+}
+
+#[test]
+fn common_host_names_are_no_secret() {
+    let files = FakeFiles::new()
+        .file("/etc/hostname", "raspberrypi\n")
+        .file(
+            "/proc/device-tree/compatible",
+            "raspberrypi,3-model-b\0brcm,bcm2837\0",
+        );
+    let (_directory, path) = saved(&files, "capture.tar", Identities::Replace);
+    let captured = Captured::open(&path).unwrap();
+    let compatible = captured.text(Path::new("/proc/device-tree/compatible"));
+    assert!(compatible.unwrap().starts_with("raspberrypi,3-model-b"));
+}
+
+#[test]
+fn every_shape_of_capture_answers_the_same() {
+    let machine = machine();
+    for name in ["a.tar", "a.tar.gz", "a.tgz", "directory/"] {
+        let (_directory, path) = saved(&machine, name, Identities::Keep);
+        let captured = Captured::open(&path).unwrap();
+        assert_eq!(captured.label(), "recorded for a test");
+        assert_eq!(captured.recorded_at(), WHEN);
+        let live = Recorder::new(&machine);
+        read_everything(&live);
+        let again = Recorder::new(&captured);
+        read_everything(&again);
+        let (live, again) = (live.record(), again.record());
+        assert_eq!(live.files, again.files, "{name}");
+        assert_eq!(live.directories, again.directories, "{name}");
+        assert_eq!(live.links, again.links, "{name}");
+        assert_eq!(live.programs, again.programs, "{name}");
+        assert_eq!(live.spaces, again.spaces, "{name}");
+        // Directories differ in the words for being no file.
+        assert_eq!(
+            live.errors.keys().collect::<Vec<_>>(),
+            again.errors.keys().collect::<Vec<_>>(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn the_same_machine_makes_the_same_bytes() {
+    let machine = machine();
+    let (_first, first) = saved(&machine, "a.tar", Identities::Replace);
+    let (_second, second) = saved(&machine, "a.tar", Identities::Replace);
+    assert_eq!(all_bytes(&first), all_bytes(&second));
+}
+
+#[test]
+fn a_saved_capture_can_be_moved_through_tar_by_hand() {
+    let (directory, path) = saved(&machine(), "mycapture/", Identities::Keep);
+    let packed = directory.path().join("packed.tar");
+    for arguments in [["-C", ".", "mycapture"], ["-C", "mycapture", "."]] {
+        let status = std::process::Command::new("tar")
+            .current_dir(directory.path())
+            .arg("-cf")
+            .arg(&packed)
+            .args(arguments)
+            .status()
+            .unwrap();
+        assert!(status.success());
+        let captured = Captured::open(&packed).unwrap();
+        let original = Captured::open(&path).unwrap();
+        for file in ["/proc/cpuinfo", "/sys/bus/usb/devices/1-1/serial"] {
+            assert_eq!(
+                captured.text(Path::new(file)),
+                original.text(Path::new(file))
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_is_overwritten_and_nothing_is_left_behind() {
+    let machine = machine();
+    let (directory, path) = saved(&machine, "a.tar", Identities::Keep);
+    let before = all_bytes(&path);
+    let recorder = Recorder::new(&machine);
+    let again = save(&recorder, &path, "-", WHEN, Identities::Keep).unwrap_err();
+    assert!(matches!(again, CaptureError::Exists(_)), "{again}");
+    assert!(again.to_string().contains("give another name"), "{again}");
+    assert_eq!(all_bytes(&path), before);
+    let occupied = save(&recorder, directory.path(), "-", WHEN, Identities::Keep);
+    assert!(matches!(occupied, Err(CaptureError::Exists(_))));
+    let missing = directory.path().join("missing/a.tar");
+    let error = save(&recorder, &missing, "-", WHEN, Identities::Keep).unwrap_err();
+    assert!(error.to_string().contains("cannot write"), "{error}");
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(left.len(), 1);
+}
+
+/// A directory with a manifest and a tree, as a person would write it.
+fn by_hand(manifest: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let files = directory.path().join("files");
+    std::fs::create_dir_all(files.join("sys/devices/usb1/1-1")).unwrap();
+    std::fs::create_dir_all(files.join("sys/bus/usb/devices")).unwrap();
+    std::fs::create_dir_all(files.join("proc")).unwrap();
+    std::fs::create_dir_all(files.join("sys/block/empty")).unwrap();
+    std::fs::write(files.join("sys/devices/usb1/1-1/speed"), "480\n").unwrap();
+    std::fs::write(files.join("proc/cpuinfo"), "processor : 0\n").unwrap();
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, files.join(name)).unwrap();
+    };
+    link("../../../devices/usb1/1-1", "sys/bus/usb/devices/1-1");
+    link("/sys/devices/usb1", "sys/bus/usb/devices/usb1");
+    link("../../../../../../../../../etc/hostname", "proc/climber");
+    std::fs::write(directory.path().join("manifest.json"), manifest).unwrap();
+    std::fs::write(directory.path().join("README"), "hand-built\n").unwrap();
+    directory
+}
+
+const HAND_BUILT: &str = r#"{
+    "format": "rubus capture", "version": 1, "label": "hand-built: a test", "missing": "absent",
+    "links": {"/sys/class/net/eth0": "/sys/devices/usb1/1-1/net/eth0"},
+    "space": {"/": {"size_bytes": 100, "available_bytes": 40}},
+    "programs": [{"call": ["uname", "-m"], "output": "armv7l\n"},
+                 {"call": ["vcgencmd", "version"], "error": {"failed":
+                  {"status": 255, "complaint": "VCHI", "output": ""}}}],
+    "firmware_words": [{"tag": "0x00030046", "word": "0x50000"},
+                       {"tag": "0x00000001", "error": "denied"}],
+    "errors": [{"path": "/sys/kernel/debug/zswap", "question": "list", "error": "denied"}]
+}"#;
+
+#[test]
+fn a_hand_built_tree_is_everything_there_is() {
+    let directory = by_hand(HAND_BUILT);
+    let captured = Captured::open(directory.path()).unwrap();
+    let path = Path::new;
+    assert_eq!(captured.label(), "hand-built: a test");
+    assert_eq!(captured.recorded_at(), "");
+    assert_eq!(
+        captured
+            .text(path("/sys/bus/usb/devices/1-1/speed"))
+            .unwrap(),
+        "480"
+    );
+    assert_eq!(
+        captured
+            .text(path("/sys/bus/usb/devices/usb1/1-1/speed"))
+            .unwrap(),
+        "480"
+    );
+    assert_eq!(
+        captured.list(path("/sys/bus/usb/devices")).unwrap(),
+        ["1-1", "usb1"]
+    );
+    assert_eq!(captured.list(path("/sys/class/net")).unwrap(), ["eth0"]);
+    assert_eq!(
+        captured.list(path("/sys/block/empty")).unwrap(),
+        Vec::<String>::new()
+    );
+    assert_eq!(captured.text(path("/proc/meminfo")), Err(ReadError::Absent));
+    // A link out of the tree leads to a path of the captured machine, not of this one.
+    assert_eq!(captured.text(path("/proc/climber")), Err(ReadError::Absent));
+    assert_eq!(captured.space(path("/")).unwrap().available_bytes, 40);
+    assert_eq!(captured.ask("uname", &["-m"]).unwrap(), "armv7l\n");
+    assert!(matches!(
+        captured.ask("vcgencmd", &["version"]),
+        Err(ReadError::Failed { status: 255, .. })
+    ));
+    assert_eq!(captured.firmware_word(0x30046), Ok(0x50000));
+    assert_eq!(captured.firmware_word(1), Err(ReadError::Denied));
+    assert_eq!(
+        captured.list(path("/sys/kernel/debug/zswap")),
+        Err(ReadError::Denied)
+    );
+}
+
+fn error_of(manifest: &str) -> String {
+    let directory = by_hand(manifest);
+    let error = Captured::open(directory.path()).unwrap_err().to_string();
+    error.replace(&directory.path().display().to_string(), "CAPTURE")
+}
+
+#[test]
+fn a_broken_manifest_is_told_with_its_place_and_a_remedy() {
+    for (manifest, expected) in [
+        ("{", "EOF while parsing"),
+        ("[]", "manifest.json: invalid"),
+        (
+            r#"{"format": "x", "version": 1, "label": ""}"#,
+            "of the format 'x'",
+        ),
+        (
+            r#"{"format": "rubus capture", "version": 1}"#,
+            "missing field `label`",
+        ),
+        (
+            r#"{"format": "rubus capture", "version": 1, "label": "", "link": {}}"#,
+            "unknown field `link`",
+        ),
+        (
+            r#"{"format": "rubus capture", "version": 1, "label": "", "files": {"/proc/x": 1}}"#,
+            "files/proc/x is missing",
+        ),
+        (
+            r#"{"format": "rubus capture", "version": 1, "label": "", "files": {"/proc/cpuinfo": 1}}"#,
+            "files/proc/cpuinfo has 14 bytes, and manifest.json says 1",
+        ),
+        (
+            r#"{"format": "rubus capture", "version": 1, "label": "", "programs": [{"call": ["x"]}]}"#,
+            "needs either an answer or an error",
+        ),
+        (
+            r#"{"format": "rubus capture", "version": 1, "label": "",
+                "firmware_words": [{"tag": "7", "word": "0x1"}]}"#,
+            "bad tag",
+        ),
+    ] {
+        let error = error_of(manifest);
+        assert!(error.contains(expected), "{error}");
+        assert!(
+            error.starts_with("CAPTURE is not a usable capture"),
+            "{error}"
+        );
+        let remedy = error.contains("manifest.json, or") || error.contains("rubus survey --save");
+        assert!(remedy, "{error}");
+    }
+}
+
+#[test]
+fn a_newer_capture_is_refused_with_the_versions() {
+    let manifest = r#"{"format": "rubus capture", "version": 2, "rubus_version": "9.1",
+        "label": "", "news": []}"#;
+    assert_eq!(
+        error_of(manifest),
+        "CAPTURE has format version 2, and this rubus reads up to version 1; \
+         use the rubus that saved it (9.1), or a newer one"
+    );
+}
+
+#[test]
+fn other_files_are_not_taken_for_captures() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    for (contents, expected) in [
+        (b"".as_slice(), "empty or cut off"),
+        (b"x", "empty or cut off"),
+        (b"not a tar at all, only text", "damaged or cut off"),
+        (b"\x1f\x8b\x08\0\0\0\0\0", "damaged or cut off"),
+        (&[0_u8; 1024], "no manifest.json"),
+    ] {
+        std::fs::write(&path, contents).unwrap();
+        let error = Captured::open(&path).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let missing = Captured::open(&directory.path().join("missing")).unwrap_err();
+    assert!(matches!(missing, CaptureError::Io { .. }), "{missing}");
+    let empty = Captured::open(directory.path());
+    assert!(empty.is_err());
+}
+
+#[test]
+fn a_capture_that_is_cut_off_is_noticed() {
+    let (_directory, path) = saved(&machine(), "a.tar", Identities::Keep);
+    let whole = all_bytes(&path);
+    // Up to the end mark of a tar, two empty blocks, every cut loses something.
+    for length in (0..whole.len() - 1024).step_by(509) {
+        let error = Captured::from_archive(Path::new("cut"), &whole[..length]);
+        assert!(error.is_err(), "cut at {length} of {}", whole.len());
+    }
+}
+
+/// A tar of the given entries, names unchecked.
+fn tar_of(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, kind, contents) in entries {
+        let mut header = tar::Header::new_old();
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_entry_type(*kind);
+        header.set_mode(0o644);
+        if *kind == tar::EntryType::Regular {
+            header.set_size(contents.len() as u64);
+            header.set_cksum();
+            bytes.extend(header.as_bytes());
+            bytes.extend(*contents);
+            bytes.resize(bytes.len().next_multiple_of(512), 0);
+        } else {
+            header.set_size(0);
+            header.set_link_name_literal(contents).unwrap();
+            header.set_cksum();
+            bytes.extend(header.as_bytes());
+        }
+    }
+    bytes.resize(bytes.len() + 1024, 0);
+    bytes
+}
+
+#[test]
+fn names_that_climb_out_and_strange_entries_are_refused() {
+    let manifest = (
+        "manifest.json",
+        tar::EntryType::Regular,
+        HAND_BUILT.as_bytes(),
+    );
+    let open = |entry| Captured::from_archive(Path::new("x.tar"), &tar_of(&[manifest, entry]));
+    for name in ["files/../../../etc/passwd", "/etc/passwd", "../x"] {
+        let error = open((name, tar::EntryType::Regular, b"x".as_slice())).unwrap_err();
+        assert!(
+            error.to_string().contains("points out of the capture"),
+            "{error}"
+        );
+    }
+    for kind in [
+        tar::EntryType::Link,
+        tar::EntryType::Char,
+        tar::EntryType::Fifo,
+    ] {
+        let error = open(("files/x", kind, b"manifest.json".as_slice())).unwrap_err();
+        assert!(error.to_string().contains("do not have"), "{error}");
+    }
+    let link = (
+        "files/etc",
+        tar::EntryType::Symlink,
+        b"/proc/self/root/etc".as_slice(),
+    );
+    let captured = open(link).unwrap();
+    assert_eq!(
+        captured.text(Path::new("/etc/hostname")),
+        Err(ReadError::Absent)
+    );
+}
+
+#[test]
+fn of_two_entries_of_one_name_the_later_holds() {
+    let archive = tar_of(&[
+        (
+            "manifest.json",
+            tar::EntryType::Regular,
+            HAND_BUILT.as_bytes(),
+        ),
+        ("files/x", tar::EntryType::Regular, b"first"),
+        ("files/x", tar::EntryType::Regular, b"second"),
+        ("files/x/y", tar::EntryType::Regular, b"below a file"),
+    ]);
+    let captured = Captured::from_archive(Path::new("x.tar"), &archive).unwrap();
+    assert_eq!(captured.text(Path::new("/x")).unwrap(), "second");
+}
+
+#[test]
+fn what_unpacks_without_end_is_stopped() {
+    use std::io::Write;
+    let mut header = tar::Header::new_gnu();
+    header.set_path("files/zeros").unwrap();
+    header.set_size(64 << 30);
+    header.set_cksum();
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(header.as_bytes()).unwrap();
+    for _ in 0..20 {
+        packer.write_all(&vec![0; 1 << 20]).unwrap();
+    }
+    let bomb = packer.finish().unwrap();
+    let error = Captured::from_archive(Path::new("x.tar.gz"), &bomb).unwrap_err();
+    assert!(
+        error.to_string().contains("files/zeros is larger than"),
+        "{error}"
+    );
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(300))]
+
+    #[test]
+    fn random_bytes_never_panic(bytes in proptest::collection::vec(0_u8.., 0..2000)) {
+        let _ = Captured::from_archive(Path::new("x"), &bytes);
+    }
+
+    #[test]
+    fn changed_captures_never_panic(
+        changes in proptest::collection::vec((0_usize.., 0_u8..), 1..20),
+        packed: bool,
+    ) {
+        let mut bytes = example(packed).to_vec();
+        for (at, value) in changes {
+            let at = at % bytes.len();
+            bytes[at] = value;
+        }
+        if let Ok(captured) = Captured::from_archive(Path::new("x"), &bytes) {
+            read_everything_there(&captured);
+        }
+    }
+
+    #[test]
+    fn changed_manifests_never_panic(
+        changes in proptest::collection::vec((0_usize..HAND_BUILT.len(), " -~"), 1..4),
+    ) {
+        let mut manifest = HAND_BUILT.as_bytes().to_vec();
+        for (at, text) in changes {
+            manifest[at] = text.as_bytes()[0];
+        }
+        let archive = tar_of(&[("manifest.json", tar::EntryType::Regular, &manifest)]);
+        if let Ok(captured) = Captured::from_archive(Path::new("x"), &archive) {
+            read_everything_there(&captured);
+        }
+    }
+
+    #[test]
+    fn no_identity_makes_redaction_panic(serial in "\\PC{0,20}", uuid in "[0-9a-fA-F-]{0,40}") {
+        let files = FakeFiles::new()
+            .file("/sys/block/sda/device/serial", &serial)
+            .file("/sys/block/sda/device/wwid", format!("naa.{uuid}"))
+            .file("/proc/cmdline", format!("root=UUID={uuid} {serial}"))
+            .file("/run/udev/data/b8:0", format!("E:ID_SERIAL={serial}\nE:ID_NET_NAME_MAC={serial}\n"));
+        let recorder = Recorder::new(&files);
+        read_everything_there(&recorder);
+        let mut record = recorder.record();
+        let redactor = redact::Redactor::new(secrets::find(&files, &record));
+        redactor.redact(&mut record);
+    }
+}
+
+fn example(packed: bool) -> &'static [u8] {
+    use std::sync::OnceLock;
+    static PLAIN: OnceLock<Vec<u8>> = OnceLock::new();
+    static PACKED: OnceLock<Vec<u8>> = OnceLock::new();
+    let (cell, name) = if packed {
+        (&PACKED, "a.tgz")
+    } else {
+        (&PLAIN, "a.tar")
+    };
+    cell.get_or_init(|| {
+        let (_directory, path) = saved(&machine(), name, Identities::Keep);
+        all_bytes(&path)
+    })
+}
+
+/// As [`read_everything`], for a machine that may be anything.
+fn read_everything_there(files: &dyn Files) {
+    fn walk(files: &dyn Files, directory: &Path, depth: usize) {
+        if depth > 12 {
+            return;
+        }
+        for name in files
+            .list(directory)
+            .unwrap_or_default()
+            .into_iter()
+            .take(40)
+        {
+            let path = directory.join(name);
+            let _ = files.real_path(&path);
+            let _ = files.text(&path);
+            walk(files, &path, depth + 1);
+        }
+    }
+    walk(files, Path::new("/"), 0);
+}
