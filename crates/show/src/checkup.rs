@@ -277,7 +277,7 @@ fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
         lines.push(format!(
             "  {}  {}  {}{mark}",
             pad_right(&clean(&pipe.name), title_columns),
-            pad_left(&seconds(*demand), 7),
+            pad_left(&words::seconds(*demand), 7),
             style.paint(tone, &bar(demand / longest)),
         ));
     }
@@ -286,14 +286,6 @@ fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
         lines.extend(paragraph(&format!("Way there: {}.", path.join("; ")), "  "));
     }
     lines
-}
-
-fn seconds(demand_s: f64) -> String {
-    match demand_s {
-        s if s >= 9.95 => format!("{s:.0} s"),
-        s if s >= 0.095 => format!("{s:.1} s"),
-        s => duration_ns((s * 1e9) as u64),
-    }
 }
 
 fn bus(pipe: &Pipe) -> Option<String> {
@@ -359,11 +351,12 @@ fn good_for(verdict: &Verdict, style: Style) -> Vec<String> {
 }
 
 fn disturbances(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
+    // How precise a job is, the table says.
     let mut ranked: Vec<(u8, &Disturbance)> = verdict
         .disturbances
         .iter()
+        .filter(|disturbance| !words::is_precision(run, disturbance))
         .map(|disturbance| (rank(run, disturbance), disturbance))
-        .filter(|(rank, _)| *rank != SAID_BY_THE_TABLE)
         .collect();
     ranked.sort_by_key(|(rank, _)| *rank);
     let mut lines = Vec::new();
@@ -398,18 +391,9 @@ fn disturbances(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
     lines
 }
 
-/// The rank of a disturbance that only says how precise a job is.
-const SAID_BY_THE_TABLE: u8 = u8::MAX;
-
 /// How far up a disturbance belongs, 0 first.
 fn rank(run: &Run, disturbance: &Disturbance) -> u8 {
-    let doubts = run
-        .doubts
-        .iter()
-        .chain(run.results.iter().flat_map(|result| &result.doubts));
-    let mut same = doubts.filter(|doubt| doubt.what() == disturbance.what);
-    match same.next() {
-        Some(Doubt::NotPrecise { .. }) => SAID_BY_THE_TABLE,
+    match words::doubt_of(run, disturbance) {
         Some(Doubt::TargetFailed { .. } | Doubt::Interrupted) => 0,
         Some(
             Doubt::AboveCeiling { .. }

@@ -1,11 +1,13 @@
 //! The plain words and short figures that all texts and pages share.
 
+use rubus_core::doubt::Doubt;
 use rubus_core::estimate::Estimate;
 use rubus_core::fact::Fact;
+use rubus_core::machine::Throttling;
 use rubus_core::result::{Access, CpuShares, JobResult, Outcome, Run, StallCause, TargetKind};
 use rubus_core::spec::{Direction, Durability, Job, Pattern};
-use rubus_core::units::{bytes_iec, percent};
-use rubus_core::verdict::{Grade, job};
+use rubus_core::units::{bytes_iec, duration_ns, percent};
+use rubus_core::verdict::{Disturbance, Grade, job};
 
 use crate::style::Tone;
 
@@ -99,11 +101,34 @@ pub fn busy(cpu: &CpuShares) -> String {
     }
 }
 
+/// A demand in seconds, short: "0.4 s", "12 s", "3.20 ms".
+pub fn seconds(demand_s: f64) -> String {
+    match demand_s {
+        s if s >= 9.95 => format!("{s:.0} s"),
+        s if s >= 0.095 => format!("{s:.1} s"),
+        s => duration_ns((s.max(0.0) * 1e9) as u64),
+    }
+}
+
+/// The doubt of a run from which a disturbance was made.
+pub fn doubt_of<'a>(run: &'a Run, disturbance: &Disturbance) -> Option<&'a Doubt> {
+    let of_jobs = run.results.iter().flat_map(|result| &result.doubts);
+    run.doubts
+        .iter()
+        .chain(of_jobs)
+        .find(|doubt| doubt.what() == disturbance.what)
+}
+
+/// Whether a disturbance only says how precise a job is.
+pub fn is_precision(run: &Run, disturbance: &Disturbance) -> bool {
+    matches!(doubt_of(run, disturbance), Some(Doubt::NotPrecise { .. }))
+}
+
 /// What happened to a job, in one word or two.
 pub fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Converged => "settled",
-        Outcome::Capped => "less precise than wanted",
+        Outcome::Capped => "imprecise",
         Outcome::Inconclusive => "did not settle",
     }
 }
@@ -142,6 +167,39 @@ pub fn target_kind(kind: TargetKind) -> &'static str {
         TargetKind::Directory => "a test file",
         TargetKind::File => "the file",
         TargetKind::Device => "the device",
+    }
+}
+
+/// The bits of the firmware's throttling word in words: those of now, or those that stick since
+/// boot.
+pub fn throttling(t: &Throttling, since_boot: bool) -> String {
+    let (voltage, capped, throttled, soft) = if since_boot {
+        (
+            t.undervoltage_seen,
+            t.capped_seen,
+            t.throttled_seen,
+            t.soft_limit_seen,
+        )
+    } else {
+        (
+            t.undervoltage_now,
+            t.capped_now,
+            t.throttled_now,
+            t.soft_limit_now,
+        )
+    };
+    let was = if since_boot { "was" } else { "is" };
+    let states = [
+        voltage.then(|| format!("the supply voltage {was} too low: supply or cable too weak")),
+        capped.then(|| format!("the clock {was} capped")),
+        throttled.then(|| format!("the clock {was} throttled by heat or low voltage")),
+        soft.then(|| format!("the soft temperature limit {was} active: the board {was} hot")),
+    ];
+    let list: Vec<String> = states.into_iter().flatten().collect();
+    match (list.is_empty(), since_boot) {
+        (false, _) => list.join("; "),
+        (true, true) => "never held back".into(),
+        (true, false) => "not held back".into(),
     }
 }
 
@@ -198,6 +256,18 @@ mod tests {
         4 KiB reads while writing
         ");
         assert!(titles.iter().all(|title| crate::text::width(title) <= 25));
+    }
+
+    #[test]
+    fn every_throttling_bit_has_words() {
+        let all = Throttling::decode(0xf_000f);
+        insta::assert_snapshot!(format!("{}\n{}", throttling(&all, false), throttling(&all, true)), @r"
+        the supply voltage is too low: supply or cable too weak; the clock is capped; the clock is throttled by heat or low voltage; the soft temperature limit is active: the board is hot
+        the supply voltage was too low: supply or cable too weak; the clock was capped; the clock was throttled by heat or low voltage; the soft temperature limit was active: the board was hot
+        ");
+        let none = Throttling::decode(0);
+        assert_eq!(throttling(&none, false), "not held back");
+        assert_eq!(throttling(&none, true), "never held back");
     }
 
     #[test]

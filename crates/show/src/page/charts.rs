@@ -22,18 +22,21 @@ fn n(value: f64) -> String {
 pub struct PipeScale {
     /// The capacity that fills the whole height.
     widest: f64,
+    /// The capacity that is just enough, if there is one.
+    need: Option<f64>,
 }
 
 impl PipeScale {
     /// A pipe this many times wider than the narrowest is drawn cut off.
     const MOST: f64 = 30.0;
 
-    /// A scale for capacities that all are positive; 1 is what is needed.
-    pub fn of(capacities: &[f64]) -> PipeScale {
+    /// A scale for capacities that all are positive, and for what is needed.
+    pub fn of(capacities: &[f64], need: Option<f64>) -> PipeScale {
         let narrowest = capacities.iter().copied().fold(f64::INFINITY, f64::min);
-        let widest = capacities.iter().copied().fold(1.0, f64::max);
+        let widest = capacities.iter().copied().chain(need).fold(0.0, f64::max);
         PipeScale {
-            widest: widest.min(narrowest.max(1e-9) * Self::MOST),
+            widest: widest.min(narrowest * Self::MOST).max(f64::MIN_POSITIVE),
+            need,
         }
     }
 
@@ -59,13 +62,16 @@ pub fn tube(capacity: f64, scale: PipeScale, narrowest: bool) -> Markup {
     } else {
         (top, thick)
     };
-    let (need_top, need_thick) = band(scale.share(1.0));
+    let need = scale
+        .need
+        .filter(|need| !scale.cuts(*need))
+        .map(|need| band(scale.share(need)));
     html! {
         svg class=(if narrowest { "tube narrow" } else { "tube" }) viewBox="0 0 100 40"
             preserveAspectRatio="none" aria-hidden="true" focusable="false" {
             rect class="flow" x="0" y=(n(top)) width="100" height=(n(thick)) {}
-            @if !scale.cuts(1.0) {
-                rect class="need" x="0" y=(n(need_top)) width="100" height=(n(need_thick)) {}
+            @if let Some((top, thick)) = need {
+                rect class="need" x="0" y=(n(top)) width="100" height=(n(thick)) {}
             }
         }
     }
@@ -96,6 +102,9 @@ pub struct LogAxis {
 }
 
 impl LogAxis {
+    /// From 1 to 10, for when there is nothing to draw.
+    pub const ONE_DECADE: LogAxis = LogAxis { first: 0, last: 1 };
+
     /// The decades that hold all positive values; none if there is no positive value.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<LogAxis> {
         let logs: Vec<f64> = values
@@ -135,8 +144,9 @@ impl LogAxis {
 
     /// The labels of the axis, for the head of the column; every second one where they are many.
     pub fn labels(self, words: impl Fn(f64) -> String) -> Markup {
-        let step = if self.last - self.first > 5 { 2 } else { 1 };
+        let step = if self.last - self.first > 3 { 2 } else { 1 };
         html! {
+            span class="unseen" { "drawing" }
             div class="axis" aria-hidden="true" {
                 @for decade in self.decades().step_by(step) {
                     span style={ "left:" (n(self.x(decade))) "%" } { (words(decade)) }
@@ -224,7 +234,7 @@ pub fn series(result: &JobResult, series: &Series, id: &str) -> Markup {
             title id=(title_id) { (words::job_title(result)) " over time" }
             desc id=(desc_id) {
                 "Between " (rate_si(least)) " and " (rate_si(most)) " in steps of "
-                (n(step_s)) " s over " (n(length_s)) " s; " (result.stalls.len()) " stalls."
+                (n(step_s)) " s over " (n(length_s)) " s; " (result.stalls.len()) (if result.stalls.len() == 1 { " stall." } else { " stalls." })
             }
             @for stall in &result.stalls {
                 @let from = x(stall.start_s);
@@ -273,10 +283,10 @@ mod tests {
 
     #[test]
     fn pipes_are_to_scale_until_the_narrowest_would_vanish() {
-        let near = PipeScale::of(&[0.17, 2.3]);
+        let near = PipeScale::of(&[0.17, 2.3], Some(1.0));
         assert!((near.share(2.3) - 1.0).abs() < 1e-9 && (near.share(1.15) - 0.5).abs() < 1e-9);
         assert!(!near.cuts(2.3));
-        let far = PipeScale::of(&[1.0, 3000.0]);
+        let far = PipeScale::of(&[1.0, 3000.0], None);
         assert!(far.cuts(3000.0) && !far.cuts(1.0));
         assert!((far.share(1.0) - 1.0 / PipeScale::MOST).abs() < 1e-9);
     }

@@ -1,6 +1,7 @@
 //! The lower half of the page: what was measured on, all numbers, and how to repeat it.
 
 use maud::{Markup, html};
+use rubus_core::doubt::Doubt;
 use rubus_core::fact::Fact;
 use rubus_core::machine::{BlockDevice, Hop, Origin};
 use rubus_core::result::{JobResult, Run, TargetKind};
@@ -41,8 +42,8 @@ pub fn machine(run: &Run) -> Markup {
                     let arch = m.system.kernel_arch.text().unwrap_or("");
                     format!("Linux {release} {arch}").trim_end().to_string()
                 }))
-                (known("throttling", &m.power.throttling, |t| {
-                    if t.word == 0 { "none since boot".into() } else { format!("word {:#x}", t.word) }
+                (known("power and heat", &m.power.throttling, |t| {
+                    format!("now {}; since boot: {}", words::throttling(t, false), words::throttling(t, true))
                 }))
                 @for t in &m.power.temperatures {
                     (known(&t.zone, &t.millicelsius, |m| format!("{:.1} °C before the run", *m as f64 / 1000.0)))
@@ -113,7 +114,7 @@ fn processor(run: &Run) -> Markup {
     html! {
         div class="scroll" role="region" aria-label="Processor time" tabindex="0" {
             table {
-                caption { "Processor time during each job, as shares of all cores, and per operation of the test itself" }
+                caption { span { "Processor time during each job, as shares of all cores, and per operation of the test itself" } }
                 thead { tr {
                     th scope="col" { "job" }
                     @for title in columns { th scope="col" class="n" { (title) } }
@@ -151,7 +152,7 @@ fn intervals(run: &Run) -> Markup {
     html! {
         div class="scroll" role="region" aria-label="Intervals" tabindex="0" {
             table {
-                caption { "Estimates with their 95 % intervals, unrounded units" }
+                caption { span { "Estimates with the ends of their 95 % intervals" } }
                 thead { tr {
                     th scope="col" { "job" }
                     th scope="col" { "engine" }
@@ -199,8 +200,10 @@ pub fn repeat(run: &Run) -> Markup {
             pre { code { (command(run)) } }
             p {
                 "rubus " (run.rubus_version) ", suite " (run.suite) ", seed " (run.seed)
-                ", " (bytes_iec(run.target.region_bytes)) " of " (run.target.content) " data, "
-                (words::access(run.target.access)) "."
+                @if run.target.region_bytes > 0 {
+                    ", " (bytes_iec(run.target.region_bytes)) " of " (run.target.content) " data"
+                }
+                ", " (words::access(run.target.access)) "."
             }
             @if let Some(own) = &run.calibration {
                 p class="note" {
@@ -237,7 +240,9 @@ fn command(run: &Run) -> String {
     if wrote && run.target.kind != TargetKind::Directory {
         words.push("--i-will-lose-everything-on SERIAL".into());
     }
-    if !wrote && !run.results.is_empty() {
+    let cut_short =
+        |doubt: &Doubt| matches!(doubt, Doubt::Interrupted | Doubt::TargetFailed { .. });
+    if !wrote && !run.results.is_empty() && !run.doubts.iter().any(cut_short) {
         words.push("--read-only".into());
     }
     words.join(" ")
@@ -272,5 +277,10 @@ mod tests {
         run.results
             .retain(|result| result.direction == Direction::Read);
         assert!(command(&run).ends_with("--read-only"));
+        run.doubts.push(Doubt::Interrupted);
+        assert!(
+            !command(&run).contains("--read-only"),
+            "it would have written later"
+        );
     }
 }

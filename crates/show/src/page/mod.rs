@@ -10,7 +10,7 @@ mod facts;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rubus_core::result::{JobResult, Outcome, Run};
 use rubus_core::units::{bytes_iec, duration_ns, iops, percent, rate_si};
-use rubus_core::verdict::{Grade, Pipe, PipeKind, Verdict, job};
+use rubus_core::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict, job};
 
 use crate::words;
 use charts::{LogAxis, PipeScale};
@@ -101,16 +101,17 @@ fn pipes(verdict: &Verdict) -> Markup {
         .iter()
         .filter_map(|pipe| Some((pipe, pipe.demand_s.filter(|demand| *demand > 0.0)?)))
         .collect();
-    let buses: Vec<&Pipe> = verdict
+    let way: Vec<(&Pipe, f64)> = verdict
         .pipes
         .iter()
-        .filter(|p| p.kind == PipeKind::Bus)
+        .filter_map(|pipe| Some((pipe, pipe.bytes_per_second.filter(|r| r.value > 0.0)?.value)))
         .collect();
-    if operations.is_empty() && buses.is_empty() {
+    let has_bus = way.iter().any(|(pipe, _)| pipe.kind == PipeKind::Bus);
+    if operations.is_empty() && !has_bus {
         return html! {};
     }
     let capacities: Vec<f64> = operations.iter().map(|(_, demand)| 1.0 / demand).collect();
-    let scale = PipeScale::of(&capacities);
+    let scale = PipeScale::of(&capacities, Some(1.0));
     html! {
         section aria-labelledby="pipes" {
             h2 id="pipes" { "The pipes" }
@@ -121,10 +122,10 @@ fn pipes(verdict: &Verdict) -> Markup {
                 }
                 div class="scroll" role="region" aria-labelledby="pipes" tabindex="0" {
                     table {
-                        caption { "What the device lets through, and how long it needs for one second of application work" }
+                        caption { span { "What the device lets through, and how long it needs for one second of application work" } }
                         thead { tr {
                             th scope="col" { "operation" }
-                            th scope="col" { "pipe" }
+                            th scope="col" class="chart" { "pipe" }
                             th scope="col" class="n" { "lets through" }
                             th scope="col" class="n" { "needs" }
                         } }
@@ -139,51 +140,66 @@ fn pipes(verdict: &Verdict) -> Markup {
                                         (charts::tube(*capacity, scale, pipe.narrowest))
                                         @if scale.cuts(*capacity) { span class="note" { "wider than drawn" } }
                                     }
-                                    td class="n" { (capacity_words(pipe)) }
-                                    td class="n" { (seconds(*demand)) }
+                                    td class="n rate" { (lets_through(pipe)) }
+                                    td class="n" { (words::seconds(*demand)) }
                                 }
                             }
                         }
                     }
                 }
             }
-            @if !buses.is_empty() { (way(&buses)) }
+            @if has_bus { (way_there(&way)) }
         }
     }
 }
 
-fn way(buses: &[&Pipe]) -> Markup {
+/// The buses in the order in which bytes pass them, and what arrived at their end.
+fn way_there(way: &[(&Pipe, f64)]) -> Markup {
+    let rates: Vec<f64> = way.iter().map(|(_, rate)| *rate).collect();
+    let scale = PipeScale::of(&rates, None);
     html! {
-        h3 { "The way to the device" }
-        ul class="plain" {
-            @for bus in buses {
-                li {
-                    (bus.name)
-                    @if let Some(rate) = &bus.bytes_per_second {
-                        @if bus.measured { ": measured " } @else { ": carries about " }
-                        (rate_si(rate.value))
+        h3 id="way" { "The way to the device" }
+        div class="scroll" role="region" aria-labelledby="way" tabindex="0" {
+            table {
+                caption { span { "What each bus usually carries, and what was measured at its end" } }
+                thead { tr {
+                    th scope="col" { "bus or operation" }
+                    th scope="col" class="chart" { "pipe" }
+                    th scope="col" class="n" { "bytes per second" }
+                } }
+                tbody {
+                    @for (pipe, rate) in way {
+                        tr {
+                            th scope="row" class="wrap" { (pipe.name) span class="remedy" { (pipe.note) } }
+                            td class="chart" {
+                                (charts::tube(*rate, scale, false))
+                                @if scale.cuts(*rate) { span class="note" { "wider than drawn" } }
+                            }
+                            td class="n rate" {
+                                @if pipe.measured { (lets_through(pipe)) }
+                                @else { "about " (glued(&rate_si(*rate))) }
+                            }
+                        }
                     }
-                    span class="remedy" { (bus.note) }
                 }
             }
         }
     }
 }
 
-fn capacity_words(pipe: &Pipe) -> String {
-    match (&pipe.bytes_per_second, &pipe.operations_per_second) {
-        (Some(rate), _) => format!("{} {}", rate_si(rate.value), words::plus_minus(rate)),
-        (None, Some(rate)) => format!("{} /s {}", iops(rate.value), words::plus_minus(rate)),
-        (None, None) => "–".into(),
-    }
+/// The capacity and its interval, each kept on one line.
+fn lets_through(pipe: &Pipe) -> Markup {
+    let (rate, estimate) = match (&pipe.bytes_per_second, &pipe.operations_per_second) {
+        (Some(rate), _) => (rate_si(rate.value), rate),
+        (None, Some(rate)) => (format!("{} /s", iops(rate.value)), rate),
+        (None, None) => return html! { "–" },
+    };
+    html! { (glued(&rate)) " " (glued(&words::plus_minus(estimate))) }
 }
 
-fn seconds(demand_s: f64) -> String {
-    if demand_s >= 9.95 {
-        format!("{demand_s:.0} s")
-    } else {
-        duration_ns((demand_s * 1e9) as u64)
-    }
+/// A figure whose number and unit may not be torn apart at a line's end.
+fn glued(figure: &str) -> String {
+    figure.replace(' ', "\u{a0}")
 }
 
 fn sentences(verdict: &Verdict) -> Markup {
@@ -199,26 +215,53 @@ fn sentences(verdict: &Verdict) -> Markup {
 }
 
 fn disturbances(run: &Run, verdict: &Verdict) -> Markup {
+    let imprecise: Vec<&JobResult> = run
+        .results
+        .iter()
+        .filter(|result| result.outcome != Outcome::Converged)
+        .collect();
+    // One line for all of them instead of one for each.
+    let others: Vec<&Disturbance> = verdict
+        .disturbances
+        .iter()
+        .filter(|disturbance| !words::is_precision(run, disturbance))
+        .collect();
     html! {
         section aria-labelledby="disturbed" {
             h2 id="disturbed" { "What disturbed it" }
             @if verdict.disturbances.is_empty() { p { "Nothing that could be watched." } }
             @else {
                 ul class="plain" {
-                    @for disturbance in &verdict.disturbances {
+                    @for disturbance in others { (disturbance_item(run, disturbance)) }
+                    @if !imprecise.is_empty() {
                         li {
-                            (capitalised(&disturbance.what))
-                            @if !disturbance.jobs.is_empty() {
-                                @let titles: Vec<String> = disturbance.jobs.iter()
-                                    .map(|name| words::job_title_by_name(run, name)).collect();
-                                " (" (titles.join(", ")) ")"
+                            "Not as precise as wanted: "
+                            @for (i, result) in imprecise.iter().enumerate() {
+                                @if i > 0 { ", " }
+                                (words::job_title(result)) " (" (words::plus_minus(&result.iops)) ")"
                             }
                             "."
-                            span class="remedy" { (capitalised(&disturbance.remedy)) "." }
+                            span class="remedy" { "Measure longer, or when the machine and the device are quiet." }
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+fn disturbance_item(run: &Run, disturbance: &Disturbance) -> Markup {
+    let titles: Vec<String> = disturbance
+        .jobs
+        .iter()
+        .map(|name| words::job_title_by_name(run, name))
+        .collect();
+    html! {
+        li {
+            (capitalised(&disturbance.what))
+            @if !titles.is_empty() { " (" (titles.join(", ")) ")" }
+            "."
+            span class="remedy" { (capitalised(&disturbance.remedy)) "." }
         }
     }
 }
@@ -246,22 +289,23 @@ fn throughput(run: &Run) -> Markup {
         .iter()
         .flat_map(|r| [r.bytes_per_second.value, r.bytes_per_second.high])
         .filter(|rate| rate.is_finite())
-        .fold(0.0, f64::max);
+        .fold(1.0, f64::max);
     let axis = LogAxis::of(
         operations
             .iter()
             .flat_map(|r| [r.iops.low, r.iops.value, r.iops.high]),
-    );
+    )
+    .unwrap_or(LogAxis::ONE_DECADE);
     html! {
         section aria-labelledby="throughput" {
             h2 id="throughput" { "Throughput" }
             p class="note" { "With 95 % intervals: the true rate lies within the whisker in 95 of 100 runs." }
-            @if !bytes.is_empty() && most > 0.0 {
+            @if !bytes.is_empty() {
                 (rates(&bytes, "Large blocks, on one scale from zero", &html! { "rate" }, |result| {
                     charts::bar(&result.bytes_per_second, most)
                 }))
             }
-            @if let Some(axis) = axis {
+            @if !operations.is_empty() {
                 (rates(&operations, "Small blocks, operations per second on a logarithmic scale",
                     &axis.labels(|decade| format!("{}/s", short(decade))),
                     |result| charts::dot(&result.iops, axis)))
@@ -287,15 +331,15 @@ fn rates(
 ) -> Markup {
     html! {
         div class="scroll" role="region" aria-label=(caption) tabindex="0" {
-            table {
-                caption { (caption) }
+            table class="figures" {
+                caption { span { (caption) } }
                 thead { tr {
                     th scope="col" { "job" }
-                    th scope="col" { (axis) }
+                    th scope="col" class="chart" { (axis) }
                     th scope="col" class="n" { "MB/s or kB/s" }
                     th scope="col" class="n" { "per second" }
                     th scope="col" class="n" { "±" }
-                    th scope="col" { span class="note" { "outcome" } }
+                    th scope="col" { "outcome" }
                 } }
                 tbody { @for result in results { (rate_row(result, chart(result))) } }
             }
@@ -339,11 +383,11 @@ fn latency(run: &Run) -> Markup {
                 "A dash: too few operations to say. The last mark is the longest."
             }
             div class="scroll" role="region" aria-labelledby="latency" tabindex="0" {
-                table {
-                    caption { "Percentiles of the latency, drawn on a logarithmic scale" }
+                table class="figures" {
+                    caption { span { "Percentiles of the latency, drawn on a logarithmic scale" } }
                     thead { tr {
                         th scope="col" { "job" }
-                        th scope="col" { (axis.labels(|ns| whole_duration(ns))) }
+                        th scope="col" class="chart" { (axis.labels(whole_duration)) }
                         @for title in ["p50", "p90", "p99", "p99.9", "longest"] {
                             th scope="col" class="n" { (title) }
                         }
@@ -395,8 +439,8 @@ fn over_time(run: &Run) -> Markup {
                 @for (i, (result, series)) in curves.iter().enumerate() {
                     figure {
                         figcaption {
-                            (words::job_title(result)) ": " (rate_si(result.bytes_per_second.value)) " "
-                            (words::plus_minus(&result.bytes_per_second))
+                            (words::job_title(result)) ": " (glued(&rate_si(result.bytes_per_second.value))) " "
+                            (glued(&words::plus_minus(&result.bytes_per_second)))
                             @for stall in &result.stalls { span class="note" {
                                 "stalled at " (format!("{:.1} s", stall.start_s)) " for "
                                 (duration_ns((stall.length_ms * 1e6) as u64)) ": "

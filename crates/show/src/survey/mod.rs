@@ -4,9 +4,7 @@
 mod devices;
 mod gaps;
 
-use rubus_core::machine::{
-    Clock, Hop, Link, Machine, Mount, Origin, Pressure, Setting, Throttling,
-};
+use rubus_core::machine::{Clock, Hop, Link, Machine, Mount, Origin, Pressure, Setting};
 use rubus_core::units::{bit_rate, bytes_iec, bytes_si, percent, rate_si};
 
 use crate::style::{Style, Tone};
@@ -266,12 +264,12 @@ fn power(machine: &Machine) -> Section {
         s.row_if("temperature", degrees);
     }
     if let Some(throttling) = s.gaps.take(&power.throttling, "throttling word", |t| *t) {
-        s.row("now", states(&throttling, false));
+        s.row("now", words::throttling(&throttling, false));
         s.row(
             "since boot",
             format!(
                 "{} (word {:#x})",
-                states(&throttling, true),
+                words::throttling(&throttling, true),
                 throttling.word
             ),
         );
@@ -290,38 +288,6 @@ fn power(machine: &Machine) -> Section {
     );
     s.row_if("voltage alarm", alarm);
     s
-}
-
-/// The throttling bits in words, those of now or the sticky ones.
-fn states(t: &Throttling, since_boot: bool) -> String {
-    let (voltage, capped, throttled, soft) = if since_boot {
-        (
-            t.undervoltage_seen,
-            t.capped_seen,
-            t.throttled_seen,
-            t.soft_limit_seen,
-        )
-    } else {
-        (
-            t.undervoltage_now,
-            t.capped_now,
-            t.throttled_now,
-            t.soft_limit_now,
-        )
-    };
-    let was = if since_boot { "was" } else { "is" };
-    let states = [
-        voltage.then(|| format!("the supply voltage {was} too low: supply or cable too weak")),
-        capped.then(|| format!("the clock {was} capped")),
-        throttled.then(|| format!("the clock {was} throttled by heat or low voltage")),
-        soft.then(|| format!("the soft temperature limit {was} active: the board {was} hot")),
-    ];
-    let list: Vec<String> = states.into_iter().flatten().collect();
-    match (list.is_empty(), since_boot) {
-        (false, _) => list.join("; "),
-        (true, true) => "never held back".into(),
-        (true, false) => "not held back".into(),
-    }
 }
 
 fn memory(machine: &Machine) -> Section {
@@ -567,18 +533,6 @@ mod tests {
     #[test]
     fn a_machine_that_tells_nothing() {
         insta::assert_snapshot!(render(&fixture::unreadable_machine(), Style::PLAIN));
-    }
-
-    #[test]
-    fn every_throttling_bit_has_words() {
-        let all = Throttling::decode(0xf_000f);
-        insta::assert_snapshot!(format!("{}\n{}", states(&all, false), states(&all, true)), @r"
-        the supply voltage is too low: supply or cable too weak; the clock is capped; the clock is throttled by heat or low voltage; the soft temperature limit is active: the board is hot
-        the supply voltage was too low: supply or cable too weak; the clock was capped; the clock was throttled by heat or low voltage; the soft temperature limit was active: the board was hot
-        ");
-        let none = Throttling::decode(0);
-        assert_eq!(states(&none, false), "not held back");
-        assert_eq!(states(&none, true), "never held back");
     }
 
     #[test]
