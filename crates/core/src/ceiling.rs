@@ -26,7 +26,7 @@ const PCIE_SHARE: f64 = 0.9;
 /// An SD or eMMC bus with this line rate.
 pub fn mmc(line_bits_per_second: u64) -> Ceiling {
     Ceiling {
-        bytes_per_second: line_bits_per_second as f64 / 8.0 * MMC_SHARE,
+        bytes_per_second: (line_bits_per_second as f64 / 8.0 * MMC_SHARE).round(),
         why: "90 % of clock × lines: 22.9 of 25, 44 of 50 and 90 of 100 MB/s were seen",
     }
 }
@@ -128,7 +128,7 @@ impl PcieLink {
     /// What it carries for storage.
     pub fn ceiling(self) -> Ceiling {
         Ceiling {
-            bytes_per_second: self.line_bits_per_second() as f64 / 8.0 * PCIE_SHARE,
+            bytes_per_second: (self.line_bits_per_second() as f64 / 8.0 * PCIE_SHARE).round(),
             why: "90 % of the PCIe line rate after coding: 450 of 500 and 900 of 985 MB/s were seen",
         }
     }
@@ -150,7 +150,7 @@ impl PcieLink {
 /// A SATA link by its signalling rate in bits per second (1.5, 3 or 6 Gbit/s), coded 8b/10b.
 pub fn sata(signalling_bits_per_second: u64) -> Ceiling {
     Ceiling {
-        bytes_per_second: signalling_bits_per_second as f64 / 10.0 * 0.92,
+        bytes_per_second: (signalling_bits_per_second as f64 / 10.0 * 0.92).round(),
         why: "92 % of the SATA line rate after coding: 550 of 600 MB/s were seen",
     }
 }
@@ -159,7 +159,7 @@ pub fn sata(signalling_bits_per_second: u64) -> Ceiling {
 /// frames, 11.8 MB/s at 100 Mbit/s and 118 MB/s at 1 Gbit/s.
 pub fn ethernet(bits_per_second: u64) -> Ceiling {
     Ceiling {
-        bytes_per_second: bits_per_second as f64 / 8.0 * 1448.0 / 1538.0,
+        bytes_per_second: (bits_per_second as f64 / 8.0 * 1448.0 / 1538.0).round(),
         why: "TCP payload in 1500-byte Ethernet frames: 94 % of the line rate",
     }
 }

@@ -198,15 +198,16 @@ impl Timing {
         })
     }
 
-    /// The best mode of a host controller, by one entry of its device tree node's `compatible`:
-    /// the SD slots and eMMCs of Raspberry Pis as their boards are wired.
-    pub fn best_of_host(compatible: &str) -> Option<Timing> {
+    /// The best mode of a host controller and its highest clock in Hz, by one entry of its device
+    /// tree node's `compatible`: the SD slots of Raspberry Pis as their boards are wired.
+    pub fn best_of_host(compatible: &str) -> Option<(Timing, u64)> {
         Some(match compatible {
             "brcm,bcm2835-sdhost" | "brcm,bcm2835-mmc" | "brcm,bcm2835-sdhci" => {
-                Timing::SdHighSpeed
+                (Timing::SdHighSpeed, 50_000_000)
             }
-            "brcm,bcm2711-emmc2" => Timing::Ddr50,
-            "brcm,bcm2712-sdhci" => Timing::Sdr104,
+            "brcm,bcm2711-emmc2" => (Timing::Ddr50, 50_000_000),
+            // The mode allows 208 MHz; the chip divides 200.
+            "brcm,bcm2712-sdhci" => (Timing::Sdr104, 200_000_000),
             _ => return None,
         })
     }

@@ -47,12 +47,8 @@ const fn troubled(
 
 /// All known chips, by id.
 pub const USB_CHIPS: &[UsbChip] = &[
-    fine(0x0424, 0x2514, "Microchip USB 2 hub (LAN7515 on a Pi 3B+)"),
-    fine(
-        0x0424,
-        0x7800,
-        "Microchip LAN7800 Gigabit Ethernet (LAN7515)",
-    ),
+    fine(0x0424, 0x2514, "Microchip USB2514 USB 2 hub"),
+    fine(0x0424, 0x7800, "Microchip LAN7800/LAN7515 Gigabit Ethernet"),
     fine(0x0424, 0x9512, "Microchip LAN9512 USB 2 hub"),
     fine(0x0424, 0x9514, "Microchip LAN9514 USB 2 hub"),
     fine(0x0424, 0xec00, "Microchip LAN9512/LAN9514 Fast Ethernet"),

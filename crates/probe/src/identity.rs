@@ -84,7 +84,16 @@ pub(crate) fn vendor(files: &dyn Files, disk: &Disk<'_>) -> Fact<String> {
                 .ok_or_else(|| format!("nobody known has the manufacturer id {id}"))
         });
     }
+    if says_it_as_ata(disk) {
+        return Fact::unknown("an ATA drive says its maker in its model", disk.directory());
+    }
     filled_text(files, &disk.file("device/vendor"))
+}
+
+/// Whether udev could ask the drive itself for its ATA identity, which is more than the SCSI face
+/// that a bridge puts on it: that one cuts the model into "vendor" and "model" after 8 letters.
+fn says_it_as_ata(disk: &Disk<'_>) -> bool {
+    disk.udev.get("ID_BUS") == Some("ata") && disk.udev.get("ID_MODEL").is_some()
 }
 
 /// What its maker calls it; of devices made by software, what they are.
@@ -96,6 +105,11 @@ pub(crate) fn model(files: &dyn Files, disk: &Disk<'_>) -> Fact<String> {
         kind if is_made_by_software(kind) => none_has("model", disk),
         _ if disk.is_mmc() => filled_text(files, &disk.file("device/name")),
         _ if disk.is_virtio() => none_has("model", disk),
+        // udev replaces spaces in names by underscores.
+        _ if says_it_as_ata(disk) => disk
+            .udev
+            .fact("ID_MODEL")
+            .map(|model| model.replace('_', " ")),
         _ => filled_text(files, &disk.file("device/model")),
     }
 }

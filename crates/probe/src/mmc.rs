@@ -110,7 +110,7 @@ pub(crate) fn host_hop(files: &dyn Files, directory: &str) -> Hop {
                 ceiling(line_at_best(value, kind)).bytes_per_second,
                 format!(
                     "at most: the controller's best mode, {} ({source})",
-                    value.name()
+                    value.0.name()
                 ),
             ),
             (Fact::Unknown { unknown, source }, Fact::Unknown { .. }) => {
@@ -122,10 +122,10 @@ pub(crate) fn host_hop(files: &dyn Files, directory: &str) -> Hop {
     }
 }
 
-/// A mode's line rate at its highest clock. SD has 4 data lines, eMMC up to 8.
-fn line_at_best(timing: Timing, kind: Option<&str>) -> u64 {
+/// A controller's line rate at its best. SD has 4 data lines, eMMC up to 8.
+fn line_at_best((timing, clock_hz): (Timing, u64), kind: Option<&str>) -> u64 {
     let width = if kind == Some("eMMC") { 8 } else { 4 };
-    timing.line_bits_per_second(timing.max_clock_hz(), width)
+    timing.line_bits_per_second(clock_hz, width)
 }
 
 /// "SD", "eMMC" or "SDIO", from the first card on the host.
@@ -143,7 +143,7 @@ fn card_kind(files: &dyn Files, host_directory: &str) -> Option<&'static str> {
 }
 
 /// The best mode of the slot, by what the device tree calls the controller.
-fn best_of_controller(files: &dyn Files, controller: &str) -> Fact<Timing> {
+fn best_of_controller(files: &dyn Files, controller: &str) -> Fact<(Timing, u64)> {
     let path = format!("{controller}/of_node/compatible");
     text(files, &path).and_then(|compatible| {
         compatible

@@ -61,15 +61,17 @@ pub(crate) fn device(files: &dyn Files, directory: &str, interface: Option<&str>
     let speed = speed(files, directory);
     let class = text(files, &format!("{directory}/bDeviceClass"));
     let is_hub = class.text() == Some(CLASS_HUB);
+    let ids = chip_ids(files, directory);
+    let id = base_name(directory).to_string();
+    let own_interface = format!("{directory}/{id}:1.0");
+    let driver = driver(files, interface.unwrap_or(&own_interface));
+    let is_storage = matches!(driver.text(), Some("uas" | "usb-storage"));
     let capable = if is_hub {
         // A USB 3 hub is two hubs; this half of it always runs as it does.
         speed.clone()
     } else {
-        capable_speed(files, directory, speed.get())
+        capable_speed(files, directory, speed.get(), is_storage)
     };
-    let ids = chip_ids(files, directory);
-    let id = base_name(directory).to_string();
-    let own_interface = format!("{directory}/{id}:1.0");
     Hop {
         kind: if is_hub {
             HopKind::UsbHub
@@ -82,7 +84,7 @@ pub(crate) fn device(files: &dyn Files, directory: &str, interface: Option<&str>
         line_bits_per_second: speed.clone().map(bits),
         max_line_bits_per_second: within_machine(files, capable.clone()).map(bits),
         link: link_words(speed.get(), capable.get()),
-        driver: driver(files, interface.unwrap_or(&own_interface)),
+        driver,
         usable_bytes_per_second: usable(&speed, ceiling),
     }
 }
@@ -104,8 +106,13 @@ fn speed(files: &dyn Files, directory: &str) -> Fact<u32> {
 ///
 /// Its BOS descriptor lists it exactly. Where the kernel does not show that one, the version
 /// tells: a USB 3 device says 3.x on a USB 3 port and must say 2.10 on a USB 2 port (USB 3.2
-/// specification, 9.6.1), which hardly any storage without USB 3 does.
-fn capable_speed(files: &dyn Files, directory: &str, current: Option<u32>) -> Fact<u32> {
+/// specification, 9.6.1). Other kinds of devices say 2.10 for other reasons, storage hardly ever.
+fn capable_speed(
+    files: &dyn Files,
+    directory: &str,
+    current: Option<u32>,
+    is_storage: bool,
+) -> Fact<u32> {
     let path = format!("{directory}/bos_descriptors");
     if let Ok(bytes) = files.read_prefix(Path::new(&path), 4096) {
         if let Some(mbit) = fastest_in_bos(&bytes) {
@@ -116,7 +123,7 @@ fn capable_speed(files: &dyn Files, directory: &str, current: Option<u32>) -> Fa
     text(files, &format!("{directory}/version")).and_then(|version| match version.trim() {
         "1.00" | "1.10" => Ok(12.max(current)),
         "2.00" | "2.01" => Ok(480.max(current)),
-        "2.10" => Ok(5_000.max(current)),
+        "2.10" if is_storage => Ok(5_000.max(current)),
         version if version.starts_with('3') => Ok(5_000.max(current)),
         other => Err(format!("USB version '{other}' says nothing about speed")),
     })

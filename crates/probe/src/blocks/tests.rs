@@ -209,6 +209,23 @@ fn what_udev_found_as_root_is_told_to_everybody() {
 }
 
 #[test]
+fn a_drive_behind_a_bridge_has_its_own_model() {
+    let files = disk(FakeFiles::new(), "sda", "8:0\n", "2000\n")
+        .file("/sys/block/sda/device/vendor", "CT240BX5\n")
+        .file("/sys/block/sda/device/model", "00SSD1          \n");
+    let bare = &block_devices(&files)[0];
+    assert_eq!(bare.vendor.text(), Some("CT240BX5"));
+    assert_eq!(bare.model.text(), Some("00SSD1"));
+    let files = files.file(
+        "/run/udev/data/b8:0",
+        "E:ID_BUS=ata\nE:ID_MODEL=CT240BX500_SSD1\n",
+    );
+    let asked = &block_devices(&files)[0];
+    assert_eq!(asked.vendor.value(), None);
+    assert_eq!(asked.model.text(), Some("CT240BX500 SSD1"));
+}
+
+#[test]
 fn without_udev_the_links_under_dev_disk_name_devices() {
     let files = disk(FakeFiles::new(), "sda", "8:0\n", "2000\n");
     let files = partition(files, "sda", "sda1", "8:1\n", "100\n")

@@ -147,7 +147,8 @@ fn pi3() -> FakeFiles {
     let files = usb(files, &hub, "0424:9514", "09", " 2.00", "480");
     let files = with_driver(files, &format!("{hub}/1-1:1.0"), "hub");
     let ethernet = format!("{hub}/1-1.1");
-    let files = usb(files, &ethernet, "0424:ec00", "ff", " 2.00", "480");
+    // As on a Pi 3B+, whose Ethernet says 2.10 and has no USB 3.
+    let files = usb(files, &ethernet, "0424:ec00", "ff", " 2.10", "480");
     let files = with_driver(files, &format!("{ethernet}/1-1.1:1.0"), "smsc95xx");
     let disk = format!("{hub}/1-1.2");
     let files = usb(files, &disk, "152d:0578", "00", " 2.10", "480");
@@ -186,7 +187,8 @@ fn everything_on_a_pi3_hangs_on_the_lan9514() {
     // The board has no USB 3 port, so both ends together cannot do more.
     assert_eq!(bridge.max_line_bits_per_second.get(), Some(480_000_000));
     let ethernet = hops_of(&files, Path::new("/sys/class/net/eth0/device"));
-    assert_eq!(ethernet.last().unwrap().driver.text(), Some("smsc95xx"));
+    assert_eq!(ethernet[3].driver.text(), Some("smsc95xx"));
+    assert_eq!(ethernet[3].link, "USB 2, 480 Mbit/s");
     assert_eq!(
         shared(&[device("sda", disk)], &[link("eth0", ethernet)]),
         ["1-1 sda+eth0 35"]
