@@ -1,0 +1,201 @@
+//! The emulator as a process: started with a board's disks and boot files, its two serial ports in
+//! hand, and ended for certain: it dies with the thread that started it.
+
+use std::fs;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::board::{Board, Throttle};
+use crate::firmware::Boot;
+use crate::image::Disks;
+use crate::tools;
+
+/// How long the emulator may take to open its serial ports.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// What the harness adds to the kernel's command line: a kernel that panics ends the emulator.
+const OWN_ARGUMENTS: &str = "panic=-1";
+
+/// Everything that the emulator starts with.
+#[derive(Debug)]
+pub struct Start<'a> {
+    /// The board.
+    pub board: Board,
+    /// Its disks, which stay unchanged.
+    pub disks: &'a Disks,
+    /// What the firmware hands over.
+    pub boot: &'a Boot,
+    /// The initial RAM filesystem to use: the boot partition's, with the harness's files behind.
+    pub initramfs: Option<&'a Path>,
+    /// Limits of the SD card.
+    pub throttle_sd: Option<Throttle>,
+}
+
+/// A running emulator. Dropping it kills it.
+#[derive(Debug)]
+pub struct Emulator {
+    child: Child,
+    console: PathBuf,
+    complaint: PathBuf,
+}
+
+/// Starts the emulator without a screen; its console goes to a file in `directory`, and the
+/// connection to its second serial port is given back.
+///
+/// # Errors
+/// When it cannot be started or ends at once.
+pub fn start(start: &Start<'_>, directory: &Path) -> Result<(Emulator, UnixStream)> {
+    let socket = directory.join("port");
+    let listener = UnixListener::bind(&socket).with_context(|| format!("no socket {socket:?}"))?;
+    let console = directory.join("console");
+    let complaint = directory.join("complaint");
+    let mut command = command(start);
+    command
+        .args(["-display", "none", "-monitor", "none", "-no-reboot"])
+        .arg("-serial")
+        .arg(format!("file:{}", console.display()))
+        .arg("-chardev")
+        .arg(format!("socket,id=port,path={}", socket.display()))
+        .args(["-serial", "chardev:port"])
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&complaint)?);
+    let child = command
+        .spawn()
+        .with_context(|| format!("could not start {}", start.board.emulator().program))?;
+    let mut emulator = Emulator {
+        child,
+        console,
+        complaint,
+    };
+    let connection = emulator.accept(&listener)?;
+    Ok((emulator, connection))
+}
+
+/// Runs the emulator with its console on this terminal, until it ends.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn start_on_terminal(start: &Start<'_>) -> Result<ExitStatus> {
+    let mut command = command(start);
+    command
+        .args(["-display", "none", "-no-reboot", "-serial", "mon:stdio"])
+        .args(["-serial", "none"])
+        .stdin(Stdio::inherit());
+    command
+        .status()
+        .with_context(|| format!("could not start {}", start.board.emulator().program))
+}
+
+/// The emulator's command line, without serial ports.
+fn command(start: &Start<'_>) -> Command {
+    let program = start.board.emulator().program;
+    let mut command = tools::command(tools::KEEPER.program);
+    command.args(["--pdeathsig", "KILL", program]);
+    command.args(start.board.machine_arguments());
+    command.args(
+        start
+            .board
+            .disk_arguments(&start.disks.sd, &start.disks.usb, start.throttle_sd),
+    );
+    command.arg("-kernel").arg(&start.boot.kernel);
+    if let Some(initramfs) = start.initramfs {
+        command.arg("-initrd").arg(initramfs);
+    }
+    if let Some(device_tree) = &start.boot.device_tree {
+        command.arg("-dtb").arg(device_tree);
+    }
+    command
+        .arg("-append")
+        .arg(format!("{} {OWN_ARGUMENTS}", start.boot.cmdline));
+    command
+}
+
+impl Emulator {
+    fn accept(&mut self, listener: &UnixListener) -> Result<UnixStream> {
+        listener.set_nonblocking(true)?;
+        let end = Instant::now() + START_LIMIT;
+        loop {
+            if let Ok((connection, _)) = listener.accept() {
+                connection.set_nonblocking(false)?;
+                return Ok(connection);
+            }
+            self.alive()?;
+            if Instant::now() > end {
+                bail!(
+                    "the emulator opened no port within {} s",
+                    START_LIMIT.as_secs()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Fails when the emulator has ended, with its last words and the console's.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn alive(&mut self) -> Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!("the emulator ended ({status})\n{}", self.last_words()),
+        }
+    }
+
+    /// The end of the console, and what the emulator complained of.
+    #[must_use]
+    pub fn last_words(&self) -> String {
+        let complaint = fs::read_to_string(&self.complaint).unwrap_or_default();
+        let console = self.console_text();
+        format!(
+            "{}\n--- end of the board's console ---\n{}",
+            tools::tail(&complaint, 10),
+            tools::tail(&console, 30)
+        )
+    }
+
+    /// All that the console said so far.
+    #[must_use]
+    pub fn console_text(&self) -> String {
+        let bytes = fs::read(&self.console).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until the emulator has ended by itself.
+    ///
+    /// # Errors
+    /// When it has not after `limit`; it is killed then.
+    pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let end = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if Instant::now() > end {
+                let words = self.last_words();
+                self.cut_power();
+                bail!(
+                    "the board did not switch off within {} s\n{words}",
+                    limit.as_secs()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Ends the emulator at once, as if the power were cut.
+    pub fn cut_power(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.cut_power();
+    }
+}

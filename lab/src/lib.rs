@@ -1,0 +1,23 @@
+//! Emulated boards: building their disks, booting them as their firmware would, and running
+//! commands on them. The boards know nothing of the product; the product is pushed into them and
+//! driven from outside.
+//!
+//! [`devices`] stands apart: loop devices, servers and filesystems whose truth is known.
+//!
+//! Reading order: [`board`] (what the boards are), [`image`] (what is on their disks),
+//! [`firmware`] (how they start), [`session`] (how they are driven).
+
+pub mod board;
+pub mod cache;
+pub mod capture;
+pub mod channel;
+pub mod cpio;
+pub mod devices;
+pub mod emulator;
+pub mod firmware;
+pub mod image;
+pub mod initramfs;
+pub mod product;
+pub mod session;
+pub mod tools;
+pub mod tree;

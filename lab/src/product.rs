@@ -1,0 +1,84 @@
+//! The product's binaries for a board, and what tests say when something is missing.
+
+use std::io::{Write, stderr};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::board::Board;
+use crate::cache::workspace_root;
+use crate::tools;
+
+/// Whether a test that cannot run is a failure: `RUBUS_REQUIRE_ALL=1`.
+#[must_use]
+pub fn all_required() -> bool {
+    std::env::var("RUBUS_REQUIRE_ALL").is_ok_and(|value| value == "1")
+}
+
+/// Says on standard error, past the test runner's capture, that a test is skipped and why.
+///
+/// # Panics
+/// When [`all_required`]: then a skip is a failure.
+pub fn skip(test: &str, reason: &str) {
+    assert!(
+        !all_required(),
+        "{test} cannot run, and RUBUS_REQUIRE_ALL=1: {reason}"
+    );
+    // Nothing can be done when standard error is closed.
+    let _ = writeln!(stderr(), "\nSKIPPED {test}: {reason}\n");
+}
+
+/// A static `rubus` for a board: from the environment (`RUBUS_BIN_AARCH64`, `RUBUS_BIN`), else
+/// built here with cargo-zigbuild.
+///
+/// # Errors
+/// When the named file is not there, or cargo-zigbuild is missing or fails.
+pub fn rubus_for(board: Board) -> Result<PathBuf> {
+    let variable = match board {
+        Board::Pi3 => "RUBUS_BIN_AARCH64",
+        Board::Pc => "RUBUS_BIN",
+    };
+    match std::env::var_os(variable) {
+        Some(path) => {
+            let path = PathBuf::from(path);
+            if !path.is_file() {
+                bail!("{variable} names {path:?}, which is not a file");
+            }
+            Ok(path)
+        }
+        None => {
+            build(board).with_context(|| format!("no rubus for the board; {variable} can name one"))
+        }
+    }
+}
+
+fn build(board: Board) -> Result<PathBuf> {
+    if tools::find("cargo-zigbuild").is_none() {
+        bail!("cargo-zigbuild is not installed");
+    }
+    let target = board.rust_target();
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    tools::run(
+        std::process::Command::new(cargo)
+            .args([
+                "zigbuild",
+                "--release",
+                "--locked",
+                "-p",
+                "rubus",
+                "--target",
+                target,
+            ])
+            .current_dir(workspace_root()),
+    )?;
+    Ok(target_directory().join(target).join("release/rubus"))
+}
+
+/// Where Cargo builds.
+#[must_use]
+pub fn target_directory() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || workspace_root().join("target"),
+        |path| Path::new(&path).to_path_buf(),
+    )
+}

@@ -1,0 +1,255 @@
+//! The root file system of a board before it becomes an image: Debian's packages unpacked, without
+//! running their maintainer scripts (that needs no emulation, so it takes seconds), and by hand the
+//! few things that those scripts would have made.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::board::Board;
+use crate::tools;
+
+/// The Debian release on the boards.
+pub const SUITE: &str = "trixie";
+
+/// Packages beside the kernel; what they depend on comes with them.
+pub const PACKAGES: &[&str] = &[
+    "base-files",
+    "base-passwd",
+    "bash",
+    "btrfs-progs",
+    "busybox-static",
+    "coreutils",
+    "dash",
+    "dmsetup",
+    "dosfstools",
+    "dphys-swapfile",
+    "e2fsprogs",
+    "fdisk",
+    "findutils",
+    "grep",
+    "gzip",
+    "hostname",
+    "initramfs-tools",
+    "iproute2",
+    "kmod",
+    "login",
+    "mawk",
+    "mdadm",
+    "mount",
+    "nbd-client",
+    "nbd-server",
+    "passwd",
+    "procps",
+    "sed",
+    "tar",
+    "udev",
+    "util-linux",
+    "xz-utils",
+];
+
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// The ordinary user of a board and his numeric identity.
+pub const USER: &str = "pi";
+const USER_ID: u32 = 1000;
+
+/// Files written into the tree: path and content. The initial process is the lab's own: Debian's
+/// takes minutes on an emulated processor.
+pub const FILES: &[(&str, &str)] = &[
+    ("etc/hostname", "raspberrypi\n"),
+    (
+        "etc/hosts",
+        "127.0.0.1\tlocalhost\n127.0.1.1\traspberrypi\n",
+    ),
+    ("etc/machine-id", "b0a2d10000000000000000000000001a\n"),
+    (
+        "etc/dphys-swapfile",
+        "CONF_SWAPFILE=/var/swap\nCONF_SWAPSIZE=128\n",
+    ),
+    // The emulated board has no VideoCore; its drivers would wait for it, and one of them crashes.
+    (
+        "etc/modprobe.d/rubus-lab.conf",
+        "blacklist vchiq\nblacklist vc4\nblacklist leds_gpio\n",
+    ),
+    ("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n"),
+];
+
+/// The first program of the root file system.
+pub const INIT: &str = include_str!("../board/init");
+
+/// Unpacks the packages and finishes the tree.
+///
+/// # Errors
+/// When this is not root, when Debian's archive cannot be reached or lacks a package, and what the
+/// tools report.
+pub fn make(board: Board, tree: &Path) -> Result<()> {
+    unpack(board, tree)?;
+    let release = kernel_release(tree)?;
+    tools::run(tools::command("depmod").arg("-b").arg(tree).arg(&release))?;
+    finish(board, tree)
+}
+
+/// The release of the tree's only kernel.
+///
+/// # Errors
+/// When there is none or more than one.
+pub fn kernel_release(tree: &Path) -> Result<String> {
+    let directory = tree.join("usr/lib/modules");
+    let names: Vec<String> = fs::read_dir(&directory)
+        .with_context(|| format!("no kernel modules in {directory:?}"))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    match names.as_slice() {
+        [only] => Ok(only.clone()),
+        _ => bail!("expected one kernel in {directory:?}, found {names:?}"),
+    }
+}
+
+/// `/etc/fstab`, as Raspberry Pi OS writes it.
+#[must_use]
+pub fn fstab(board: Board) -> String {
+    let id = board.disk_id();
+    format!(
+        "proc            /proc           proc    defaults          0       0\n\
+         PARTUUID={id:08x}-01  /boot/firmware  vfat    defaults          0       2\n\
+         PARTUUID={id:08x}-02  /               ext4    defaults,noatime  0       1\n\
+         # a swapfile is not a swap partition, no line here\n\
+         #   use  dphys-swapfile swap[on|off]  for that\n"
+    )
+}
+
+fn unpack(board: Board, tree: &Path) -> Result<()> {
+    let architecture = board.debian_architecture();
+    let packages = format!("linux-image-{architecture},{}", PACKAGES.join(","));
+    let source = format!("deb [signed-by={KEYRING}] {} {SUITE} main", mirror()?);
+    tools::run(
+        tools::command("mmdebstrap")
+            .args(["--quiet", "--mode=root", "--variant=extract"])
+            .arg(format!("--architectures={architecture}"))
+            .arg(format!("--include={packages}"))
+            .arg(SUITE)
+            .arg(tree)
+            .arg(source),
+    )
+    .context("could not unpack Debian's packages (this needs root and Debian's archive)")?;
+    Ok(())
+}
+
+/// Where this machine gets Debian from: `$RUBUS_LAB_MIRROR`, else as configured for apt.
+fn mirror() -> Result<String> {
+    if let Ok(mirror) = std::env::var("RUBUS_LAB_MIRROR") {
+        return Ok(mirror);
+    }
+    let listing = tools::run(tools::command("apt-get").args([
+        "indextargets",
+        "--format",
+        "$(LABEL)|$(COMPONENT)|$(REPO_URI)",
+        "Created-By: Packages",
+    ]))?;
+    mirror_in(&String::from_utf8_lossy(&listing)).context(
+        "apt on this machine has no source of Debian's main component; run apt-get update, or \
+         set RUBUS_LAB_MIRROR to a mirror",
+    )
+}
+
+fn mirror_in(listing: &str) -> Option<String> {
+    listing.lines().find_map(|line| {
+        let rest = line.strip_prefix("Debian|main|")?;
+        Some(rest.trim_end_matches('/').to_owned())
+    })
+}
+
+/// What the packages' maintainer scripts and an installer would have left.
+fn finish(board: Board, tree: &Path) -> Result<()> {
+    for (path, content) in FILES {
+        write(tree, path, content, 0o644)?;
+    }
+    write(tree, "etc/fstab", &fstab(board), 0o644)?;
+    accounts(tree)?;
+    write(tree, "usr/lib/rubus-lab/init", INIT, 0o755)?;
+    replace_with_link(tree, "usr/sbin/init", "../lib/rubus-lab/init")?;
+    replace_with_link(tree, "usr/bin/awk", "mawk")?;
+    replace_with_link(tree, "etc/mtab", "../proc/self/mounts")?;
+    for directory in ["boot/firmware", "mnt", "media", "sys/fs"] {
+        fs::create_dir_all(tree.join(directory))?;
+    }
+    // No kernel is started from here: the boot partition has it.
+    let release = kernel_release(tree)?;
+    symlink_kernel_name(tree, &release)
+}
+
+/// Raspberry Pi OS keeps the kernel only in the boot partition; Debian's copy stays for tools that
+/// look for it, and its usual short name points to it.
+fn symlink_kernel_name(tree: &Path, release: &str) -> Result<()> {
+    replace_with_link(tree, "vmlinuz", &format!("boot/vmlinuz-{release}"))
+}
+
+/// Root without a password, and one ordinary user.
+fn accounts(tree: &Path) -> Result<()> {
+    let master = |name: &str| {
+        let path = tree.join("usr/share/base-passwd").join(name);
+        fs::read_to_string(&path).with_context(|| format!("could not read {path:?}"))
+    };
+    let passwd = master("passwd.master")?.replace("root:*:", "root::");
+    let passwd = format!("{passwd}{USER}:x:{USER_ID}:{USER_ID}:,,,:/home/{USER}:/bin/bash\n");
+    let group = format!("{}{USER}:x:{USER_ID}:\n", master("group.master")?);
+    write(tree, "etc/passwd", &passwd, 0o644)?;
+    write(tree, "etc/group", &group, 0o644)?;
+    write(
+        tree,
+        "etc/shadow",
+        &format!("{USER}:*:20000:0:99999:7:::\n"),
+        0o640,
+    )?;
+    let home = tree.join("home").join(USER);
+    fs::create_dir_all(&home)?;
+    chown(&home, Some(USER_ID), Some(USER_ID)).with_context(|| format!("chown of {home:?}"))
+}
+
+fn write(tree: &Path, path: &str, content: &str, permissions: u32) -> Result<()> {
+    let path: PathBuf = tree.join(path);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(&path, content).with_context(|| format!("could not write {path:?}"))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(permissions))?;
+    Ok(())
+}
+
+fn replace_with_link(tree: &Path, path: &str, target: &str) -> Result<()> {
+    let path = tree.join(path);
+    if path.symlink_metadata().is_ok() {
+        fs::remove_file(&path).with_context(|| format!("could not replace {path:?}"))?;
+    }
+    symlink(target, &path).with_context(|| format!("could not link {path:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mirror_is_the_main_archive_and_not_the_security_one() {
+        let listing = "Other|main|http://tools.example/apt/\n\
+                       Debian-Security|main|http://mirror.example/debian-security/\n\
+                       Debian|main|http://mirror.example/debian/\n";
+        assert_eq!(
+            mirror_in(listing).as_deref(),
+            Some("http://mirror.example/debian")
+        );
+        assert_eq!(mirror_in(""), None);
+    }
+
+    #[test]
+    fn fstab_names_both_partitions_of_the_card() {
+        let text = fstab(Board::Pi3);
+        assert!(
+            text.contains("PARTUUID=3b0a02d1-01  /boot/firmware  vfat"),
+            "{text}"
+        );
+        assert!(text.contains("PARTUUID=3b0a02d1-02  /  "), "{text}");
+    }
+}
