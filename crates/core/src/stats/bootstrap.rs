@@ -79,3 +79,57 @@ pub fn percentile_interval(
 ) -> Option<Estimate> {
     interval_of(series, rounds, rng, |sample| percentile(sample, q))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentile_is_the_value_of_its_rank() {
+        let mut values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        assert_eq!(percentile(&mut values, 0.5), 50.0);
+        assert_eq!(percentile(&mut values, 0.99), 99.0);
+        assert_eq!(percentile(&mut values, 0.0), 1.0);
+        assert_eq!(percentile(&mut values, 1.0), 100.0);
+        assert!(percentile(&mut [], 0.5).is_nan());
+    }
+
+    #[test]
+    fn resampling_keeps_length_and_blocks() {
+        let series: Vec<f64> = (0..50).map(f64::from).collect();
+        let mut sample = Vec::new();
+        resample(&series, 10, &mut Rng::from_seed(1), &mut sample);
+        assert_eq!(sample.len(), 50);
+        for block in sample.chunks(10) {
+            assert!(block.windows(2).all(|pair| pair[1] == pair[0] + 1.0));
+        }
+        resample(&[], 10, &mut Rng::from_seed(1), &mut sample);
+        assert!(sample.is_empty());
+        resample(&[7.0], 0, &mut Rng::from_seed(1), &mut sample);
+        assert_eq!(sample, [7.0]);
+    }
+
+    #[test]
+    fn blocks_grow_with_the_correlation() {
+        let mut rng = Rng::from_seed(2);
+        let independent: Vec<f64> = (0..1000).map(|_| rng.normal()).collect();
+        let slow: Vec<f64> = (0..1000).map(|i| f64::from(i / 50 % 2)).collect();
+        assert!(block_length(&slow) > 4 * block_length(&independent));
+        assert_eq!((block_length(&[]), block_length(&[1.0])), (1, 1));
+    }
+
+    #[test]
+    fn the_median_of_known_data_is_held() {
+        let mut rng = Rng::from_seed(3);
+        let mut held = 0;
+        for _ in 0..200 {
+            let series: Vec<f64> = (0..300).map(|_| rng.exponential()).collect();
+            let got = percentile_interval(&series, 0.5, 300, &mut rng).unwrap();
+            let truth = std::f64::consts::LN_2;
+            held += u32::from(got.low <= truth && truth <= got.high);
+            assert!(got.high - got.low < 0.5);
+        }
+        assert!(held >= 176, "{held} of 200");
+        assert_eq!(percentile_interval(&[], 0.5, 10, &mut rng), None);
+    }
+}

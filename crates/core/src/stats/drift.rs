@@ -121,3 +121,77 @@ pub fn change_point(series: &[f64]) -> Option<Change> {
     let relevant = (after - before).abs() >= LEAST_CHANGE * before.abs().max(after.abs());
     (relevant && bridge > BROWNIAN_BRIDGE_99).then_some(Change { at, before, after })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rng::Rng;
+    use super::*;
+
+    fn noisy(n: usize, seed: u64, level: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut rng = Rng::from_seed(seed);
+        (0..n)
+            .map(|i| level(i) * (1.0 + 0.05 * rng.normal()))
+            .collect()
+    }
+
+    /// Share of 500 noisy series for which the test is true.
+    fn share(level: impl Fn(usize) -> f64, test: impl Fn(&[f64]) -> bool) -> f64 {
+        let hits = (0..500).filter(|&seed| test(&noisy(100, seed, &level)));
+        hits.count() as f64 / 500.0
+    }
+
+    #[test]
+    fn a_steady_rate_does_not_drift() {
+        assert!(share(|_| 100.0, |x| drift(x).is_some()) <= 0.01);
+        assert!(share(|_| 100.0, |x| change_point(x).is_some()) <= 0.02);
+    }
+
+    #[test]
+    fn a_falling_rate_does() {
+        let falling = |i: usize| 100.0 - 0.3 * i as f64;
+        assert!(share(falling, |x| drift(x).is_some()) >= 0.99);
+        let ratio = drift(&noisy(100, 1, falling)).unwrap();
+        // The middles of the thirds are 66 values apart: 75.4 / 95.2.
+        assert!(ratio.low < 0.79 && 0.79 < ratio.high, "{ratio:?}");
+    }
+
+    #[test]
+    fn a_cliff_is_found_at_its_place() {
+        let cliff = |i: usize| if i < 63 { 200.0 } else { 80.0 };
+        for seed in 0..100 {
+            let change = change_point(&noisy(100, seed, cliff)).unwrap();
+            assert_eq!(change.at, 63);
+            assert!((change.before - 200.0).abs() < 6.0 && (change.after - 80.0).abs() < 3.0);
+        }
+        assert!(drift(&noisy(100, 0, cliff)).is_some());
+    }
+
+    #[test]
+    fn an_early_change_is_found() {
+        let start = |i: usize| if i < 8 { 200.0 } else { 100.0 };
+        for seed in 0..100 {
+            assert_eq!(change_point(&noisy(60, seed, start)).unwrap().at, 8);
+        }
+    }
+
+    #[test]
+    fn small_changes_and_short_series_are_ignored() {
+        assert_eq!(change_point(&[1.0; 100]), None);
+        assert_eq!(change_point(&[]), None);
+        assert_eq!(change_point(&[1.0, 9.0, 9.0]), None);
+        assert_eq!(drift(&[]), None);
+        let tiny: Vec<f64> = (0..100)
+            .map(|i| if i < 50 { 100.0 } else { 103.0 })
+            .collect();
+        assert_eq!((change_point(&tiny), drift(&tiny)), (None, None));
+        let step: Vec<f64> = (0..100)
+            .map(|i| if i < 50 { 100.0 } else { 110.0 })
+            .collect();
+        assert!(change_point(&step).is_some_and(|c| c.at == 50));
+        assert!(drift(&step).is_some());
+        // From or to nothing: a change, but no ratio.
+        let dead: Vec<f64> = (0..100).map(|i| if i < 50 { 100.0 } else { 0.0 }).collect();
+        assert!(change_point(&dead).is_some());
+        assert_eq!(drift(&dead), None);
+    }
+}

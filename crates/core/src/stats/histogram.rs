@@ -212,3 +212,109 @@ impl Histogram {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::rng::Rng;
+
+    #[test]
+    fn buckets_follow_one_another_without_gap() {
+        let mut expected_low = 0u64;
+        for bucket in 0..3776 {
+            let (low, width) = range_of(bucket);
+            assert_eq!(low, expected_low, "bucket {bucket}");
+            assert_eq!(bucket_of(low), bucket);
+            assert_eq!(bucket_of(low + (width - 1)), bucket);
+            expected_low = low.wrapping_add(width);
+        }
+        assert_eq!(expected_low, 0, "the last bucket ends at 2^64");
+        assert_eq!(bucket_of(u64::MAX), 3775);
+    }
+
+    #[test]
+    fn a_bucket_is_never_wider_than_a_64th() {
+        for bucket in 64..3776 {
+            let (low, width) = range_of(bucket);
+            assert!(width as f64 <= low as f64 / 64.0);
+        }
+    }
+
+    #[test]
+    fn fits_in_64_kib() {
+        assert!(BUCKETS * size_of::<u64>() + size_of::<Histogram>() <= 65_536);
+    }
+
+    #[test]
+    fn empty_says_nothing() {
+        let empty = Histogram::new();
+        assert_eq!(empty.count(), 0);
+        assert_eq!(empty.latency(), Latency::default());
+        assert_eq!(
+            (empty.min_ns(), empty.max_ns(), empty.mean_ns()),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn percentiles_appear_only_when_supported() {
+        let mut histogram = Histogram::new();
+        let shown = |h: &Histogram| {
+            let l = h.latency();
+            [l.p50, l.p90, l.p99, l.p99_9, l.max].map(|p| p.is_some())
+        };
+        for (total, expected) in [
+            (1, [true, false, false, false, true]),
+            (9, [true, false, false, false, true]),
+            (10, [true, true, false, false, true]),
+            (299, [true, true, false, false, true]),
+            (300, [true, true, true, false, true]),
+            (2999, [true, true, true, false, true]),
+            (3000, [true, true, true, true, true]),
+        ] {
+            histogram.record_n(1000, total - histogram.count());
+            assert_eq!(shown(&histogram), expected, "{total}");
+        }
+    }
+
+    #[test]
+    fn agrees_with_hdrhistogram() {
+        let mut rng = Rng::from_seed(5);
+        let mut ours = Histogram::new();
+        let mut oracle = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 1 << 42, 3).unwrap();
+        for _ in 0..50_000 {
+            let value = (80_000.0 * (1.5 * rng.normal()).exp()) as u64 + 1;
+            ours.record(value);
+            oracle.record(value).unwrap();
+        }
+        for q in [0.01, 0.5, 0.9, 0.99, 0.999, 0.9999] {
+            let (got, expected) = (ours.percentile_ns(q).unwrap(), oracle.value_at_quantile(q));
+            let error = got as f64 / expected as f64 - 1.0;
+            // 1/128 of ours and 1/1000 of the oracle.
+            assert!(error.abs() < 0.009, "{q}: {got} {expected}");
+        }
+        assert!((ours.mean_ns().unwrap() / oracle.mean() - 1.0).abs() < 0.005);
+        assert_eq!(ours.count(), oracle.len());
+    }
+
+    #[test]
+    fn the_extremes_are_kept() {
+        let mut histogram = Histogram::new();
+        for value in [0, 1, 3_600_000_000_000, u64::MAX] {
+            histogram.record(value);
+        }
+        assert_eq!(histogram.count(), 4);
+        assert_eq!(histogram.percentile_ns(0.0), Some(0));
+        assert_eq!(histogram.percentile_ns(1.0), Some(u64::MAX));
+        let hour = histogram.percentile_ns(0.75).unwrap() as f64;
+        assert!((hour / 3.6e12 - 1.0).abs() < 0.008);
+    }
+
+    #[test]
+    fn clearing_forgets_everything() {
+        let mut histogram = Histogram::new();
+        histogram.record_n(77, 5);
+        histogram.clear();
+        assert_eq!(histogram, Histogram::new());
+    }
+}

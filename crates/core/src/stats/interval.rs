@@ -164,7 +164,9 @@ pub fn correlation_time(series: &[f64]) -> f64 {
     let mut tau = 2.0 * (1.0 + lag_1).max(0.0) - 1.0;
     let mut last_pair = 1.0 + lag_1;
     let mut lag = 2;
-    while lag + 1 < n / 2 {
+    // Beyond a third of the series nobody wants to know how long it is.
+    let enough = n as f64 / 3.0;
+    while lag + 1 < n / 2 && tau < enough {
         let pair = (correlation(lag) + correlation(lag + 1)).min(last_pair);
         if pair <= 0.0 {
             break;
@@ -190,7 +192,10 @@ pub fn correlation_time(series: &[f64]) -> f64 {
 ///   bounds (Garwood);
 /// - no operation at all is a rate below 3 per window (the rule of three).
 ///
-/// The low end is never negative.
+/// The high end is the value times exp(distance / value) instead of the value plus the distance: a
+/// rate cannot be negative but has no upper limit, so a wide interval is symmetric on the logarithms (the
+/// delta method). For narrow ones the two are the same. The low end stays linear, the wider of the two, and
+/// is never negative.
 pub fn rate(counts: &[f64], bin_s: f64, quantum: f64) -> Estimate {
     const FEW: f64 = 20.0;
     let total: f64 = counts.iter().sum();
@@ -205,8 +210,9 @@ pub fn rate(counts: &[f64], bin_s: f64, quantum: f64) -> Estimate {
     let factor = coarsening(events.round() as u64, counts.len());
     let interval = mean_interval(&coarsen(counts, factor));
     let per_window = counts.len() as f64 / factor as f64;
-    let mut low = total - (interval.below * per_window).max(quantum);
-    let mut high = total + (interval.above * per_window).max(quantum);
+    let (below, above) = (interval.below * per_window, interval.above * per_window);
+    let mut low = total - below.max(quantum);
+    let mut high = total + ((above / total).exp_m1() * total).max(quantum);
     if events < FEW {
         let (fewest, most) = poisson_bounds(events.round() as u64);
         low = low.min(fewest * quantum);
@@ -229,4 +235,126 @@ pub fn surely_wider(counts: &[f64], quantum: f64, wanted: f64) -> bool {
     let joined = coarsen(counts, coarsening(events.round() as u64, counts.len()));
     let coarse = coarsen(&joined, (joined.len() / 300).max(1));
     batch_half_width(&coarse) > wanted * mean(&coarse) * 1.01
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rng::Rng;
+    use super::*;
+
+    fn autoregressive(correlation: f64, n: usize, seed: u64) -> Vec<f64> {
+        let mut rng = Rng::from_seed(seed);
+        let mut level = rng.normal();
+        let fresh = (1.0 - correlation * correlation).sqrt();
+        (0..n)
+            .map(|_| {
+                level = correlation * level + fresh * rng.normal();
+                100.0 + level
+            })
+            .collect()
+    }
+
+    #[test]
+    fn batch_means_agree_with_a_sum_by_hand() {
+        // Twenty values, ten batches of two with the means 1 to 10: variance 55 / 6.
+        let series: Vec<f64> = (1..=10).flat_map(|x| [f64::from(x); 2]).collect();
+        let expected = 2.262_157_162_798_21 * (55.0f64 / 6.0 / 10.0).sqrt();
+        assert!((batch_half_width(&series) - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn correlation_time_of_an_autoregression_is_known() {
+        // (1 + r) / (1 - r), with some room for the estimate and for its upward correction.
+        for (correlation, expected) in [(0.0, 1.0), (0.5, 3.0), (0.9, 19.0)] {
+            let got = correlation_time(&autoregressive(correlation, 20_000, 4));
+            assert!(got > 0.9 * expected && got < 1.25 * expected, "{got}");
+        }
+    }
+
+    #[test]
+    fn an_alternating_series_gets_no_credit() {
+        let series: Vec<f64> = (0..100).map(|i| f64::from(i % 2)).collect();
+        assert_eq!(correlation_time(&series), 1.0);
+    }
+
+    #[test]
+    fn the_interval_of_independent_values_is_near_the_textbook() {
+        let series = autoregressive(0.0, 4000, 8);
+        let textbook = 1.96 / 4000.0f64.sqrt();
+        let got = mean_interval(&series);
+        assert!(got.below > 0.8 * textbook && got.below < 1.9 * textbook);
+    }
+
+    #[test]
+    fn correlation_widens_the_interval() {
+        let quiet = mean_interval(&autoregressive(0.0, 400, 1));
+        let slow = mean_interval(&autoregressive(0.9, 400, 1));
+        assert!(slow.below > 2.5 * quiet.below);
+    }
+
+    #[test]
+    fn a_long_tail_reaches_further_on_its_side() {
+        let mut rng = Rng::from_seed(6);
+        let series: Vec<f64> = (0..30).map(|_| (1.2 * rng.normal()).exp()).collect();
+        let interval = mean_interval(&series);
+        assert!(interval.above > 1.05 * interval.below);
+        let mirrored: Vec<f64> = series.iter().map(|x| 1000.0 - x).collect();
+        let mirrored = mean_interval(&mirrored);
+        assert!((mirrored.below - interval.above).abs() < 1e-6 * interval.above);
+    }
+
+    #[test]
+    fn little_data_gives_wide_intervals() {
+        assert_eq!(mean_interval(&[]).below, f64::INFINITY);
+        assert_eq!(mean_interval(&[5.0]).above, f64::INFINITY);
+        let two = mean_interval(&[4.0, 6.0]);
+        assert!(two.below > 3.0 && two.below.is_finite());
+        let nothing = rate(&[], 0.1, 1.0);
+        assert_eq!((nothing.value, nothing.low), (0.0, 0.0));
+        assert_eq!(nothing.high, f64::INFINITY);
+    }
+
+    #[test]
+    fn a_constant_rate_is_known_to_one_operation() {
+        let got = rate(&[10.0; 50], 0.1, 1.0);
+        assert_eq!(
+            (got.value, got.low, got.high),
+            (100.0, 499.0 / 5.0, 501.0 / 5.0)
+        );
+    }
+
+    #[test]
+    fn no_operation_is_the_rule_of_three() {
+        let got = rate(&[0.0; 60], 0.1, 4096.0);
+        assert_eq!((got.value, got.low), (0.0, 0.0));
+        assert!((got.high - 3.0 * 4096.0 / 6.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn few_operations_are_worth_no_more_than_poisson() {
+        // One operation per second for nine seconds, as regular as can be: Garwood's 4.12 to 17.08.
+        let counts: Vec<f64> = (0..90).map(|i| f64::from(u8::from(i % 10 == 5))).collect();
+        let got = rate(&counts, 0.1, 1.0);
+        assert!((got.value - 1.0).abs() < 1e-12);
+        assert!(got.low <= 4.1154 / 9.0 && got.high >= 17.0848 / 9.0);
+    }
+
+    #[test]
+    fn the_quick_look_is_never_wrong() {
+        let mut rng = Rng::from_seed(11);
+        let mut wider = 0;
+        for seed in 0..200 {
+            let mut counts = autoregressive(0.5, 20 + 2 * seed, seed as u64);
+            let spread = 40.0 * rng.unit();
+            let level = 60.0 * rng.unit() + 0.5;
+            for x in &mut counts {
+                *x = (level + (*x - 100.0) * spread).max(0.0).round();
+            }
+            if surely_wider(&counts, 1.0, 0.1) {
+                wider += 1;
+                assert!(rate(&counts, 0.1, 1.0).relative_half_width() > 0.1);
+            }
+        }
+        assert!(wider > 20);
+    }
 }

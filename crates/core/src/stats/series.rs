@@ -110,3 +110,59 @@ pub fn coarsening(operations: u64, bins: usize) -> usize {
         .unwrap_or(usize::MAX)
         .clamp(1, bins / LEAST_BINS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bin(ops: u64, longest_gap_ns: u64) -> Bin {
+        Bin {
+            ops,
+            bytes: ops * 512,
+            longest_gap_ns,
+        }
+    }
+
+    #[test]
+    fn completions_fall_into_their_bins() {
+        let mut bins = Vec::new();
+        let mut binner = Binner::with_bin_ns(1000, 100);
+        for now_ns in [1010, 1040, 1099, 1100, 1420] {
+            binner.add(now_ns, 1, 512, |bin| bins.push(bin));
+        }
+        binner.advance(1500, |bin| bins.push(bin));
+        let expected = [bin(3, 59), bin(1, 1), bin(0, 0), bin(0, 0), bin(1, 320)];
+        assert_eq!(bins, expected);
+        assert_eq!(binner.edge_ns(), 1600);
+        assert_eq!(binner.idle_ns(1500), 80);
+    }
+
+    #[test]
+    fn a_clock_that_stands_or_goes_back_does_no_harm() {
+        let mut binner = Binner::new(50);
+        binner.add(40, 1, 1, |_| panic!("no bin has ended"));
+        binner.add(40, 1, 1, |_| panic!("no bin has ended"));
+        assert_eq!(binner.idle_ns(0), 0);
+    }
+
+    #[test]
+    fn the_end_of_time_ends_the_bins() {
+        let mut binner = Binner::with_bin_ns(u64::MAX - 10, 7);
+        let mut closed = 0;
+        binner.advance(u64::MAX, |_| closed += 1);
+        assert_eq!(closed, 1);
+    }
+
+    #[test]
+    fn coarsening_joins_only_what_is_too_thin() {
+        // 1000 operations in 100 bins: as they are. 50 in 100: 8 bins give four each.
+        assert_eq!(coarsening(1000, 100), 1);
+        assert_eq!(coarsening(50, 100), 8);
+        // Ten bins remain, however few operations there are.
+        assert_eq!(coarsening(1, 100), 10);
+        assert_eq!(coarsening(3, 15), 1);
+        assert_eq!(coarsening(0, 100), 1);
+        assert_eq!(coarsen(&[1.0, 2.0, 3.0, 4.0, 5.0], 2), [3.0, 7.0]);
+        assert_eq!(coarsen(&[1.0, 2.0], 0), [1.0, 2.0]);
+    }
+}

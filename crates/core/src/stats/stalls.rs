@@ -183,3 +183,95 @@ pub fn lost_time(lengths_s: &[f64]) -> (f64, f64) {
     let high = quantile::gamma(0.975, sum_1 * sum_1 / squares_1) * squares_1 / sum_1;
     (low.min(sum), high.max(sum))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn at(start_ms: u64, length_ms: u64) -> Episode {
+        Episode {
+            start_ns: start_ms * MS,
+            length_ns: length_ms * MS,
+        }
+    }
+
+    fn latencies(parts: &[(u64, u64)]) -> Histogram {
+        let mut histogram = Histogram::new();
+        for &(ns, n) in parts {
+            histogram.record_n(ns, n);
+        }
+        histogram
+    }
+
+    #[test]
+    fn the_threshold_follows_the_device() {
+        // A fast device: 50 ms. A slow one: ten times its median.
+        assert_eq!(threshold_ns(&latencies(&[(100_000, 1000)])), 50 * MS);
+        assert_eq!(threshold_ns(&latencies(&[(20 * MS, 1000)])), 200 * MS);
+        // Every fifth operation takes 100 ms: that is how it is, so 100 ms is no stall.
+        let bimodal = latencies(&[(MS, 800), (100 * MS, 200)]);
+        assert!(threshold_ns(&bimodal) > 290 * MS);
+        // One in a hundred: it is.
+        let rare = latencies(&[(MS, 990), (100 * MS, 10)]);
+        assert_eq!(threshold_ns(&rare), 50 * MS);
+        assert_eq!(threshold_ns(&Histogram::new()), LEAST_NS);
+    }
+
+    #[test]
+    fn operations_of_a_deep_queue_are_one_stall() {
+        let waiting: Vec<Episode> = (0..32).map(|i| at(1000 + i, 340 - i)).collect();
+        assert_eq!(find(&waiting, 50 * MS), [at(1000, 340)]);
+    }
+
+    #[test]
+    fn stalls_come_in_order_and_short_ones_are_left_out() {
+        let candidates = [at(5000, 80), at(100, 60), at(2000, 49), at(300, 400)];
+        let expected = [at(100, 60), at(300, 400), at(5000, 80)];
+        assert_eq!(find(&candidates, 50 * MS), expected);
+        // 160 to 163 ms is less than a tenth of the threshold: the same stall.
+        let near = [at(100, 60), at(163, 100)];
+        assert_eq!(find(&near, 50 * MS), [at(100, 163)]);
+        assert_eq!(find(&[], 50 * MS), []);
+    }
+
+    #[test]
+    fn the_collector_keeps_the_longest() {
+        let mut collector = Collector::new();
+        for i in 0..20_000u64 {
+            // Each length once, in a scattered order.
+            let length = LEAST_NS + (i * 7919) % 20_000;
+            collector.note(i * 1000 * MS + length, length);
+            collector.note(i, LEAST_NS - 1);
+        }
+        let kept = collector.candidates();
+        assert!(kept.len() <= Collector::CAPACITY && kept.len() >= Collector::CAPACITY / 2);
+        let mut lengths: Vec<u64> = kept.iter().map(|e| e.length_ns - LEAST_NS).collect();
+        lengths.sort_unstable();
+        let from = lengths[0];
+        assert!((from..20_000).eq(lengths.iter().copied()));
+    }
+
+    #[test]
+    fn equal_lengths_give_the_poisson_bounds() {
+        let (low, high) = lost_time(&[0.5; 5]);
+        assert!((low - 0.5 * 1.6235).abs() < 1e-4);
+        assert!((high - 0.5 * 11.6683).abs() < 1e-4);
+        assert_eq!(lost_time(&[]), (0.0, f64::INFINITY));
+    }
+
+    #[test]
+    fn unequal_lengths_give_wider_bounds() {
+        let (low, high) = lost_time(&[0.1, 0.1, 0.1, 0.1, 2.1]);
+        let (equal_low, equal_high) = lost_time(&[0.5; 5]);
+        assert!(low < equal_low && high > equal_high);
+    }
+
+    #[test]
+    fn the_rule_of_three() {
+        assert_eq!(rarer_than_s(30.0), 10.0);
+        assert!((unseen_share(9.0) - 0.1).abs() < 1e-12);
+        assert_eq!(unseen_share(0.0), 1.0);
+    }
+}

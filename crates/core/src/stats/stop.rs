@@ -315,3 +315,208 @@ impl StopRule {
             && window.iops(&stalls).relative_half_width() <= wanted
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rng::Rng;
+    use super::*;
+
+    const SPEC: StopSpec = StopSpec {
+        relative_half_width: 0.10,
+        min_seconds: 3.0,
+        max_seconds: 8.0,
+        min_bytes: 0,
+        max_bytes: u64::MAX,
+    };
+
+    fn bin(ops: u64) -> Bin {
+        Bin {
+            ops,
+            bytes: ops * 4096,
+            longest_gap_ns: 100_000_000 / ops.max(1),
+        }
+    }
+
+    /// Feeds the bins of a device until the rule decides; how many it took and the rule.
+    fn run(spec: StopSpec, mut next: impl FnMut(usize) -> Bin) -> (usize, StopRule) {
+        let mut rule = StopRule::new(spec, 0.1);
+        for i in 0..100_000 {
+            if rule.push(next(i)) != Decision::Continue {
+                return (i + 1, rule);
+            }
+        }
+        panic!("the rule never decides");
+    }
+
+    #[test]
+    fn a_quiet_device_converges_after_the_minimum() {
+        let (bins, rule) = run(SPEC, |_| bin(1000));
+        // Half a second of warm-up, three seconds, and two more checks.
+        assert_eq!((bins, rule.warm_up_bins()), (37, 5));
+        let measured = rule.finish();
+        assert_eq!(measured.outcome, Outcome::Converged);
+        assert_eq!(measured.operations, 32_000);
+        assert_eq!(measured.bytes, 32_000 * 4096);
+        assert_eq!(measured.series.bytes.len(), 32);
+        assert!((measured.measured_s - 3.2).abs() < 1e-9);
+        assert!((measured.warm_up_s - 0.5).abs() < 1e-9);
+        assert_eq!((measured.doubts, measured.stalls), (vec![], vec![]));
+        assert!((measured.bytes_per_second.value - 4.096e7).abs() < 1.0);
+    }
+
+    #[test]
+    fn bytes_hold_it_back_and_cap_it() {
+        let floor = StopSpec {
+            min_bytes: 50_000 * 4096,
+            ..SPEC
+        };
+        assert_eq!(run(floor, |_| bin(1000)).0, 52);
+        let cap = StopSpec {
+            max_bytes: 9_500 * 4096,
+            ..SPEC
+        };
+        let (bins, rule) = run(cap, |_| bin(1000));
+        assert_eq!((bins, rule.decision), (10, Decision::Capped));
+        // Half a second of a perfectly steady rate says little about stalls.
+        assert_eq!(rule.finish().outcome, Outcome::Capped);
+    }
+
+    #[test]
+    fn a_restless_device_is_capped_and_says_so() {
+        let mut rng = Rng::from_seed(1);
+        let (bins, rule) = run(SPEC, |_| bin(rng.below(2000)));
+        assert_eq!(bins, 80);
+        let measured = rule.finish();
+        assert_eq!(measured.outcome, Outcome::Capped);
+        assert!(matches!(
+            measured.doubts[..],
+            [Doubt::NotPrecise { reached, wanted: 0.10 }] if reached > 0.10 && reached < 0.25
+        ));
+    }
+
+    #[test]
+    fn a_dead_device_is_inconclusive() {
+        let (bins, rule) = run(SPEC, |_| Bin::default());
+        assert_eq!(bins, 80);
+        let measured = rule.finish();
+        assert_eq!(measured.outcome, Outcome::Inconclusive);
+        assert_eq!(measured.iops.value, 0.0);
+        // Without a usual pace nothing is beyond it.
+        assert_eq!(measured.stalls, []);
+    }
+
+    #[test]
+    fn one_stall_forbids_convergence_and_eight_allow_it() {
+        let spec = StopSpec {
+            relative_half_width: 0.2,
+            max_seconds: 60.0,
+            ..SPEC
+        };
+        let stalling = |every: usize| {
+            move |i: usize| match i % every {
+                6 => Bin::default(),
+                7 => Bin {
+                    longest_gap_ns: 150_000_000,
+                    ..bin(500)
+                },
+                _ => bin(1000),
+            }
+        };
+        let (bins, rule) = run(spec, stalling(20));
+        assert!((7 * 20 + 8..=7 * 20 + 20).contains(&bins), "{bins}");
+        assert_eq!(rule.finish().stalls.len(), 8);
+        let (bins, rule) = run(spec, stalling(590));
+        assert_eq!((bins, rule.finish().outcome), (600, Outcome::Capped));
+    }
+
+    #[test]
+    fn warm_up_ends_at_the_first_change_of_level() {
+        let (_, rule) = run(SPEC, |i| bin(if i < 12 { 2000 } else { 1000 }));
+        assert_eq!(rule.warm_up_bins(), 12);
+        assert!((rule.finish().iops.value - 10_000.0).abs() < 1e-6);
+        // A change after two seconds is the device, not the warm-up.
+        let (_, rule) = run(SPEC, |i| bin(if i < 25 { 2000 } else { 1000 }));
+        assert_eq!(rule.warm_up_bins(), 5);
+    }
+
+    #[test]
+    fn a_stall_at_the_start_is_no_warm_up() {
+        let (_, rule) = run(SPEC, |i| match i {
+            6..10 => Bin::default(),
+            10 => Bin {
+                longest_gap_ns: 400_000_000,
+                ..bin(1000)
+            },
+            _ => bin(1000),
+        });
+        let measured = rule.finish();
+        assert_eq!(rule.warm_up_bins(), 5);
+        assert_eq!(measured.stalls.len(), 1);
+        assert!((measured.stalls[0].start_s() - 0.7).abs() < 0.11);
+    }
+
+    #[test]
+    fn a_trend_raises_a_doubt() {
+        let spec = StopSpec {
+            min_seconds: 7.0,
+            ..SPEC
+        };
+        let mut rng = Rng::from_seed(4);
+        let (_, rule) = run(spec, |i| bin(1000 + 4 * i as u64 + rng.below(20)));
+        let doubts = rule.finish().doubts;
+        let drift = doubts.iter().find_map(|doubt| match doubt {
+            Doubt::Drift { ratio } => Some(*ratio),
+            _ => None,
+        });
+        assert!(
+            drift.is_some_and(|ratio| ratio > 1.1 && ratio < 1.3),
+            "{doubts:?}"
+        );
+    }
+
+    #[test]
+    fn a_job_without_decision_is_judged_by_what_it_reached() {
+        let mut rule = StopRule::new(SPEC, 0.1);
+        assert_eq!(rule.finish().outcome, Outcome::Inconclusive);
+        for _ in 0..20 {
+            rule.push(bin(1000));
+        }
+        assert_eq!(rule.finish().outcome, Outcome::Capped);
+        let mut late = rule.clone();
+        for _ in 0..15 {
+            late.push(bin(1000));
+        }
+        assert_eq!(late.decision, Decision::Continue);
+        assert_eq!(late.finish().outcome, Outcome::Converged);
+    }
+
+    #[test]
+    fn a_flush_is_measured_time() {
+        let (_, rule) = run(SPEC, |_| bin(1000));
+        let mut measured = rule.finish();
+        let before = measured.clone();
+        measured.include_flush(0.8);
+        assert!((measured.measured_s - 4.0).abs() < 1e-9);
+        assert!((measured.iops.value - 8_000.0).abs() < 1e-6);
+        let (was, is) = (before.iops, measured.iops);
+        assert!((was.relative_half_width() - is.relative_half_width()).abs() < 1e-12);
+        measured.include_flush(0.0);
+        assert_eq!(measured.iops, is);
+    }
+
+    #[test]
+    fn the_time_left_runs_out() {
+        let mut rule = StopRule::new(SPEC, 0.1);
+        let mut rng = Rng::from_seed(2);
+        assert!(rule.expected_left_s() <= 8.0);
+        loop {
+            let decision = rule.push(bin(rng.below(2000)));
+            let left_s = rule.expected_left_s();
+            assert!(left_s >= 0.0 && left_s <= 8.0 - rule.elapsed_s() + 1e-9);
+            if decision != Decision::Continue {
+                assert_eq!(left_s, 0.0);
+                break;
+            }
+        }
+    }
+}

@@ -150,3 +150,117 @@ impl Window<'_> {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BIN_S: f64 = 0.1;
+    const MS: u64 = 1_000_000;
+
+    fn busy(ops: u64) -> Bin {
+        Bin {
+            ops,
+            bytes: ops * 4096,
+            longest_gap_ns: 100 * MS / ops.max(1),
+        }
+    }
+
+    /// A bin in which a gap of so many milliseconds ended.
+    fn after_gap(ops: u64, gap_ms: u64) -> Bin {
+        Bin {
+            longest_gap_ns: gap_ms * MS,
+            ..busy(ops)
+        }
+    }
+
+    fn window(bins: &[Bin]) -> Window<'_> {
+        Window { bins, bin_s: BIN_S }
+    }
+
+    fn stalls_ms(bins: &[Bin]) -> Vec<(u64, u64)> {
+        let stalls = window(bins).stalls();
+        let in_ms = stalls.iter().map(|s| (s.start_ns / MS, s.length_ns / MS));
+        in_ms.collect()
+    }
+
+    #[test]
+    fn a_gap_over_several_bins_is_one_stall() {
+        let mut bins = vec![busy(1000); 20];
+        bins[6] = Bin::default();
+        bins[7] = Bin::default();
+        bins[8] = after_gap(300, 270);
+        assert_eq!(stalls_ms(&bins), [(630, 270)]);
+        let touched = window(&bins).touched(&window(&bins).stalls());
+        let places: Vec<usize> = (0..20).filter(|&i| touched[i]).collect();
+        assert_eq!(places, [6, 7, 8]);
+    }
+
+    #[test]
+    fn an_open_gap_counts_and_one_from_before_is_cut() {
+        let mut bins = vec![busy(1000); 20];
+        bins[0] = after_gap(1000, 900);
+        bins[18] = Bin::default();
+        bins[19] = Bin::default();
+        assert_eq!(stalls_ms(&bins), [(0, 100), (1800, 200)]);
+    }
+
+    #[test]
+    fn neighbouring_gaps_are_one_stall_and_distant_ones_two() {
+        let mut bins = vec![busy(1000); 40];
+        bins[10] = after_gap(10, 300);
+        bins[12] = after_gap(10, 150);
+        bins[30] = after_gap(10, 60);
+        assert_eq!(stalls_ms(&bins), [(800, 500), (3040, 60)]);
+    }
+
+    #[test]
+    fn the_pace_of_a_slow_device_is_not_a_stall() {
+        // Two operations per second.
+        let bins: Vec<Bin> = (0..100)
+            .map(|i| {
+                if i % 5 == 4 {
+                    after_gap(1, 500)
+                } else {
+                    Bin::default()
+                }
+            })
+            .collect();
+        assert_eq!(stalls_ms(&bins), []);
+    }
+
+    #[test]
+    fn a_quiet_window_admits_the_stalls_that_it_missed() {
+        let bins = vec![busy(1000); 100];
+        let got = window(&bins).iops(&[]);
+        assert!((got.value - 10_000.0).abs() < 1e-6);
+        // 0.3 / sqrt(10) below, one operation above.
+        assert!((got.low / got.value - (1.0 - 0.094_868)).abs() < 1e-4);
+        assert!(got.high / got.value < 1.0002);
+    }
+
+    #[test]
+    fn one_stall_may_have_been_none_or_many() {
+        let mut bins = vec![busy(1000); 80];
+        for bin in &mut bins[40..43] {
+            *bin = Bin::default();
+        }
+        bins[43] = after_gap(700, 330);
+        let window = window(&bins);
+        let got = window.iops(&window.stalls());
+        // With hardly any stall 10 000 per second; with 5.57 of them 23 % less.
+        assert!(got.high > 9_950.0 && got.high < 10_100.0, "{got:?}");
+        assert!(got.low < 7_900.0 && got.low > 6_500.0, "{got:?}");
+        let bytes = window.bytes_per_second(&window.stalls());
+        assert!((bytes.low / got.low / 4096.0 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_but_stall_is_no_rate() {
+        let bins = vec![Bin::default(); 50];
+        let window = window(&bins);
+        let got = window.iops(&window.stalls());
+        assert_eq!((got.value, got.low), (0.0, 0.0));
+        assert!((got.high - 0.6).abs() < 1e-9);
+    }
+}
