@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::files::{Files, ReadError, Space};
 use crate::tree::{Contents, Missing, Question, Tree, normal};
 
-/// Passes every question on to another machine and keeps the answers.
+/// Passes every question on to another machine and keeps the answers. A question that comes again
+/// gets the same answer, so that what is read through it fits together, and a capture of it gives
+/// exactly the same survey.
 pub struct Recorder<'a> {
     files: &'a dyn Files,
     record: RefCell<Record>,
@@ -59,14 +61,26 @@ impl<'a> Recorder<'a> {
         record
     }
 
-    fn note<T>(
+    /// Answers from the record, or else asks and records.
+    fn answer<T>(
         &self,
         path: &Path,
         question: Question,
-        answer: Result<T, ReadError>,
+        recall: impl FnOnce(&Record, &str) -> Option<T>,
+        ask: impl FnOnce() -> Result<T, ReadError>,
         keep: impl FnOnce(&mut Record, String, &T),
     ) -> Result<T, ReadError> {
         let key = self.key(path);
+        {
+            let record = self.record.borrow();
+            if let Some(known) = recall(&record, &key) {
+                return Ok(known);
+            }
+            if let Some(error) = record.errors.get(&(key.clone(), question)) {
+                return Err(error.clone());
+            }
+        }
+        let answer = ask();
         let mut record = self.record.borrow_mut();
         match &answer {
             Ok(value) => keep(&mut record, key, value),
@@ -113,8 +127,12 @@ impl Record {
         // The links nearest to the root first: the others may go through them.
         let mut links: Vec<(String, String)> = self.links.into_iter().collect();
         links.sort_by_key(|(path, _)| Path::new(path).components().count());
-        for (path, target) in links {
-            tree.add_link(Path::new(&path), Path::new(&target));
+        for (path, target) in &links {
+            tree.add_link(Path::new(path), Path::new(target));
+        }
+        // What a link leads to is there, though perhaps nobody looked at it.
+        for (path, _) in &links {
+            tree.add_present(Path::new(path), None);
         }
         for (path, names) in self.directories {
             tree.add_present(Path::new(&path), Some(names));
@@ -144,55 +162,84 @@ fn text(path: &Path) -> String {
 
 impl Files for Recorder<'_> {
     fn read_prefix(&self, path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
-        let answer = self.files.read_prefix(path, limit);
-        self.note(path, Question::Read, answer, |record, key, bytes| {
-            let whole = bytes.len() < limit;
-            // A whole file says more than a beginning, a longer beginning more than a shorter one.
-            let says_more =
-                |known: &Contents| whole || (!known.whole && known.bytes.len() <= bytes.len());
-            if record.files.get(&key).is_none_or(says_more) {
+        self.answer(
+            path,
+            Question::Read,
+            |record, key| {
+                let known = record.files.get(key)?;
+                let length = known.bytes.len().min(limit);
+                (known.whole || length == limit).then(|| known.bytes[..length].to_vec())
+            },
+            || self.files.read_prefix(path, limit),
+            |record, key, bytes| {
+                let whole = bytes.len() < limit;
                 let bytes = bytes.clone();
                 record.files.insert(key, Contents { bytes, whole });
-            }
-        })
+            },
+        )
     }
 
     fn list(&self, path: &Path) -> Result<Vec<String>, ReadError> {
-        let answer = self.files.list(path);
-        self.note(path, Question::List, answer, |record, key, names| {
-            record.directories.insert(key, names.clone());
-        })
+        self.answer(
+            path,
+            Question::List,
+            |record, key| record.directories.get(key).cloned(),
+            || self.files.list(path),
+            |record, key, names| {
+                record.directories.insert(key, names.clone());
+            },
+        )
     }
 
     fn real_path(&self, path: &Path) -> Result<PathBuf, ReadError> {
-        let answer = self.files.real_path(path);
-        self.note(path, Question::RealPath, answer, |record, key, real| {
-            record.links.insert(key, text(real));
-        })
+        self.answer(
+            path,
+            Question::RealPath,
+            |record, key| record.links.get(key).map(PathBuf::from),
+            || self.files.real_path(path),
+            |record, key, real| {
+                record.links.insert(key, text(real));
+            },
+        )
     }
 
     fn space(&self, path: &Path) -> Result<Space, ReadError> {
-        let answer = self.files.space(path);
-        self.note(path, Question::Space, answer, |record, key, space| {
-            record.spaces.insert(key, *space);
-        })
+        self.answer(
+            path,
+            Question::Space,
+            |record, key| record.spaces.get(key).copied(),
+            || self.files.space(path),
+            |record, key, space| {
+                record.spaces.insert(key, *space);
+            },
+        )
     }
 
     fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, ReadError> {
-        let answer = self.files.ask(program, arguments);
-        let call = std::iter::once(program)
+        let call: Vec<String> = std::iter::once(program)
             .chain(arguments.iter().copied())
             .map(str::to_string)
             .collect();
-        let mut record = self.record.borrow_mut();
-        record.programs.insert(call, answer.clone());
+        if let Some(known) = self.record.borrow().programs.get(&call) {
+            return known.clone();
+        }
+        let answer = self.files.ask(program, arguments);
+        self.record
+            .borrow_mut()
+            .programs
+            .insert(call, answer.clone());
         answer
     }
 
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
+        if let Some(known) = self.record.borrow().firmware_words.get(&tag) {
+            return known.clone();
+        }
         let answer = self.files.firmware_word(tag);
-        let mut record = self.record.borrow_mut();
-        record.firmware_words.insert(tag, answer.clone());
+        self.record
+            .borrow_mut()
+            .firmware_words
+            .insert(tag, answer.clone());
         answer
     }
 }
@@ -298,5 +345,21 @@ mod tests {
         let tree = recorder.record().into_tree(Missing::NotCaptured);
         assert_eq!(tree.read_prefix(path("/f"), 6).unwrap(), b"012345");
         assert!(tree.text(path("/f")).is_err());
+    }
+
+    #[test]
+    fn the_same_question_gets_the_same_answer() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "before").unwrap();
+        let recorder = Recorder::new(&crate::Live);
+        assert_eq!(recorder.text(&file).unwrap(), "before");
+        std::fs::write(&file, "after").unwrap();
+        assert_eq!(recorder.text(&file).unwrap(), "before");
+        assert_eq!(recorder.read_prefix(&file, 3).unwrap(), b"bef");
+        let missing = directory.path().join("missing");
+        assert_eq!(recorder.text(&missing), Err(ReadError::Absent));
+        std::fs::write(&missing, "now it is there").unwrap();
+        assert_eq!(recorder.text(&missing), Err(ReadError::Absent));
     }
 }

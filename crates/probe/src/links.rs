@@ -7,7 +7,7 @@ use rubus_core::machine::Link;
 use rubus_host::Files;
 
 use crate::buses::hops_of;
-use crate::read;
+use crate::{read, sysfs};
 
 const LINKS: &str = "/sys/class/net";
 /// Hardware type of Ethernet, ARPHRD_ETHER; Wi-Fi has it as well.
@@ -33,7 +33,7 @@ fn link(files: &dyn Files, name: &str) -> Link {
         name: name.to_string(),
         bits_per_second: bits_per_second(files, &directory, &kind, &state),
         duplex: duplex(files, &directory, &kind),
-        driver: driver(files, &directory),
+        driver: sysfs::driver(files, &format!("{directory}/device")),
         path: hops_of(files, Path::new(&format!("{directory}/device"))),
         kind,
         state,
@@ -87,17 +87,6 @@ fn duplex(files: &dyn Files, directory: &str, kind: &str) -> Fact<String> {
         "unknown" => Err("the driver does not say".to_string()),
         _ => Ok(text),
     })
-}
-
-fn driver(files: &dyn Files, directory: &str) -> Fact<String> {
-    let path = format!("{directory}/device/driver");
-    match files.real_path(Path::new(&path)) {
-        Ok(target) => match target.file_name() {
-            Some(name) => Fact::known(name.to_string_lossy().into_owned(), path),
-            None => Fact::unknown("the link has no name", path),
-        },
-        Err(error) => Fact::unknown(error.to_string(), path),
-    }
 }
 
 #[cfg(test)]

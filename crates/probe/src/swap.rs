@@ -140,6 +140,8 @@ fn zram(files: &dyn Files) -> Vec<Zram> {
         .iter()
         .filter(|name| is_zram(name))
         .map(|name| zram_device(files, name))
+        // The module makes one when it is loaded; without a size it holds nothing.
+        .filter(|device| device.size_bytes.get() != Some(0))
         .collect()
 }
 
@@ -267,6 +269,8 @@ mod tests {
         assert_eq!(zram[0].compressed_bytes.get(), Some(115));
         assert_eq!(zram[0].memory_bytes.get(), Some(8192));
         assert_eq!(zram[0].backing_device.text(), Some("/dev/loop0"));
+        let unused = FakeFiles::new().file("/sys/block/zram0/disksize", "0\n");
+        assert!(swap(&unused).zram.is_empty());
         let bare = FakeFiles::new().dir("/sys/block/zram1");
         assert_eq!(
             swap(&bare).zram[0].size_bytes.reason(),

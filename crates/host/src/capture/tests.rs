@@ -435,8 +435,13 @@ fn a_hand_built_tree_is_everything_there_is() {
         Vec::<String>::new()
     );
     assert_eq!(captured.text(path("/proc/meminfo")), Err(ReadError::Absent));
-    // A link out of the tree leads to a path of the captured machine, not of this one.
-    assert_eq!(captured.text(path("/proc/climber")), Err(ReadError::Absent));
+    // A link out of the tree leads to a path of the captured machine, not of this one, and what a
+    // link leads to is there, so that drivers need no directories of their own.
+    assert_eq!(
+        captured.real_path(path("/proc/climber")).unwrap(),
+        path("/etc/hostname")
+    );
+    assert!(captured.text(path("/proc/climber")).is_err());
     assert_eq!(captured.space(path("/")).unwrap().available_bytes, 40);
     assert_eq!(captured.ask("uname", &["-m"]).unwrap(), "armv7l\n");
     assert!(matches!(
