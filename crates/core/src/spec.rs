@@ -94,6 +94,10 @@ pub struct Suite {
     pub content: Content,
     /// Seed of every random choice.
     pub seed: u64,
+    /// The whole suite takes no longer than this, in seconds: late jobs get less time, the last ones
+    /// possibly none. Only an operation that the device does not finish can exceed it.
+    #[serde(default)]
+    pub max_seconds: Option<f64>,
     /// In the order in which they run.
     pub jobs: Vec<Job>,
 }

@@ -1,0 +1,26 @@
+//! Does a number of operations on a device that does nothing, so that their cost can be counted
+//! from outside: `engine-cost read|write DEVICE DEPTH OPERATIONS`. Prints the processor time per operation
+//! in nanoseconds. `benches/engine_cost.sh` drives it.
+
+use std::path::Path;
+
+use rubus_bench::calibrate::drive;
+use rubus_core::spec::Direction;
+
+fn main() -> Result<(), String> {
+    let usage = "usage: engine-cost read|write DEVICE DEPTH OPERATIONS";
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [direction, device, depth, operations] = arguments.as_slice() else {
+        return Err(usage.into());
+    };
+    let direction = match direction.as_str() {
+        "read" => Direction::Read,
+        "write" => Direction::Write,
+        _ => return Err(usage.into()),
+    };
+    let depth = depth.parse().map_err(|_| usage)?;
+    let operations = operations.parse().map_err(|_| usage)?;
+    let cost = drive(Path::new(device), direction, depth, operations)?;
+    println!("{:.1}", cost.cpu_ns_per_io());
+    Ok(())
+}

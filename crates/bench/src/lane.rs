@@ -1,0 +1,395 @@
+//! A lane: one thread that keeps its part of the queue full, counts, and reports to a mailbox.
+//!
+//! The [`Tally`] is the accounting of the hot loop: one histogram entry, one counter and three
+//! comparisons per operation. Everything else happens in [`Tally::turn`], a few hundred times a
+//! second. What the numbers mean is decided elsewhere, by whoever empties the mailbox.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rubus_core::stats::Histogram;
+
+use crate::schedstat::Account;
+
+/// Length of the slices in which operations are counted: 5 ms. Short enough for a series out of a
+/// job whose write budget lasts a tenth of a second; twenty of them make a bin of the statistics.
+pub(crate) const SLICE_NS: u64 = 5_000_000;
+
+/// Gaps and operations longer than this are noted one by one at first: 10 ms.
+const FIRST_NOTE_NS: u64 = 10_000_000;
+/// When so many have been noted, the threshold doubles and the shorter ones are forgotten.
+const MOST_NOTES: usize = 512;
+/// The scheduler's account is read every so many slices, so that a gap can be compared with it.
+const SLICES_PER_ACCOUNT: usize = 10;
+
+/// What completed in one slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Slice {
+    /// Operations.
+    pub(crate) operations: u32,
+    /// The longest time without a completion that ended in this slice.
+    pub(crate) longest_gap_ns: u64,
+}
+
+/// A time without completions, or one operation, that took long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlowSpan {
+    /// When it began, on the monotonic clock.
+    pub(crate) start_ns: u64,
+    /// When it ended.
+    pub(crate) end_ns: u64,
+    /// True when nothing else completed meanwhile, so that the whole lane stood still.
+    pub(crate) is_gap: bool,
+    /// How long the lane's thread waited for a processor in that time, at most; absent where the
+    /// kernel does not say.
+    pub(crate) run_delay_ns: Option<u64>,
+}
+
+/// Why a lane ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LaneEnd {
+    /// It was told to stop.
+    Stopped,
+    /// Its budget of operations is spent.
+    Spent,
+    /// The target failed; the error in words.
+    Failed(String),
+}
+
+/// What a lane gives when it ends.
+#[derive(Clone, Debug)]
+pub(crate) struct LaneReport {
+    /// Why it ended.
+    pub(crate) end: LaneEnd,
+    /// Latencies after the warm-up.
+    pub(crate) histogram: Histogram,
+    /// How many slices from the start were warm-up.
+    pub(crate) warm_slices: usize,
+    /// Operations that completed, warm-up included.
+    pub(crate) operations: u64,
+    /// When the last operation completed.
+    pub(crate) last_ns: u64,
+    /// Processor time of the lane's thread, in nanoseconds.
+    pub(crate) cpu_ns: u64,
+    /// How long the thread waited for a processor; absent where the kernel does not say.
+    pub(crate) run_delay_ns: Option<u64>,
+}
+
+/// What happened in a lane since the mailbox was last emptied.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Slices that are over, in order.
+    pub(crate) slices: Vec<Slice>,
+    /// Slow spans, in the order in which they ended. A lane may take back the shorter ones of
+    /// those that are still in the mailbox.
+    pub(crate) slow: Vec<SlowSpan>,
+    /// True from the moment the lane can begin.
+    pub(crate) ready: bool,
+    /// True from the lane's last act on.
+    pub(crate) ended: bool,
+    /// The lane's last act; whoever empties the mailbox takes it.
+    pub(crate) report: Option<LaneReport>,
+}
+
+/// Where a lane puts its news and finds its orders.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    stop: AtomicBool,
+    news: Mutex<News>,
+    changed: Condvar,
+}
+
+impl Mailbox {
+    /// Tells the lane to end after its current operations.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The news, locked. A lane that panicked leaves them as they were, which is still the truth.
+    pub(crate) fn news(&self) -> MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the news and wakes whoever waits for them.
+    pub(crate) fn announce(&self, change: impl FnOnce(&mut News)) {
+        change(&mut self.news());
+        self.changed.notify_all();
+    }
+
+    /// The lane's last act.
+    pub(crate) fn report(&self, report: LaneReport) {
+        self.announce(|news| {
+            news.report = Some(report);
+            news.ended = true;
+        });
+    }
+
+    /// Waits until `done` holds or the time is over; true when it holds.
+    pub(crate) fn wait_until(&self, most: Duration, done: impl Fn(&News) -> bool) -> bool {
+        let wait = self
+            .changed
+            .wait_timeout_while(self.news(), most, |news| !done(news));
+        let (news, _) = wait.unwrap_or_else(PoisonError::into_inner);
+        done(&news)
+    }
+}
+
+/// What a lane may do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneOrder {
+    /// When the job began, on the monotonic clock; slices are counted from here.
+    pub(crate) origin_ns: u64,
+    /// Operations that may be issued, at least 1.
+    pub(crate) most_operations: u64,
+    /// The warm-up is over after this time ...
+    pub(crate) warm_up_ns: u64,
+    /// ... or after this many operations, whichever comes first.
+    pub(crate) warm_up_operations: u64,
+}
+
+/// The accounting of one lane.
+///
+/// The hot fields first. A peak is the longest of the current slice so far: only a new one is worth
+/// a look, and there are few of those, so the longest of all and the slow ones cost one comparison
+/// together.
+pub(crate) struct Tally {
+    histogram: Histogram,
+    last_ns: u64,
+    edge_ns: u64,
+    /// The longest time between two completions in this slice.
+    peak_gap_ns: u64,
+    /// The longest latency in this slice, where it is not the same thing.
+    peak_latency_ns: u64,
+    /// Operations that may still complete.
+    left: u64,
+    /// How long the last completion came after the one before.
+    gap_ns: u64,
+    cold: Box<Cold>,
+}
+
+/// What only the cold paths look at.
+struct Cold {
+    mailbox: Arc<Mailbox>,
+    order: LaneOrder,
+    note_ns: u64,
+    /// The longest latency since the warm-up.
+    longest_ns: u64,
+    /// Operations before the current slice.
+    done_before: u64,
+    slices: usize,
+    warm_slices: Option<usize>,
+    account: Account,
+    delay_at_start: Option<u64>,
+    delay_last: Option<u64>,
+    cpu_at_start_ns: u64,
+}
+
+impl Tally {
+    /// An empty tally of a lane; `account` is that of the lane's own thread.
+    pub(crate) fn new(mailbox: Arc<Mailbox>, order: LaneOrder, account: Account) -> Self {
+        let delay_now = account.run_delay_ns();
+        let cpu_at_start_ns = account.cpu_ns();
+        Tally {
+            histogram: Histogram::new(),
+            last_ns: order.origin_ns,
+            edge_ns: order.origin_ns + SLICE_NS,
+            peak_gap_ns: 0,
+            peak_latency_ns: 0,
+            left: order.most_operations,
+            gap_ns: 0,
+            cold: Box::new(Cold {
+                mailbox,
+                order,
+                note_ns: FIRST_NOTE_NS,
+                longest_ns: 0,
+                done_before: 0,
+                slices: 0,
+                warm_slices: None,
+                account,
+                delay_at_start: delay_now,
+                delay_last: delay_now,
+                cpu_at_start_ns,
+            }),
+        }
+    }
+
+    /// Counts an operation that began when the one before it ended, and ended at `now_ns`. When
+    /// this gives true, call [`Tally::turn_one`].
+    #[inline(always)]
+    pub(crate) fn one(&mut self, now_ns: u64) -> bool {
+        self.histogram
+            .record_inner(now_ns.wrapping_sub(self.last_ns));
+        self.group(now_ns, 1)
+    }
+
+    /// Counts the latency of one operation of a group; [`Tally::group`] follows. When this gives
+    /// true, call [`Tally::look_at`].
+    #[inline(always)]
+    pub(crate) fn latency(&mut self, latency_ns: u64) -> bool {
+        self.histogram.record_inner(latency_ns);
+        latency_ns > self.peak_latency_ns
+    }
+
+    /// Counts `operations` (at least 1) that were seen to have completed at `now_ns`. When this
+    /// gives true, call [`Tally::turn`].
+    #[inline(always)]
+    pub(crate) fn group(&mut self, now_ns: u64, operations: u32) -> bool {
+        self.gap_ns = now_ns.wrapping_sub(self.last_ns);
+        self.last_ns = now_ns;
+        self.left = self.left.wrapping_sub(u64::from(operations));
+        now_ns >= self.edge_ns || self.gap_ns > self.peak_gap_ns || self.left == 0
+    }
+
+    /// Looks at the longest operation of the slice so far, one of a group.
+    #[cold]
+    pub(crate) fn look_at(&mut self, start_ns: u64, end_ns: u64) {
+        self.peak_latency_ns = end_ns.saturating_sub(start_ns);
+        self.longest(start_ns, end_ns, false);
+    }
+
+    /// [`Tally::turn`] for a lane with one operation in flight, whose latency is the gap.
+    #[cold]
+    pub(crate) fn turn_one(&mut self) -> bool {
+        let latency_ns = self.gap_ns;
+        let longest_ns = &mut self.cold.longest_ns;
+        *longest_ns = latency_ns.max(*longest_ns);
+        self.turn_of(1, Some(latency_ns))
+    }
+
+    /// Looks up from the counting of a group: closes slices, notes a long gap, and says whether to
+    /// go on.
+    #[cold]
+    pub(crate) fn turn(&mut self, operations: u32) -> bool {
+        self.turn_of(operations, None)
+    }
+
+    fn turn_of(&mut self, operations: u32, latency_ns: Option<u64>) -> bool {
+        let (now_ns, gap_ns) = (self.last_ns, self.gap_ns);
+        if gap_ns >= self.cold.note_ns {
+            self.note(now_ns.saturating_sub(gap_ns), now_ns, true);
+        }
+        if now_ns >= self.edge_ns {
+            self.close_slices(operations, latency_ns);
+        }
+        self.peak_gap_ns = self.peak_gap_ns.max(gap_ns);
+        self.left > 0 && !self.cold.mailbox.is_stopped()
+    }
+
+    /// Operations that have completed.
+    pub(crate) fn done(&self) -> u64 {
+        self.cold.order.most_operations - self.left
+    }
+
+    /// Operations that may be issued in all.
+    pub(crate) fn most(&self) -> u64 {
+        self.cold.order.most_operations
+    }
+
+    /// Why the lane ends after [`Tally::turn`] gave false.
+    pub(crate) fn why_over(&self) -> LaneEnd {
+        if self.left == 0 {
+            LaneEnd::Spent
+        } else {
+            LaneEnd::Stopped
+        }
+    }
+
+    fn longest(&mut self, start_ns: u64, end_ns: u64, is_gap: bool) {
+        let latency_ns = end_ns.saturating_sub(start_ns);
+        self.cold.longest_ns = latency_ns.max(self.cold.longest_ns);
+        if latency_ns >= self.cold.note_ns {
+            self.note(start_ns, end_ns, is_gap);
+        }
+    }
+
+    /// Notes a slow span, with what the scheduler says about it.
+    fn note(&mut self, start_ns: u64, end_ns: u64, is_gap: bool) {
+        let cold = &mut *self.cold;
+        let delay_now = cold.account.run_delay_ns();
+        let waited = delay_now.zip(cold.delay_last);
+        let span = SlowSpan {
+            start_ns,
+            end_ns,
+            is_gap,
+            run_delay_ns: waited.map(|(now, before)| now.saturating_sub(before)),
+        };
+        cold.delay_last = delay_now;
+        let mut news = cold.mailbox.news();
+        news.slow.push(span);
+        while news.slow.len() > MOST_NOTES {
+            cold.note_ns = cold.note_ns.saturating_mul(2);
+            let least = cold.note_ns;
+            news.slow
+                .retain(|span| span.end_ns - span.start_ns >= least);
+        }
+    }
+
+    /// Closes the slices that ended before the group of `operations` that was just counted, which
+    /// belongs to the slice in which it completed.
+    fn close_slices(&mut self, operations: u32, latency_ns: Option<u64>) {
+        let before_group = self.done() - u64::from(operations);
+        let cold = &mut *self.cold;
+        let mut slice = Slice {
+            operations: u32::try_from(before_group - cold.done_before).unwrap_or(u32::MAX),
+            longest_gap_ns: self.peak_gap_ns,
+        };
+        let mut news = cold.mailbox.news();
+        while self.last_ns >= self.edge_ns {
+            news.slices.push(std::mem::take(&mut slice));
+            cold.slices += 1;
+            self.edge_ns += SLICE_NS;
+        }
+        drop(news);
+        cold.done_before = before_group;
+        self.peak_gap_ns = 0;
+        self.peak_latency_ns = 0;
+        if cold.slices % SLICES_PER_ACCOUNT == 0 {
+            cold.delay_last = cold.account.run_delay_ns();
+        }
+        if cold.warm_slices.is_none() {
+            self.end_warm_up(latency_ns);
+        }
+    }
+
+    fn end_warm_up(&mut self, latency_ns: Option<u64>) {
+        let cold = &mut *self.cold;
+        let lasted_ns = self.last_ns.saturating_sub(cold.order.origin_ns);
+        if lasted_ns < cold.order.warm_up_ns && cold.done_before < cold.order.warm_up_operations {
+            return;
+        }
+        cold.warm_slices = Some(cold.slices);
+        cold.longest_ns = 0;
+        self.histogram.clear();
+        // The operation that was just counted completed after the warm-up. Of a group the
+        // latencies cannot be told apart any more; at most one queue's worth is lost.
+        if let Some(latency_ns) = latency_ns {
+            self.histogram.record_inner(latency_ns);
+            cold.longest_ns = latency_ns;
+        }
+    }
+
+    /// Ends the account and puts the report into the mailbox.
+    pub(crate) fn finish(mut self, end: LaneEnd) {
+        let operations = self.done();
+        let cold = *self.cold;
+        self.histogram.close(cold.longest_ns);
+        let delay_now = cold.account.run_delay_ns();
+        let report = LaneReport {
+            end,
+            histogram: self.histogram,
+            warm_slices: cold.warm_slices.unwrap_or(0),
+            operations,
+            last_ns: self.last_ns,
+            cpu_ns: cold.account.cpu_ns().saturating_sub(cold.cpu_at_start_ns),
+            run_delay_ns: delay_now
+                .zip(cold.delay_at_start)
+                .map(|(now, start)| now.saturating_sub(start)),
+        };
+        cold.mailbox.report(report);
+    }
+}

@@ -1,0 +1,181 @@
+//! The rig of this machine: real threads, the real clock, the watcher.
+
+use std::ffi::c_void;
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rubus_core::doubt::Doubt;
+use rubus_core::result::TargetKind;
+use rubus_core::spec::Pattern;
+use rustix::fs::{Advice, fadvise, fdatasync};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::clock::now_ns;
+use crate::harvest::Harvest;
+use crate::lanes::Lanes;
+use crate::probe::{self, Verdict};
+use crate::rig::{Choice, Rig, Running};
+use crate::watch::{Sample, Watcher};
+use crate::work::{Engine, Work};
+
+/// This machine.
+pub(crate) struct LiveRig {
+    watcher: Watcher,
+    kind: TargetKind,
+    may_use_ring: bool,
+}
+
+impl LiveRig {
+    /// The rig for a target of that kind; `may_use_ring` is false when threads are wanted in
+    /// place of io_uring.
+    pub(crate) fn new(watcher: Watcher, kind: TargetKind, may_use_ring: bool) -> Self {
+        LiveRig {
+            watcher,
+            kind,
+            may_use_ring,
+        }
+    }
+}
+
+impl Rig for LiveRig {
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    fn start(&mut self, work: &Work) -> Result<Box<dyn Running>, String> {
+        Ok(Box::new(Lanes::start(work)?))
+    }
+
+    fn flush(&mut self, work: &Work, most: Duration) -> Result<u64, String> {
+        let file = work.file.clone();
+        let (done, wait) = mpsc::channel();
+        // In a thread of its own, since a device that never answers would hold us for ever.
+        let spawned = std::thread::Builder::new()
+            .name("flush".into())
+            .stack_size(256 << 10)
+            .spawn(move || {
+                let start_ns = now_ns();
+                let answer = fdatasync(&file);
+                // Nobody may be listening any more.
+                let _ = done.send((answer, now_ns() - start_ns));
+            });
+        spawned.map_err(|error| format!("cannot start a thread for the flush: {error}"))?;
+        match wait.recv_timeout(most) {
+            Ok((Ok(()), elapsed_ns)) => Ok(elapsed_ns),
+            Ok((Err(errno), _)) => {
+                let error = std::io::Error::from(errno);
+                Err(format!("the final flush failed: {error}"))
+            }
+            Err(_) => Err(format!(
+                "the final flush took more than {} s",
+                most.as_secs()
+            )),
+        }
+    }
+
+    fn choose_engine(&mut self, work: &Work) -> Choice {
+        let chosen = |engine, doubt, bytes_written| Choice {
+            engine,
+            doubt,
+            bytes_written,
+        };
+        if work.queue_depth == 1 {
+            return chosen(Engine::Positional, None, 0);
+        }
+        let because = |reason: String| Some(Doubt::NoRing { reason });
+        if !self.may_use_ring {
+            return chosen(Engine::Threads, because("threads were asked for".into()), 0);
+        }
+        if work.settles {
+            let reason = "writes through the page cache are waited for one by one".into();
+            return chosen(Engine::Threads, because(reason), 0);
+        }
+        let found = probe::try_ring(work);
+        match found.verdict {
+            Verdict::Good => chosen(Engine::Ring, None, found.bytes_written),
+            Verdict::Punts => chosen(
+                Engine::Threads,
+                because("the kernel would hand each operation to a thread of its own".into()),
+                found.bytes_written,
+            ),
+            Verdict::Bad(reason) => chosen(Engine::Threads, because(reason), found.bytes_written),
+        }
+    }
+
+    fn settle(&mut self, work: &Work) {
+        // Best effort: a filesystem that cannot do it answers from memory, and the check of the
+        // cache after the job says so.
+        if self.kind != TargetKind::Device {
+            let _ = fdatasync(&work.file);
+            let length = NonZeroU64::new(work.region_bytes);
+            let _ = fadvise(&work.file, 0, length, Advice::DontNeed);
+            let order = match work.pattern {
+                Pattern::Sequential => Advice::Sequential,
+                Pattern::Random => Advice::Random,
+            };
+            let _ = fadvise(&work.file, 0, None, order);
+        }
+    }
+
+    fn cached_share(&mut self, work: &Work) -> Option<f64> {
+        if self.kind == TargetKind::Device {
+            // Other programs may hold pages of a device, which says nothing about our reads.
+            return None;
+        }
+        resident_share(work.file.as_fd(), work.region_bytes)
+    }
+
+    fn sample(&mut self) -> Sample {
+        self.watcher.sample()
+    }
+
+    fn samples(&mut self) -> Vec<Sample> {
+        self.watcher.samples()
+    }
+}
+
+impl Running for Lanes {
+    fn poll(&mut self, most: Duration) -> bool {
+        Lanes::poll(self, most)
+    }
+
+    fn stop(&mut self) {
+        Lanes::stop(self);
+    }
+
+    fn harvest(&self) -> &Harvest {
+        Lanes::harvest(self)
+    }
+}
+
+/// The share of the file's first `bytes` that lies in the page cache, by `mincore(2)`; at most the
+/// first 256 MiB are looked at.
+fn resident_share(file: BorrowedFd<'_>, bytes: u64) -> Option<f64> {
+    const MOST: u64 = 256 << 20;
+    let length = usize::try_from(bytes.min(MOST)).ok().filter(|&n| n > 0)?;
+    let page = rustix::param::page_size();
+    let mut pages = vec![0_u8; length.div_ceil(page)];
+    // SAFETY: a new mapping at an address of the kernel's choice; its memory is never touched.
+    let start = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            length,
+            ProtFlags::READ,
+            MapFlags::SHARED,
+            file,
+            0,
+        )
+    };
+    let start: *mut c_void = start.ok()?;
+    // SAFETY: the range is the mapping just made; the vector has one byte for each of its pages.
+    let answer = unsafe { libc::mincore(start.cast(), length, pages.as_mut_ptr().cast()) };
+    // SAFETY: made above with this length and not used afterwards.
+    let _ = unsafe { munmap(start, length) };
+    if answer != 0 {
+        return None;
+    }
+    let resident = pages.iter().filter(|&&page| page & 1 == 1).count();
+    Some(resident as f64 / pages.len() as f64)
+}

@@ -1,0 +1,429 @@
+//! What is measured on, as the caller names it and as it is once open.
+//!
+//! Opening decides how the target is reached: past the page cache where that is possible, else
+//! through it with a doubt. Of a directory only a file without a name is used, so that nothing
+//! is left behind however the program ends.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rubus_core::doubt::Doubt;
+use rubus_core::result::{Access, TargetKind};
+use rubus_core::spec::Content;
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags, fcntl_getfl, fcntl_setfl, fstat,
+    fstatvfs, ioctl_blksszget, open, openat, statx, unlinkat,
+};
+use rustix::io::{Errno, pread, pwrite};
+
+use crate::arena::Arena;
+use crate::error::BenchError;
+use crate::filesystem::{self, Filesystem};
+
+/// What is to be measured on.
+#[derive(Debug)]
+pub enum Target {
+    /// A directory: a nameless file of our own in it.
+    Directory {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A file of the user's.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Whether its contents may be lost. If not, only jobs that read are run.
+        may_overwrite: bool,
+    },
+    /// A block device that the guard has opened, exclusively and with `O_DIRECT`.
+    Device {
+        /// The open device.
+        fd: OwnedFd,
+        /// The path of its node, for messages.
+        path: PathBuf,
+        /// Its size.
+        size_bytes: u64,
+        /// Whether its contents may be lost. If not, only jobs that read are run.
+        may_overwrite: bool,
+    },
+}
+
+impl Target {
+    /// The path, for messages.
+    pub fn path(&self) -> &Path {
+        match self {
+            Target::Directory { path }
+            | Target::File { path, .. }
+            | Target::Device { path, .. } => path,
+        }
+    }
+
+    /// Whether jobs that write may run.
+    pub fn may_write(&self) -> bool {
+        match self {
+            Target::Directory { .. } => true,
+            Target::File { may_overwrite, .. } | Target::Device { may_overwrite, .. } => {
+                *may_overwrite
+            }
+        }
+    }
+
+    /// Whether the session makes the file itself.
+    pub fn is_own_file(&self) -> bool {
+        matches!(self, Target::Directory { .. })
+    }
+}
+
+/// An open target.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// Where the operations of all jobs but the commits go.
+    pub(crate) file: Arc<OwnedFd>,
+    /// What kind of thing it is.
+    pub(crate) kind: TargetKind,
+    /// As the caller named it.
+    pub(crate) path: PathBuf,
+    /// How the operations reach the device.
+    pub(crate) access: Access,
+    /// The filesystem, of a directory or a file.
+    pub(crate) filesystem: Option<Filesystem>,
+    /// Bytes that exist; of a file of our own, what has been filled.
+    pub(crate) size_bytes: u64,
+    /// Offsets and lengths must be multiples of this.
+    pub(crate) align_bytes: u32,
+    /// Whether jobs that write may run.
+    pub(crate) may_write: bool,
+    /// Bytes that opening wrote, to try out direct I/O.
+    pub(crate) probe_bytes: u64,
+    /// Doubts about everything that is measured here.
+    pub(crate) doubts: Vec<Doubt>,
+    directory: Option<OwnedFd>,
+}
+
+impl Opened {
+    /// Opens the target.
+    ///
+    /// # Errors
+    /// [`BenchError::Target`] in words, or [`BenchError::NoSpace`] for an empty file.
+    pub(crate) fn new(target: Target) -> Result<Self, BenchError> {
+        let path = target.path().to_path_buf();
+        let may_write = target.may_write();
+        let mut opened = match target {
+            Target::Directory { .. } => open_directory(&path)?,
+            Target::File { .. } => open_file(&path, may_write)?,
+            Target::Device { fd, size_bytes, .. } => open_device(fd, &path, size_bytes)?,
+        };
+        opened.may_write = may_write;
+        // To io_uring this flag means to give up instead of waiting.
+        opened.clear_flag(OFlags::NONBLOCK)?;
+        opened.try_direct()?;
+        opened.add_doubts();
+        Ok(opened)
+    }
+
+    fn of(file: OwnedFd, kind: TargetKind, path: &Path, access: Access, size_bytes: u64) -> Self {
+        let filesystem = match kind {
+            TargetKind::Device => None,
+            TargetKind::Directory | TargetKind::File => filesystem::of(file.as_fd()),
+        };
+        Opened {
+            file: Arc::new(file),
+            kind,
+            path: path.to_path_buf(),
+            access,
+            filesystem,
+            size_bytes,
+            align_bytes: 512,
+            may_write: false,
+            probe_bytes: 0,
+            doubts: Vec::new(),
+            directory: None,
+        }
+    }
+
+    /// The name of the filesystem, for doubts.
+    fn filesystem_name(&self) -> String {
+        match &self.filesystem {
+            Some(filesystem) => filesystem.name.clone(),
+            None => "this device".into(),
+        }
+    }
+
+    /// Learns the alignment and tries one direct operation; where it is refused, goes on through
+    /// the page cache.
+    fn try_direct(&mut self) -> Result<(), BenchError> {
+        if self.access == Access::Buffered {
+            return Ok(());
+        }
+        let stated = direct_alignment(self.file.as_fd());
+        let works = match stated {
+            Some(0) => false,
+            _ => {
+                self.align_bytes = stated
+                    .or_else(|| ioctl_blksszget(&self.file).ok())
+                    .unwrap_or(512);
+                // Nothing here is smaller than 4 KiB; a filesystem that wants more than that per
+                // operation is measured as programs use it, through the cache.
+                self.align_bytes <= 4096 && self.one_direct_operation()?
+            }
+        };
+        if !works {
+            self.access = Access::Buffered;
+            self.align_bytes = 1;
+            self.clear_flag(OFlags::DIRECT)?;
+        }
+        Ok(())
+    }
+
+    fn clear_flag(&self, flag: OFlags) -> Result<(), BenchError> {
+        let flags = fcntl_getfl(&self.file);
+        flags
+            .and_then(|flags| fcntl_setfl(&self.file, flags.difference(flag)))
+            .map_err(|errno| trouble(&self.path, "change how it is open", errno))
+    }
+
+    /// True when a direct operation works, false when the filesystem refuses it.
+    fn one_direct_operation(&mut self) -> Result<bool, BenchError> {
+        const BYTES: usize = 4096;
+        let memory = Arena::new(1, BYTES, Content::Incompressible, 0);
+        let mut memory = memory.map_err(|error| BenchError::Target {
+            path: self.path.display().to_string(),
+            reason: format!("no memory for a first operation: {error}"),
+        })?;
+        let (verb, answer) = if self.kind == TargetKind::Directory {
+            self.probe_bytes = BYTES as u64;
+            ("write to it", pwrite(&self.file, memory.first_mut(), 0))
+        } else {
+            ("read from it", pread(&self.file, memory.first_mut(), 0))
+        };
+        match answer {
+            Ok(_) => Ok(true),
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(false),
+            Err(errno) => Err(trouble(&self.path, verb, errno)),
+        }
+    }
+
+    fn add_doubts(&mut self) {
+        if self.access == Access::Buffered {
+            self.doubts.push(Doubt::ThroughPageCache {
+                filesystem: self.filesystem_name(),
+            });
+        } else if let Some(why) = self.filesystem.as_ref().and_then(Filesystem::hidden_cache) {
+            self.doubts
+                .push(Doubt::DirectIsBuffered { filesystem: why });
+        }
+    }
+
+    /// Whether the session made the file itself.
+    pub(crate) fn is_own_file(&self) -> bool {
+        self.kind == TargetKind::Directory
+    }
+
+    /// Free space for an ordinary user where the file of our own lives, in bytes.
+    pub(crate) fn free_bytes(&self) -> Option<u64> {
+        let found = fstatvfs(&self.file).ok()?;
+        Some(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    /// A second file of our own for commits, through the page cache as the programs that commit
+    /// write; absent where there is no directory to put it in.
+    ///
+    /// # Errors
+    /// In words, when it cannot be made.
+    pub(crate) fn commit_file(&self) -> Result<Option<CommitFile>, String> {
+        let Some(directory) = &self.directory else {
+            return Ok(None);
+        };
+        let keeps_nameless = self
+            .filesystem
+            .as_ref()
+            .is_some_and(|filesystem| filesystem.syncs_nameless_files);
+        let made = if keeps_nameless {
+            nameless(directory.as_fd(), OFlags::empty()).map(|file| (file, None))
+        } else {
+            named(directory.as_fd()).map(|(file, name)| (file, Some(name)))
+        };
+        let (file, name) = made.map_err(|errno| {
+            let error = std::io::Error::from(errno);
+            format!(
+                "cannot make a file for commits in {}: {error}",
+                self.path.display()
+            )
+        })?;
+        let unlink = match name {
+            None => None,
+            Some(name) => {
+                let directory = directory.try_clone().map_err(|error| error.to_string());
+                Some((directory?, name))
+            }
+        };
+        Ok(Some(CommitFile {
+            file: Arc::new(file),
+            unlink,
+        }))
+    }
+}
+
+/// The file that commits are appended to. Its name, where it needs one, goes with it.
+#[derive(Debug)]
+pub(crate) struct CommitFile {
+    /// The open file.
+    pub(crate) file: Arc<OwnedFd>,
+    unlink: Option<(OwnedFd, String)>,
+}
+
+impl Drop for CommitFile {
+    fn drop(&mut self) {
+        if let Some((directory, name)) = &self.unlink {
+            // If this fails the next session removes it.
+            let _ = unlinkat(directory, name.as_str(), AtFlags::empty());
+        }
+    }
+}
+
+fn trouble(path: &Path, tried: &str, errno: Errno) -> BenchError {
+    let error = std::io::Error::from(errno);
+    let advice = match errno {
+        Errno::ACCESS | Errno::PERM => "; name a place that you may write to",
+        Errno::ROFS => "; it is mounted read-only: name another place or mount it writable",
+        Errno::NOSPC | Errno::DQUOT => "; free some space or name another place",
+        Errno::NOENT => "; check the spelling",
+        Errno::IO | Errno::NODEV | Errno::NXIO => "; look at the kernel log and at the cable",
+        _ => "",
+    };
+    BenchError::Target {
+        path: path.display().to_string(),
+        reason: format!("cannot {tried}: {error}{advice}"),
+    }
+}
+
+fn open_directory(path: &Path) -> Result<Opened, BenchError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = open(path, flags, Mode::empty())
+        .map_err(|errno| trouble(path, "open the directory", errno))?;
+    remove_stale(directory.as_fd());
+    let (file, access) = match nameless(directory.as_fd(), OFlags::DIRECT) {
+        Ok(file) => (file, Access::Direct),
+        // The filesystem takes the file, but not the flag.
+        Err(Errno::INVAL) => match nameless(directory.as_fd(), OFlags::empty()) {
+            Ok(file) => (file, Access::Buffered),
+            Err(errno) => return Err(trouble(path, "make a file in it", errno)),
+        },
+        Err(errno) => return Err(trouble(path, "make a file in it", errno)),
+    };
+    let mut opened = Opened::of(file, TargetKind::Directory, path, access, 0);
+    opened.directory = Some(directory);
+    Ok(opened)
+}
+
+/// A file of our own without a name: made so, or made with a name that is taken away at once.
+fn nameless(directory: BorrowedFd<'_>, extra: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | extra;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match openat(directory, ".", flags | OFlags::TMPFILE, mode) {
+        // Three ways in which filesystems and old kernels say that they have no such thing; FUSE
+        // and the network ones answer like the first two.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::NOSYS) => {}
+        answer => return answer,
+    }
+    let name = own_name("rubus-test");
+    let file = openat(
+        directory,
+        name.as_str(),
+        flags | OFlags::CREATE | OFlags::EXCL,
+        mode,
+    );
+    // A filesystem may make the file and then refuse the flag.
+    let removed = unlinkat(directory, name.as_str(), AtFlags::empty());
+    let file = file?;
+    removed?;
+    Ok(file)
+}
+
+fn named(directory: BorrowedFd<'_>) -> Result<(OwnedFd, String), Errno> {
+    let name = own_name(COMMIT_PREFIX);
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
+    let file = openat(directory, name.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
+    // Whoever finds the file later can tell by this that nobody uses it any more. A filesystem
+    // without locks only loses that clean-up.
+    let _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    Ok((file, name))
+}
+
+const COMMIT_PREFIX: &str = "rubus-commit";
+
+fn own_name(prefix: &str) -> String {
+    // Unique enough: O_EXCL refuses the rest.
+    let nanoseconds = crate::clock::now_ns();
+    format!(".{prefix}-{}-{nanoseconds}", std::process::id())
+}
+
+/// Removes what a session that was killed has left: files with our prefix that nobody holds.
+fn remove_stale(directory: BorrowedFd<'_>) {
+    let Ok(entries) = rustix::fs::Dir::read_from(directory) else {
+        return;
+    };
+    let ours = format!(".{COMMIT_PREFIX}-");
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if !name.to_bytes().starts_with(ours.as_bytes()) {
+            continue;
+        }
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let Ok(file) = openat(directory, name, flags, Mode::empty()) else {
+            continue;
+        };
+        let lock = rustix::fs::FlockOperation::NonBlockingLockExclusive;
+        if rustix::fs::flock(&file, lock).is_ok() {
+            let _ = unlinkat(directory, name, AtFlags::empty());
+        }
+    }
+}
+
+fn open_file(path: &Path, may_write: bool) -> Result<Opened, BenchError> {
+    let way = if may_write {
+        OFlags::RDWR
+    } else {
+        OFlags::RDONLY
+    };
+    // Not to block on a FIFO, and never to create anything.
+    let flags = way | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let (file, access) = match open(path, flags | OFlags::DIRECT, Mode::empty()) {
+        Err(Errno::INVAL) => (open(path, flags, Mode::empty()), Access::Buffered),
+        answer => (answer, Access::Direct),
+    };
+    let file = file.map_err(|errno| trouble(path, "open it", errno))?;
+    let stat = fstat(&file).map_err(|errno| trouble(path, "look at it", errno))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(BenchError::Target {
+            path: path.display().to_string(),
+            reason: "it is neither a directory nor a regular file".into(),
+        });
+    }
+    // What lies beyond the first hole was never written: reading it would measure memory.
+    let size_bytes = u64::try_from(stat.st_size).unwrap_or(0);
+    let data_bytes = match rustix::fs::seek(&file, SeekFrom::Hole(0)) {
+        Ok(hole) if !may_write => hole.min(size_bytes),
+        _ => size_bytes,
+    };
+    Ok(Opened::of(file, TargetKind::File, path, access, data_bytes))
+}
+
+fn open_device(fd: OwnedFd, path: &Path, size_bytes: u64) -> Result<Opened, BenchError> {
+    let flags = fcntl_getfl(&fd).map_err(|errno| trouble(path, "look at it", errno))?;
+    let access = if flags.contains(OFlags::DIRECT) {
+        Access::Direct
+    } else {
+        Access::Buffered
+    };
+    Ok(Opened::of(fd, TargetKind::Device, path, access, size_bytes))
+}
+
+/// What the kernel says of the alignment of direct I/O on this file (since Linux 6.1): 0 where it is not possible, absent
+/// where the kernel does not say.
+fn direct_alignment(file: BorrowedFd<'_>) -> Option<u32> {
+    let found = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    let says = found.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
+    says.then_some(found.stx_dio_offset_align)
+}

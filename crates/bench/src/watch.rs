@@ -1,0 +1,356 @@
+//! The watcher: what the machine did while something was measured.
+//!
+//! A thread of its own looks at the processors' time, the traffic of the device, heat and supply a few
+//! times a second; what it costs itself is known and taken off the account of the measuring. What
+//! the samples mean is decided in `blame`.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rubus_core::doubt::Doubt;
+
+use crate::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
+
+/// Time between two looks of the watcher.
+const PERIOD: Duration = Duration::from_millis(250);
+/// How often the sleeping watcher checks whether it is still wanted.
+const NAP: Duration = Duration::from_millis(50);
+
+/// Where to look. Whatever is absent is not watched, and a doubt says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WatchPaths {
+    /// Kernel name of the block device below the target ("mmcblk0p2"), for the traffic of others.
+    pub device: Option<String>,
+    /// Files with a temperature in thousandths of a degree Celsius.
+    pub temperatures: Vec<PathBuf>,
+    /// The Raspberry Pi firmware's word of throttling bits, in hexadecimal
+    /// (`/sys/devices/platform/soc/soc:firmware/get_throttled`).
+    pub throttled_word: Option<PathBuf>,
+    /// A file that reads 1 while the supply voltage is too low (hwmon `in0_lcrit_alarm`).
+    pub undervoltage_alarm: Option<PathBuf>,
+    /// Counters of throttling events (`thermal_throttle/core_throttle_count`).
+    pub throttle_counters: Vec<PathBuf>,
+}
+
+/// The machine at one moment. All times count from the start of the machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sample {
+    /// When, on the monotonic clock.
+    pub(crate) at_ns: u64,
+    /// Processor time of this process, without the watcher's own.
+    pub(crate) process_ns: u64,
+    /// Processor times: all cores together, then each core.
+    pub(crate) cpus: Vec<CpuTimes>,
+    /// Traffic of the device below the target.
+    pub(crate) traffic: Option<Traffic>,
+    /// The firmware's throttling bits.
+    pub(crate) throttled: Option<u32>,
+    /// Whether the supply voltage was too low in that moment.
+    pub(crate) undervoltage: Option<bool>,
+    /// Sum of the throttling counters.
+    pub(crate) throttle_events: Option<u64>,
+    /// The highest temperature in thousandths of a degree Celsius.
+    pub(crate) hottest_millidegrees: Option<i64>,
+}
+
+/// Times of one core or of all, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CpuTimes {
+    /// In programs, niced ones included.
+    pub(crate) user: u64,
+    /// In the kernel.
+    pub(crate) system: u64,
+    /// Doing nothing.
+    pub(crate) idle: u64,
+    /// Doing nothing while I/O was outstanding.
+    pub(crate) iowait: u64,
+    /// In interrupts.
+    pub(crate) irq: u64,
+    /// In deferred interrupt work.
+    pub(crate) softirq: u64,
+    /// Taken by the hypervisor.
+    pub(crate) steal: u64,
+}
+
+impl CpuTimes {
+    /// All of it.
+    pub(crate) fn total(&self) -> u64 {
+        self.user + self.system + self.idle + self.iowait + self.irq + self.softirq + self.steal
+    }
+
+    /// The difference to an earlier reading. Kernels are known to let iowait go back a little; that
+    /// counts as nothing.
+    pub(crate) fn since(&self, earlier: &CpuTimes) -> CpuTimes {
+        CpuTimes {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+            idle: self.idle.saturating_sub(earlier.idle),
+            iowait: self.iowait.saturating_sub(earlier.iowait),
+            irq: self.irq.saturating_sub(earlier.irq),
+            softirq: self.softirq.saturating_sub(earlier.softirq),
+            steal: self.steal.saturating_sub(earlier.steal),
+        }
+    }
+}
+
+/// Bytes that a block device has moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    /// Read from it.
+    pub(crate) read_bytes: u64,
+    /// Written to it.
+    pub(crate) written_bytes: u64,
+}
+
+/// The processor lines of `/proc/stat`: all cores, then each (`proc(5)`). Guest time is part of user
+/// time there and not counted again.
+pub(crate) fn parse_stat(text: &str) -> Vec<CpuTimes> {
+    let lines = text.lines().take_while(|line| line.starts_with("cpu"));
+    lines
+        .map(|line| {
+            let mut numbers = line.split_ascii_whitespace().skip(1);
+            let mut next = || numbers.next().and_then(|n| n.parse().ok()).unwrap_or(0_u64);
+            let (user, nice) = (next(), next());
+            CpuTimes {
+                user: user + nice,
+                system: next(),
+                idle: next(),
+                iowait: next(),
+                irq: next(),
+                softirq: next(),
+                steal: next(),
+            }
+        })
+        .collect()
+}
+
+/// The traffic of a device in `/proc/diskstats` (kernel documentation, "I/O statistics fields");
+/// sectors there are 512 bytes whatever the device says.
+pub(crate) fn parse_diskstats(text: &str, device: &str) -> Option<Traffic> {
+    let mut lines = text.lines().map(str::split_ascii_whitespace);
+    lines.find_map(|line| {
+        let fields: Vec<&str> = line.take(10).collect();
+        if fields.get(2) != Some(&device) {
+            return None;
+        }
+        let sectors = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        Some(Traffic {
+            read_bytes: sectors(5)?.checked_mul(512)?,
+            written_bytes: sectors(9)?.checked_mul(512)?,
+        })
+    })
+}
+
+fn parse_hexadecimal(text: &str) -> Option<u32> {
+    let text = text.trim();
+    u32::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
+}
+
+fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
+    read(path)?.trim().parse().ok()
+}
+
+/// Looks once at everything but this process.
+fn look(paths: &WatchPaths) -> Sample {
+    let traffic = paths
+        .device
+        .as_deref()
+        .and_then(|device| parse_diskstats(&read(Path::new("/proc/diskstats"))?, device));
+    let counters = paths.throttle_counters.iter();
+    let counts: Option<Vec<u64>> = counters.map(|path| number(path)).collect();
+    let temperatures = paths.temperatures.iter();
+    Sample {
+        at_ns: now_ns(),
+        process_ns: 0,
+        cpus: parse_stat(&read(Path::new("/proc/stat")).unwrap_or_default()),
+        traffic,
+        throttled: paths
+            .throttled_word
+            .as_deref()
+            .and_then(|path| parse_hexadecimal(&read(path)?)),
+        undervoltage: paths
+            .undervoltage_alarm
+            .as_deref()
+            .and_then(|path| Some(number::<u32>(path)? != 0)),
+        throttle_events: counts
+            .filter(|counts| !counts.is_empty())
+            .map(|c| c.iter().sum()),
+        hottest_millidegrees: temperatures.filter_map(|path| number(path)).max(),
+    }
+}
+
+/// What the watcher and the session share.
+#[derive(Debug, Default)]
+struct Shared {
+    enough: AtomicBool,
+    own_cpu_ns: AtomicU64,
+    samples: Mutex<Vec<Sample>>,
+}
+
+/// Watches the machine until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    paths: WatchPaths,
+    shared: Arc<Shared>,
+}
+
+impl Watcher {
+    /// Begins to watch. If there can be no thread for it, only the moments that the session asks
+    /// for are seen.
+    pub(crate) fn start(paths: WatchPaths) -> Self {
+        let shared = Arc::new(Shared::default());
+        let (for_thread, watched) = (Arc::clone(&shared), paths.clone());
+        let _ = std::thread::Builder::new()
+            .name("watcher".into())
+            .stack_size(256 << 10)
+            .spawn(move || watch(&for_thread, &watched));
+        Watcher { paths, shared }
+    }
+
+    /// Looks now.
+    pub(crate) fn sample(&self) -> Sample {
+        let watcher_ns = self.shared.own_cpu_ns.load(Ordering::Relaxed);
+        let process_ns = process_cpu_ns().saturating_sub(watcher_ns);
+        let sample = Sample {
+            process_ns,
+            ..look(&self.paths)
+        };
+        self.shared.keep(sample.clone());
+        sample
+    }
+
+    /// Everything that was seen, in order.
+    pub(crate) fn samples(&self) -> Vec<Sample> {
+        let mut samples = self.shared.lock().clone();
+        samples.sort_by_key(|sample| sample.at_ns);
+        samples
+    }
+
+    /// What cannot be watched, for the session's doubts.
+    pub(crate) fn blind_spots(&self) -> Vec<Doubt> {
+        let seen = look(&self.paths);
+        let mut doubts = Vec::new();
+        let mut doubt = |what: String| doubts.push(Doubt::NotWatched { what });
+        if seen.cpus.is_empty() {
+            doubt("the processors (/proc/stat cannot be read)".into());
+        }
+        match &self.paths.device {
+            None => doubt("traffic of other programs (no block device is known below)".into()),
+            Some(device) if seen.traffic.is_none() => {
+                doubt(format!(
+                    "traffic of other programs ({device} is not in /proc/diskstats)"
+                ));
+            }
+            Some(_) => {}
+        }
+        if self.paths.throttled_word.is_some() && seen.throttled.is_none() {
+            doubt("throttling (the firmware's word cannot be read)".into());
+        }
+        if crate::schedstat::Account::of_this_thread()
+            .run_delay_ns()
+            .is_none()
+        {
+            doubt("waiting for a processor (this kernel does not count it)".into());
+        }
+        doubts
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.shared.enough.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Sample>> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, sample: Sample) {
+        self.lock().push(sample);
+    }
+}
+
+fn watch(shared: &Shared, paths: &WatchPaths) {
+    let mut next_ns = 0;
+    while !shared.enough.load(Ordering::Relaxed) {
+        if now_ns() >= next_ns {
+            let sample = look(paths);
+            next_ns = sample.at_ns + PERIOD.as_nanos() as u64;
+            shared.keep(sample);
+            shared.own_cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
+        }
+        std::thread::sleep(NAP);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_processor_lines() {
+        let text = "cpu  10 5 20 300 7 1 2 4 9 0\ncpu0 5 5 10 150 3 1 1 2 9 0\nintr 5\ncpu9 1\n";
+        let cpus = parse_stat(text);
+        assert_eq!(cpus.len(), 2);
+        let all = CpuTimes {
+            user: 15,
+            system: 20,
+            idle: 300,
+            iowait: 7,
+            irq: 1,
+            softirq: 2,
+            steal: 4,
+        };
+        assert_eq!(cpus[0], all);
+        assert_eq!(cpus[0].total(), 349);
+        assert_eq!(parse_stat("cpu 1 2 3\n")[0].steal, 0);
+    }
+
+    #[test]
+    fn finds_the_device_by_its_whole_name() {
+        let text =
+            " 179 0 mmcblk0 10 0 100 5 20 0 200 9 0 0 0\n 179 1 mmcblk0p1 1 0 8 0 1 0 16 0 0 0 0\n";
+        let traffic = parse_diskstats(text, "mmcblk0p1");
+        let expected = Traffic {
+            read_bytes: 4096,
+            written_bytes: 8192,
+        };
+        assert_eq!(traffic, Some(expected));
+        assert_eq!(parse_diskstats(text, "mmcblk"), None);
+    }
+
+    #[test]
+    fn throttling_bits_are_hexadecimal_with_or_without_prefix() {
+        assert_eq!(parse_hexadecimal("0x50005\n"), Some(0x50005));
+        assert_eq!(parse_hexadecimal("50005"), Some(0x50005));
+        assert_eq!(parse_hexadecimal("throttled"), None);
+    }
+
+    #[test]
+    fn time_that_goes_back_is_nothing() {
+        let earlier = CpuTimes {
+            iowait: 9,
+            ..CpuTimes::default()
+        };
+        assert_eq!(CpuTimes::default().since(&earlier).iowait, 0);
+    }
+
+    #[test]
+    fn a_missing_device_is_a_blind_spot() {
+        let watcher = Watcher::start(WatchPaths::default());
+        let doubts = watcher.blind_spots();
+        assert!(
+            doubts
+                .iter()
+                .any(|doubt| doubt.what().contains("other programs"))
+        );
+    }
+}
