@@ -262,7 +262,10 @@ fn reason(device: &DeviceFacts, used: &Use) -> Reason {
             format!("Detach it with `losetup -d /dev/{on_it}`."),
         ),
         UseKind::SameBacking { backing } => (
-            format!("{name} stands on the same file {backing}, so both have the same content."),
+            format!(
+                "{} and /dev/{} stand on the same file {backing}: what is written to one is on both.",
+                device.path, used.device
+            ),
             format!("Detach it with `losetup -d /dev/{}`.", used.device),
         ),
         UseKind::BackingIsSwap { path } => (

@@ -331,9 +331,7 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
             ));
         },
         None,
-        Refused(&[
-            "/dev/loop5, another loop device over the same file, stands on the same file /srv/disk.img",
-        ]),
+        Refused(&["/dev/sda and /dev/loop5 stand on the same file /srv/disk.img"]),
     ),
     (
         "its backing file is swap",

@@ -1,0 +1,366 @@
+//! Cases that need more of the kernel than loop devices: software RAID, device mapper, its own
+//! reading of partition tables, FAT, network block devices, compressed RAM disks.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::yard::{MIB, Yard, quietly, settle};
+use super::{Case, Power, Step, Stop};
+
+pub const CASES: &[Case] = &[
+    ("a member of an array", Power::Md, md_member),
+    ("a member of a mounted array", Power::Md, md_mounted),
+    (
+        "the disk of a partition in an array",
+        Power::Md,
+        md_partition,
+    ),
+    ("an array that nobody uses", Power::Md, md_free),
+    ("a mounted array", Power::Md, md_itself),
+    (
+        "a member of an array that is stopped",
+        Power::Md,
+        md_stopped,
+    ),
+    ("a device under a mapping", Power::Dm, dm_member),
+    (
+        "the disk of a partition under a mounted mapping",
+        Power::Dm,
+        dm_mounted,
+    ),
+    ("a mapping that nobody uses", Power::Dm, dm_free),
+    (
+        "a mapping beside a mounted one on the same disk",
+        Power::Dm,
+        dm_beside,
+    ),
+    (
+        "a disk whose partitions the kernel found itself",
+        Power::Scan,
+        scanned,
+    ),
+    (
+        "a mounted partition that the kernel found itself",
+        Power::Scan,
+        scanned_mounted,
+    ),
+    ("a mounted FAT", Power::Vfat, vfat),
+    ("a connected network device", Power::Nbd, nbd),
+    ("a mounted network device", Power::Nbd, nbd_mounted),
+    (
+        "a network device without a connection",
+        Power::Nbd,
+        nbd_idle,
+    ),
+    ("a compressed RAM disk", Power::Zram, zram),
+];
+
+fn has_driver(name: &str, module: &str) -> bool {
+    let known = |word: &str| {
+        let devices = fs::read_to_string("/proc/devices").unwrap_or_default();
+        devices
+            .lines()
+            .any(|line| line.split_whitespace().nth(1) == Some(word))
+    };
+    known(name) || (quietly("modprobe", &[module]).is_ok() && known(name))
+}
+
+/// A mirror of two devices; its node.
+fn mirror(yard: &mut Yard, first: &str, second: &str) -> Step<String> {
+    if !has_driver("md", "md_mod")
+        || quietly("modprobe", &["raid1"]).is_err() && !personality("raid1")
+    {
+        return Err(Stop::Skip("this kernel has no software RAID".into()));
+    }
+    let free = (100..200).find(|number| !Path::new(&format!("/sys/block/md{number}")).exists());
+    let node = format!("/dev/md{}", free.unwrap_or(199));
+    let arguments = [
+        "--create",
+        &node,
+        "--run",
+        "--level=1",
+        "--raid-devices=2",
+        "--metadata=1.2",
+        "--assume-clean",
+        "--bitmap=none",
+        first,
+        second,
+    ];
+    yard.run("mdadm", &arguments)?;
+    let own = node.clone();
+    yard.on_close(&format!("array {node}"), move || {
+        settle();
+        quietly("mdadm", &["--stop", &own])
+    });
+    settle();
+    Ok(node)
+}
+
+fn personality(name: &str) -> bool {
+    fs::read_to_string("/proc/mdstat").is_ok_and(|text| text.contains(name))
+}
+
+fn md_member(yard: &mut Yard) -> Step<String> {
+    let (first, second) = (yard.blank(16)?, yard.blank(16)?);
+    let array = mirror(yard, &first, &second)?;
+    let reason = format!(
+        "{first} is a part of the RAID array {}.",
+        array.trim_start_matches("/dev/")
+    );
+    let consent = first.clone();
+    yard.refused(&first, Some(&consent), &[&reason])
+}
+
+fn md_mounted(yard: &mut Yard) -> Step<String> {
+    let (first, second) = (yard.blank(32)?, yard.blank(32)?);
+    let array = mirror(yard, &first, &second)?;
+    yard.ext4(&array, "array")?;
+    yard.mount(&array, "point")?;
+    let above = format!("{array}, which stands on {second}, is mounted at");
+    yard.refused(&second, None, &["is a part of the RAID array", &above])
+}
+
+fn md_partition(yard: &mut Yard) -> Step<String> {
+    let (first, second) = (yard.blank(32)?, yard.blank(32)?);
+    let nodes = yard.partition(&first, "label: gpt\nsize=16MiB\n", 1)?;
+    mirror(yard, &nodes[0], &second)?;
+    let reason = format!(
+        "{}, a partition of {first}, is a part of the RAID array",
+        nodes[0]
+    );
+    yard.refused(&first, None, &[&reason])
+}
+
+fn md_free(yard: &mut Yard) -> Step<String> {
+    let (first, second) = (yard.blank(16)?, yard.blank(16)?);
+    let array = mirror(yard, &first, &second)?;
+    yard.allowed(&array, None)?;
+    Ok("allowed when blank".into())
+}
+
+fn md_itself(yard: &mut Yard) -> Step<String> {
+    let (first, second) = (yard.blank(32)?, yard.blank(32)?);
+    let array = mirror(yard, &first, &second)?;
+    yard.ext4(&array, "array")?;
+    yard.mount(&array, "point")?;
+    let reason = format!("{array} is mounted at");
+    yard.refused(&array, None, &[&reason])
+}
+
+fn md_stopped(yard: &mut Yard) -> Step<String> {
+    let (first, second) = (yard.blank(16)?, yard.blank(16)?);
+    let array = mirror(yard, &first, &second)?;
+    settle();
+    yard.run("mdadm", &["--stop", &array])?;
+    settle();
+    let asked = yard.asks(&first, None, &first, &["an md 1.2 member"]);
+    // What is taken down on closing has to be there again.
+    let _ = quietly("mdadm", &["--assemble", &array, &first, &second]);
+    asked
+}
+
+/// A linear mapping of a part of a device, offset and length in sectors; its node below /dev/mapper.
+fn linear(yard: &mut Yard, suffix: &str, device: &str, offset: u64, length: u64) -> Step<String> {
+    if !has_driver("device-mapper", "dm_mod") {
+        return Err(Stop::Skip("this kernel has no device mapper".into()));
+    }
+    let name = format!("rubus-guard-{}-{suffix}", std::process::id());
+    let table = format!("0 {length} linear {device} {offset}");
+    yard.run("dmsetup", &["create", &name, "--table", &table])?;
+    yard.run("dmsetup", &["mknodes"])?;
+    let own = name.clone();
+    yard.on_close(&format!("mapping {name}"), move || {
+        settle();
+        quietly("dmsetup", &["remove", "--retry", &own])
+    });
+    settle();
+    Ok(format!("/dev/mapper/{name}"))
+}
+
+fn dm_member(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(16)?;
+    linear(yard, "a", &device, 0, 16 * MIB / 512)?;
+    let reason = format!("{device} is a part of the device-mapper volume rubus-guard-");
+    yard.refused(&device, None, &[&reason])
+}
+
+fn dm_mounted(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(64)?;
+    let nodes = yard.partition(&device, "label: gpt\nsize=48MiB\n", 1)?;
+    let mapping = linear(yard, "b", &nodes[0], 0, 32 * MIB / 512)?;
+    yard.ext4(&mapping, "mapped")?;
+    yard.mount(&mapping, "point")?;
+    let first = format!(
+        "{}, a partition of {device}, is a part of the device-mapper volume",
+        nodes[0]
+    );
+    let second = format!("which stands on {device}, is mounted at");
+    yard.refused(&device, None, &[&first, &second])
+}
+
+fn dm_free(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(16)?;
+    let mapping = linear(yard, "c", &device, 0, 16 * MIB / 512)?;
+    let claimed = yard.allowed(&mapping, None)?;
+    if !claimed.path().starts_with("/dev/") {
+        return Err(Stop::Fail(format!("{}", claimed.path().display())));
+    }
+    Ok("allowed when blank".into())
+}
+
+fn dm_beside(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(64)?;
+    let first = linear(yard, "d", &device, 0, 32 * MIB / 512)?;
+    let second = linear(yard, "e", &device, 32 * MIB / 512, 32 * MIB / 512)?;
+    yard.ext4(&first, "one")?;
+    yard.mount(&first, "point")?;
+    yard.allowed(&second, None)?;
+    let consent = first.clone();
+    yard.refused(&first, Some(&consent), &["is mounted at"])
+}
+
+/// A loop device whose partitions come from the kernel's own reading of the table.
+fn scanned_disk(yard: &mut Yard) -> Step<String> {
+    let image = yard.image("table.img", 32 * MIB)?;
+    let script = "label: dos\nsize=10MiB, type=c\nsize=16MiB\n";
+    yard.table(&image.to_string_lossy(), script)?;
+    let device = yard.attach(&image, &[])?;
+    settle();
+    for _ in 0..50 {
+        if Path::new(&format!("{device}p2")).exists() {
+            return Ok(device);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Err(Stop::Skip(
+        "this kernel does not read partition tables".into(),
+    ))
+}
+
+fn scanned(yard: &mut Yard) -> Step<String> {
+    let device = scanned_disk(yard)?;
+    yard.ext4(&format!("{device}p2"), "second")?;
+    let shown = format!(
+        "{}p2: an ext4 filesystem \"second\"",
+        device.trim_start_matches("/dev/")
+    );
+    yard.asks(&device, None, &device, &["an MBR partition table", &shown])
+}
+
+fn scanned_mounted(yard: &mut Yard) -> Step<String> {
+    let device = scanned_disk(yard)?;
+    let partition = format!("{device}p2");
+    yard.ext4(&partition, "second")?;
+    yard.mount(&partition, "point")?;
+    let reason = format!("{partition}, a partition of {device}, is mounted at");
+    yard.refused(&device, None, &[&reason])
+}
+
+fn vfat(yard: &mut Yard) -> Step<String> {
+    let known = || fs::read_to_string("/proc/filesystems").is_ok_and(|text| text.contains("vfat"));
+    if !known() && (quietly("modprobe", &["vfat"]).is_err() || !known()) {
+        return Err(Stop::Skip("this kernel has no FAT".into()));
+    }
+    let device = yard.blank(64)?;
+    let nodes = yard.partition(&device, "label: dos\nsize=40MiB, type=c\n", 1)?;
+    yard.run("mkfs.vfat", &["-n", "BOOTFS", &nodes[0]])?;
+    yard.mount(&nodes[0], "firmware")?;
+    let reason = format!("{}, a partition of {device}, is mounted at", nodes[0]);
+    yard.refused(&device, None, &[&reason])?;
+    yard.refused(&nodes[0], None, &["(vfat)"])
+}
+
+fn has_nbd() -> bool {
+    Path::new("/sys/block/nbd0").exists()
+        || (quietly("modprobe", &["nbd"]).is_ok() && Path::new("/sys/block/nbd0").exists())
+}
+
+/// A network device that serves a file of the yard.
+fn connected(yard: &mut Yard, image: &Path) -> Step<String> {
+    if !has_nbd() {
+        return Err(Stop::Skip(
+            "this kernel has no network block devices".into(),
+        ));
+    }
+    let free = (0..16).find(|number| {
+        let directory = format!("/sys/block/nbd{number}");
+        Path::new(&directory).exists() && !Path::new(&format!("{directory}/pid")).exists()
+    });
+    let number = free.ok_or_else(|| Stop::Skip("no free network block device".into()))?;
+    let node = format!("/dev/nbd{number}");
+    yard.run(
+        "qemu-nbd",
+        &["-f", "raw", "-c", &node, &image.to_string_lossy()],
+    )?;
+    let own = node.clone();
+    yard.on_close(&format!("connection {node}"), move || {
+        quietly("qemu-nbd", &["-d", &own])
+    });
+    for _ in 0..100 {
+        let size = fs::read_to_string(format!("/sys/block/nbd{number}/size")).unwrap_or_default();
+        if size.trim().parse::<u64>().is_ok_and(|sectors| sectors > 0) {
+            settle();
+            return Ok(node);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Err(Stop::Fail(format!("{node} was not connected")))
+}
+
+fn nbd(yard: &mut Yard) -> Step<String> {
+    let image = yard.image("export.img", 32 * MIB)?;
+    let device = connected(yard, &image)?;
+    yard.asks(&device, None, &device, &["who else uses it cannot be seen"])?;
+    yard.ext4(&device, "far")?;
+    let consent = device.clone();
+    yard.asks(&device, None, &device, &["an ext4 filesystem \"far\""])?;
+    yard.allowed(&device, Some(&consent))?;
+    Ok("asks, even when blank".into())
+}
+
+fn nbd_mounted(yard: &mut Yard) -> Step<String> {
+    let image = yard.image("export.img", 32 * MIB)?;
+    let device = connected(yard, &image)?;
+    yard.ext4(&device, "far")?;
+    yard.mount(&device, "point")?;
+    let consent = device.clone();
+    let reason = format!("{device} is mounted at");
+    yard.refused(&device, Some(&consent), &[&reason])
+}
+
+fn nbd_idle(yard: &mut Yard) -> Step<String> {
+    if !has_nbd() {
+        return Err(Stop::Skip(
+            "this kernel has no network block devices".into(),
+        ));
+    }
+    let idle = (0..16).rev().find(|number| {
+        let directory = format!("/sys/block/nbd{number}");
+        Path::new(&directory).exists() && !Path::new(&format!("{directory}/pid")).exists()
+    });
+    let number = idle.ok_or_else(|| Stop::Skip("no free network block device".into()))?;
+    yard.refused(
+        format!("/dev/nbd{number}"),
+        None,
+        &["no medium or no device"],
+    )
+}
+
+fn zram(yard: &mut Yard) -> Step<String> {
+    let add = Path::new("/sys/class/zram-control/hot_add");
+    if !add.exists() && (quietly("modprobe", &["zram"]).is_err() || !add.exists()) {
+        return Err(Stop::Skip("this kernel has no compressed RAM disks".into()));
+    }
+    let number = fs::read_to_string(add).map_err(super::yard::fail)?;
+    let number = number.trim().to_string();
+    let own = number.clone();
+    yard.on_close(&format!("zram{number}"), move || {
+        let _ = fs::write(format!("/sys/block/zram{own}/reset"), "1");
+        fs::write("/sys/class/zram-control/hot_remove", &own).map_err(|error| error.to_string())
+    });
+    settle();
+    let size = format!("/sys/block/zram{number}/disksize");
+    fs::write(size, "16M").map_err(super::yard::fail)?;
+    yard.refused(format!("/dev/zram{number}"), None, &["is memory"])
+}

@@ -1,0 +1,473 @@
+//! Devices in use: mounts, swap, loop devices, programs.
+
+use std::fs;
+use std::path::Path;
+
+use super::yard::{Yard, fail, quietly};
+use super::{Case, Power, Step, Stop};
+
+pub const CASES: &[Case] = &[
+    ("a mounted device", Power::Loop, mounted),
+    (
+        "a mounted device, confirmed all the same",
+        Power::Loop,
+        mounted_confirmed,
+    ),
+    ("a device mounted read-only", Power::Loop, mounted_read_only),
+    (
+        "the disk under a mounted partition",
+        Power::Loop,
+        disk_under_partition,
+    ),
+    (
+        "the disk under a mounted partition, through a link",
+        Power::Loop,
+        disk_under_linked,
+    ),
+    ("a mounted partition", Power::Loop, mounted_partition),
+    (
+        "a blank partition beside a mounted one",
+        Power::Loop,
+        sibling,
+    ),
+    (
+        "a partition of a disk mounted as a whole",
+        Power::Loop,
+        partition_of_mounted,
+    ),
+    (
+        "a device mounted in another mount namespace",
+        Power::Loop,
+        other_namespace,
+    ),
+    ("active swap", Power::Loop, swap),
+    ("active swap on a partition", Power::Loop, swap_partition),
+    (
+        "the disk under an active swap partition",
+        Power::Loop,
+        disk_under_swap,
+    ),
+    ("a swap file on the device", Power::Loop, swap_file),
+    (
+        "a loop device over a swap file",
+        Power::Loop,
+        backing_is_swap,
+    ),
+    ("a device under a loop device", Power::Loop, under_loop),
+    (
+        "the disk of a partition under a loop device",
+        Power::Loop,
+        disk_under_loop,
+    ),
+    (
+        "a loop device over a mounted device",
+        Power::Loop,
+        loop_over_mounted,
+    ),
+    (
+        "a loop device over a file of a mounted device",
+        Power::Loop,
+        loop_over_file,
+    ),
+    (
+        "the device of a loop device's file, unmounted lazily",
+        Power::Loop,
+        lazily_unmounted,
+    ),
+    ("two loop devices over one file", Power::Loop, twins),
+    ("a read-only loop device", Power::Loop, read_only),
+    (
+        "a device that this process has claimed",
+        Power::Loop,
+        claimed_twice,
+    ),
+    (
+        "a device that another process has claimed",
+        Power::Loop,
+        claimed_by_other,
+    ),
+    (
+        "a device that another process writes to",
+        Power::Loop,
+        open_for_writing,
+    ),
+    (
+        "the disk of a partition that another process writes to",
+        Power::Loop,
+        partition_written,
+    ),
+    (
+        "a device that another process only reads",
+        Power::Loop,
+        open_for_reading,
+    ),
+    ("a device that is served to others", Power::Loop, served),
+    (
+        "a btrfs of two devices, by the device it is mounted from",
+        Power::Btrfs,
+        btrfs_first,
+    ),
+    (
+        "a btrfs of two devices, by the other device",
+        Power::Btrfs,
+        btrfs_second,
+    ),
+    (
+        "a btrfs of two devices, not mounted",
+        Power::Btrfs,
+        btrfs_idle,
+    ),
+];
+
+const TWO_PARTITIONS: &str = "label: gpt\nsize=16MiB\nsize=10MiB\n";
+
+fn mounted(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    yard.ext4(&device, "data")?;
+    let point = yard.mount(&device, "my data")?;
+    let reason = format!("{device} is mounted at {} (ext4).", point.display());
+    yard.refused(&device, None, &[&reason])
+}
+
+fn mounted_confirmed(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    yard.ext4(&device, "data")?;
+    yard.mount(&device, "point")?;
+    let consent = device.clone();
+    yard.refused(&device, Some(&consent), &["is mounted at"])
+}
+
+fn mounted_read_only(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    yard.ext4(&device, "data")?;
+    yard.mount_with(&device, "point", &["-o", "ro"])?;
+    yard.refused(&device, None, &["is mounted at"])
+}
+
+fn disk_under_partition(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    let nodes = yard.partition(&device, TWO_PARTITIONS, 2)?;
+    yard.ext4(&nodes[0], "data")?;
+    yard.mount(&nodes[0], "point")?;
+    let reason = format!("{}, a partition of {device}, is mounted at", nodes[0]);
+    yard.refused(&device, None, &[&reason])
+}
+
+fn disk_under_linked(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    let nodes = yard.partition(&device, TWO_PARTITIONS, 2)?;
+    yard.ext4(&nodes[0], "data")?;
+    let partition = yard.link(&nodes[0], "by-id/disk-part1")?;
+    yard.mount(&partition.to_string_lossy(), "point")?;
+    let link = yard.link(&device, "by-id/disk")?;
+    yard.refused(link, None, &["a partition of"])
+}
+
+fn mounted_partition(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    let nodes = yard.partition(&device, TWO_PARTITIONS, 2)?;
+    yard.ext4(&nodes[0], "data")?;
+    yard.mount(&nodes[0], "point")?;
+    let reason = format!("{} is mounted at", nodes[0]);
+    yard.refused(&nodes[0], None, &[&reason])
+}
+
+fn sibling(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    let nodes = yard.partition(&device, TWO_PARTITIONS, 2)?;
+    yard.ext4(&nodes[0], "data")?;
+    yard.mount(&nodes[0], "point")?;
+    yard.allowed(&nodes[1], None)?;
+    Ok("allowed".into())
+}
+
+fn partition_of_mounted(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    yard.ext4(&device, "whole")?;
+    // Partitions that the kernel believes in although the disk carries a filesystem itself.
+    yard.run("addpart", &[&device, "1", "2048", "20480"])?;
+    yard.mount(&device, "point")?;
+    let partition = format!("{device}p1");
+    let reason = format!("{device}, the disk that {partition} is a partition of, is mounted at");
+    yard.refused(&partition, None, &[&reason])
+}
+
+fn other_namespace(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    yard.ext4(&device, "hidden")?;
+    let point = yard.path("hidden");
+    fs::create_dir(&point).map_err(fail)?;
+    let script = format!(
+        "mount {device} {} && echo ready && read line",
+        point.display()
+    );
+    yard.start("unshare", &["--mount", "sh", "-c", &script], "ready\n")?;
+    yard.refused(&device, None, &["is mounted in another mount namespace"])
+}
+
+fn swap(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(16)?;
+    yard.swap_on(&device)?;
+    let reason = format!("{device} is active swap.");
+    yard.refused(&device, None, &[&reason])
+}
+
+fn swap_partition(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    let nodes = yard.partition(&device, TWO_PARTITIONS, 2)?;
+    yard.swap_on(&nodes[1])?;
+    let reason = format!("{} is active swap.", nodes[1]);
+    yard.refused(&nodes[1], None, &[&reason])
+}
+
+fn disk_under_swap(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    let nodes = yard.partition(&device, TWO_PARTITIONS, 2)?;
+    yard.swap_on(&nodes[1])?;
+    let reason = format!("{}, a partition of {device}, is active swap.", nodes[1]);
+    let consent = device.clone();
+    yard.refused(&device, Some(&consent), &[&reason])
+}
+
+/// A file of real blocks on a mounted filesystem; swap takes no holes.
+fn filled_file(point: &Path, name: &str, mib: usize) -> Step<String> {
+    let path = point.join(name);
+    fs::write(&path, vec![0_u8; mib << 20]).map_err(fail)?;
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(fail)?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+fn swap_file(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(64)?;
+    yard.ext4(&device, "data")?;
+    let point = yard.mount(&device, "point")?;
+    let file = filled_file(&point, "swap file", 8)?;
+    yard.swap_on(&file)?;
+    let reason = format!("The swap file {file} lies on {device}.");
+    yard.refused(&device, None, &["is mounted at", &reason])
+}
+
+fn backing_is_swap(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(64)?;
+    yard.ext4(&device, "data")?;
+    let point = yard.mount(&device, "point")?;
+    let file = filled_file(&point, "swap", 8)?;
+    yard.swap_on(&file)?;
+    let over = match yard.attach(Path::new(&file), &[]) {
+        Ok(over) => over,
+        // The kernel itself may keep an active swap file from everybody.
+        Err(_) => return Ok("the kernel refuses to make such a loop device".into()),
+    };
+    yard.refused(&over, None, &["is active swap"])
+}
+
+fn under_loop(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(8)?;
+    let over = yard.attach(Path::new(&device), &[])?;
+    let name = over.trim_start_matches("/dev/").to_string();
+    let reason = format!("The loop device {name} ({device}) stands on {device}.");
+    yard.refused(&device, None, &[&reason])
+}
+
+fn disk_under_loop(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    let nodes = yard.partition(&device, TWO_PARTITIONS, 2)?;
+    yard.attach(Path::new(&nodes[1]), &[])?;
+    let reason = format!("stands on {}, a partition of {device}.", nodes[1]);
+    yard.refused(&device, None, &[&reason])
+}
+
+fn loop_over_mounted(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    yard.ext4(&device, "below")?;
+    yard.mount(&device, "point")?;
+    let over = yard.attach(Path::new(&device), &[])?;
+    let reason = format!("{device}, on which {over} stands, is mounted at");
+    yard.refused(&over, None, &[&reason])
+}
+
+fn loop_over_file(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(64)?;
+    yard.ext4(&device, "below")?;
+    // Reading through the upper device must not touch the file's times on the lower one.
+    let point = yard.mount_with(&device, "point", &["-o", "noatime"])?;
+    let file = filled_file(&point, "disk.img", 8)?;
+    let over = yard.attach(Path::new(&file), &[])?;
+    let reason = format!("({file}) stands on {device}.");
+    yard.refused(&device, None, &["is mounted at", &reason])?;
+    yard.allowed(&over, None)?;
+    Ok("the upper one is allowed, the lower one refused".into())
+}
+
+fn lazily_unmounted(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(64)?;
+    yard.ext4(&device, "below")?;
+    // Reading through the upper device must not touch the file's times on the lower one.
+    let point = yard.mount_with(&device, "point", &["-o", "noatime"])?;
+    let file = filled_file(&point, "disk.img", 8)?;
+    yard.attach(Path::new(&file), &[])?;
+    yard.run("umount", &["-l", &point.to_string_lossy()])?;
+    yard.refused(&device, None, &["The loop device", "The kernel says"])
+}
+
+fn twins(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    yard.ext4(&device, "twin")?;
+    let image = yard.path("disk0.img");
+    let other = yard.attach(&image, &[])?;
+    let same_file = "stand on the same file";
+    yard.refused(&other, None, &[same_file])?;
+    yard.mount(&device, "point")?;
+    yard.refused(&other, None, &[same_file, "is mounted at"])
+}
+
+fn read_only(yard: &mut Yard) -> Step<String> {
+    let image = yard.image("protected.img", 8 << 20)?;
+    let device = yard.attach(&image, &["-r"])?;
+    let reason = format!("{device} is write-protected.");
+    yard.refused(&device, None, &[&reason])
+}
+
+fn claimed_twice(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(8)?;
+    let claimed = yard.allowed(&device, None)?;
+    let own = format!("in process {}", std::process::id());
+    yard.refused(&device, None, &[&own])?;
+    // As long as the claim lives, the kernel keeps everybody else away as well.
+    let point = yard.path("point");
+    fs::create_dir(&point).map_err(fail)?;
+    let mount = quietly("mount", &["-t", "ext4", &device, &point.to_string_lossy()]);
+    if !mount.is_err_and(|why| why.contains("busy") || why.contains("already mounted")) {
+        return Err(Stop::Fail("a claimed device could be mounted".into()));
+    }
+    drop(claimed);
+    yard.allowed(&device, None)?;
+    Ok("refused until the claim is dropped".into())
+}
+
+fn claimed_by_other(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    let nodes = yard.partition(&device, TWO_PARTITIONS, 2)?;
+    let holder = std::env::current_exe().map_err(fail)?;
+    // This very program, in another role, claims the partition.
+    let holder = holder.to_string_lossy().into_owned();
+    let script = format!("exec '{holder}' {HOLD} {}", nodes[0]);
+    yard.start("sh", &["-c", &script], "claimed\n")?;
+    yard.refused(&device, None, &["is open in process"])
+}
+
+/// With this word and a path as arguments the program claims a device and waits for the end of its
+/// input: the other process of [`claimed_by_other`].
+pub const HOLD: &str = "--hold-for-a-case";
+
+/// Plays the other process, when the arguments ask for it. Returns false otherwise.
+pub fn hold_if_asked() -> bool {
+    let arguments: Vec<String> = std::env::args().collect();
+    let Some(at) = arguments.iter().position(|word| word == HOLD) else {
+        return false;
+    };
+    let Some(path) = arguments.get(at + 1) else {
+        return false;
+    };
+    match rubus_apply::guard::claim(&rubus_host::Live, Path::new(path), None) {
+        Ok(_claimed) => {
+            println!("claimed");
+            let mut line = String::new();
+            let _ = std::io::stdin().read_line(&mut line);
+        }
+        Err(refusal) => eprintln!("{refusal}"),
+    }
+    true
+}
+
+fn open_for_writing(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(8)?;
+    let script = format!("exec 3<>{device}; echo ready; read line");
+    yard.start("sh", &["-c", &script], "ready\n")?;
+    yard.refused(&device, None, &["(sh), which may write to it."])
+}
+
+fn partition_written(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    let nodes = yard.partition(&device, TWO_PARTITIONS, 2)?;
+    let script = format!("exec 3<>{}; echo ready; read line", nodes[1]);
+    yard.start("sh", &["-c", &script], "ready\n")?;
+    let reason = format!("{}, a partition of {device}, is open in process", nodes[1]);
+    yard.refused(&device, None, &[&reason])
+}
+
+fn open_for_reading(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(8)?;
+    let script = format!("exec 3<{device}; echo ready; read line");
+    yard.start("sh", &["-c", &script], "ready\n")?;
+    yard.allowed(&device, None)?;
+    Ok("allowed".into())
+}
+
+fn served(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(8)?;
+    let socket = yard.path("socket");
+    let socket = socket.to_string_lossy().into_owned();
+    yard.start(
+        "qemu-nbd",
+        &["-r", "-t", "-f", "raw", "-k", &socket, &device],
+        "",
+    )?;
+    for _ in 0..200 {
+        if Path::new(&socket).exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let answer = yard.refused(&device, None, &["which serves it to others"]);
+    let _ = fs::remove_file(&socket);
+    answer
+}
+
+/// A btrfs over two loop devices.
+fn btrfs(yard: &mut Yard) -> Step<[String; 2]> {
+    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if !known.contains("btrfs") && quietly("modprobe", &["btrfs"]).is_err() {
+        return Err(Stop::Skip("this kernel has no btrfs".into()));
+    }
+    let devices = [yard.blank(128)?, yard.blank(128)?];
+    yard.run(
+        "mkfs.btrfs",
+        &["-q", "-L", "pool", &devices[0], &devices[1]],
+    )?;
+    let _ = quietly("btrfs", &["device", "scan", &devices[0], &devices[1]]);
+    for device in devices.clone() {
+        // The kernel remembers the members of a volume by their names, also when they are gone.
+        let forget = device.clone();
+        yard.on_close(&format!("btrfs knowledge of {device}"), move || {
+            let _ = quietly("btrfs", &["device", "scan", "--forget", &forget]);
+            Ok(())
+        });
+    }
+    Ok(devices)
+}
+
+fn btrfs_first(yard: &mut Yard) -> Step<String> {
+    let devices = btrfs(yard)?;
+    let point = yard.mount(&devices[0], "pool")?;
+    let reason = format!("which is mounted at {}.", point.display());
+    yard.refused(&devices[0], None, &[&reason])
+}
+
+fn btrfs_second(yard: &mut Yard) -> Step<String> {
+    let devices = btrfs(yard)?;
+    yard.mount(&devices[0], "pool")?;
+    let reason = format!("{} belongs to the btrfs filesystem pool", devices[1]);
+    yard.refused(&devices[1], None, &[&reason])
+}
+
+fn btrfs_idle(yard: &mut Yard) -> Step<String> {
+    let devices = btrfs(yard)?;
+    yard.asks(
+        &devices[1],
+        None,
+        &devices[1],
+        &["a btrfs filesystem \"pool\""],
+    )
+}
