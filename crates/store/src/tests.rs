@@ -388,6 +388,19 @@ fn child_may_only_read() {
     println!("\nread only: fine");
 }
 
+/// Reads what a killed writer left. Showing less than was promised would be a lie, so it is either
+/// all of it or a refusal.
+#[test]
+#[ignore = "the other half of the tests that start a second process"]
+fn child_reads_what_a_killed_writer_left() {
+    let Some(path) = child_history() else { return };
+    match History::open(&path) {
+        Ok(history) => println!("\nread {}", history.count().unwrap()),
+        Err(StoreError::NeedsRecovery { .. }) => println!("\nrefused"),
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
 /// Opens a history that does not exist in a directory where this user may not write.
 #[test]
 #[ignore = "the other half of the tests that start a second process"]
@@ -533,6 +546,41 @@ fn without_write_permission_it_can_still_be_read() {
     assert!(text.contains("not created: fine"), "{text}");
     assert!(!new.exists());
     set_mode(&inner, 0o755);
+}
+
+#[test]
+fn a_killed_writers_last_runs_are_never_left_out_silently() {
+    for with_shared_memory in [true, false] {
+        let (directory, _) = scratch();
+        let inner = directory.path().join("history");
+        std::fs::create_dir(&inner).unwrap();
+        let path = inner.join("history.db");
+        let mut writer = child("child_adds_for_ever", &this_binary(), &path)
+            .spawn()
+            .unwrap();
+        let promised = promised(&mut writer, 5).len() as u64;
+        let log = std::fs::metadata(inner.join("history.db-wal")).unwrap();
+        assert!(log.len() > 0, "the writer left nothing to recover");
+        if !with_shared_memory {
+            std::fs::remove_file(inner.join("history.db-shm")).unwrap();
+        }
+        for file in std::fs::read_dir(&inner).unwrap() {
+            set_mode(&file.unwrap().path(), 0o444);
+        }
+        set_mode(directory.path(), 0o755);
+        set_mode(&inner, 0o555);
+        let text = as_ordinary_user(
+            directory.path(),
+            "child_reads_what_a_killed_writer_left",
+            &path,
+        );
+        set_mode(&inner, 0o755);
+        let read = text.lines().find_map(|line| line.strip_prefix("read "));
+        match read {
+            Some(count) => assert!(count.parse::<u64>().unwrap() >= promised, "{text}"),
+            None => assert!(text.contains("refused"), "{text}"),
+        }
+    }
 }
 
 /// A tiny filesystem of our own, unmounted at the end whatever happens.
