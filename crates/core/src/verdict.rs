@@ -662,9 +662,8 @@ fn rate_need<'a>(run: &'a Run, name: &str, good: f64, limited: f64, what: &str) 
     let estimate = run.job(name).map(|result| &result.iops);
     let words = match estimate {
         Some(e) => format!(
-            "{} {what} per second; {} are comfortable",
-            iops(e.value),
-            iops(good)
+            "{} {what} per second; {good:.0} are comfortable",
+            iops(e.value)
         ),
         None => format!("{what} were not measured"),
     };

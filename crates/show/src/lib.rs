@@ -7,6 +7,7 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod checkup;
+pub mod fio_json;
 pub mod history;
 pub mod page;
 pub mod progress;

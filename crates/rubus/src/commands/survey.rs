@@ -1,0 +1,55 @@
+//! `rubus survey`: reads the machine, shows it, and saves a capture on request.
+
+use std::path::Path;
+
+use rubus_host::capture::{self, Identities};
+use rubus_host::recorder::Recorder;
+
+use crate::args::{General, Survey};
+use crate::exit::Exit;
+use crate::world::{Terminal, World};
+
+/// Shows the machine.
+pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
+    let world = World::of(general)?;
+    let recorder = Recorder::new(world.files());
+    let machine = world.survey_through(&recorder);
+    if let Some(path) = &survey.save {
+        save(&recorder, path, survey, &machine.read_at)?;
+    }
+    if survey.json.wanted {
+        println!("{}", serde_json::to_string_pretty(&machine)?);
+    } else if !(general.quiet && survey.save.is_some()) {
+        let style = Terminal::of(general).style();
+        print!("{}", rubus_show::survey::render(&machine, style));
+    }
+    Ok(Exit::Fine)
+}
+
+fn save(recorder: &Recorder, path: &Path, survey: &Survey, read_at: &str) -> anyhow::Result<()> {
+    let identities = if survey.with_serials {
+        Identities::Keep
+    } else {
+        Identities::Replace
+    };
+    let label = format!(
+        "recorded by rubus {} on {read_at}",
+        env!("CARGO_PKG_VERSION")
+    );
+    let saved = capture::save(recorder, path, &label, read_at, identities)?;
+    let kept = match identities {
+        Identities::Keep => "serial numbers, addresses and host names kept".to_string(),
+        Identities::Replace => {
+            format!(
+                "{} serial numbers, addresses and names replaced",
+                saved.replaced
+            )
+        }
+    };
+    eprintln!(
+        "saved {} files to {} ({kept})",
+        saved.files,
+        saved.path.display()
+    );
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Where the program keeps things: the history and the pages, after the XDG base directory
+//! specification.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+
+/// `$XDG_DATA_HOME/rubus`, or `~/.local/share/rubus`; made if it does not exist.
+pub fn data_directory() -> anyhow::Result<PathBuf> {
+    let directory = data_home()?.join("rubus");
+    std::fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot make the data directory {}", directory.display()))?;
+    Ok(directory)
+}
+
+/// Path of the history, whether or not it exists.
+pub fn history() -> anyhow::Result<PathBuf> {
+    Ok(data_directory()?.join("history.db"))
+}
+
+fn data_home() -> anyhow::Result<PathBuf> {
+    // The specification: a relative path in the variable is to be ignored.
+    let absolute =
+        |value: std::ffi::OsString| Some(PathBuf::from(value)).filter(|p| p.is_absolute());
+    if let Some(path) = std::env::var_os("XDG_DATA_HOME").and_then(absolute) {
+        return Ok(path);
+    }
+    let home = std::env::var_os("HOME").and_then(absolute);
+    Ok(home
+        .ok_or_else(|| anyhow!("neither XDG_DATA_HOME nor HOME is set, so there is no place for the history; set one of them, or use --no-history --no-html"))?
+        .join(".local/share"))
+}
+
+/// Writes a whole file so that a reader never sees half of it: to a new name beside it, then
+/// renamed over it. `-` is standard output.
+pub fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    use std::io::Write;
+    if path == Path::new("-") {
+        let mut out = std::io::stdout().lock();
+        return out
+            .write_all(text.as_bytes())
+            .context("cannot write to standard output");
+    }
+    let mut name = path
+        .file_name()
+        .context("the output file has no name")?
+        .to_os_string();
+    name.push(format!(".{}.new", std::process::id()));
+    let new = path.with_file_name(name);
+    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
+    written
+        .inspect_err(|_| drop(std::fs::remove_file(&new)))
+        .with_context(|| {
+            format!(
+                "cannot write {}; is the directory there and writable?",
+                path.display()
+            )
+        })
+}

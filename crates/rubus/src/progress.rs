@@ -1,0 +1,128 @@
+//! The live line on standard error while something is measured, and the quiet alternative.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rubus_bench::{Event, Observer};
+use rubus_core::result::Outcome;
+use rubus_core::spec::Job;
+use rubus_show::progress;
+
+use crate::world::Terminal;
+
+/// Shows a session's events: a line that lives on a terminal, nothing elsewhere.
+pub struct LiveLine {
+    bar: ProgressBar,
+    started: Instant,
+    title: String,
+}
+
+impl LiveLine {
+    /// A line on standard error, if there is a terminal to live on.
+    pub fn new(terminal: Terminal) -> Self {
+        let target = match terminal.live {
+            true => ProgressDrawTarget::stderr_with_hz(10),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        // The template is a constant without fields that could be wrong.
+        bar.set_style(
+            ProgressStyle::with_template("{spinner} {msg}").expect("a constant template"),
+        );
+        bar.enable_steady_tick(Duration::from_millis(250));
+        LiveLine {
+            bar,
+            started: Instant::now(),
+            title: String::new(),
+        }
+    }
+
+    fn say(&self, line: &progress::Progress) {
+        // The spinner and the space after it take two columns.
+        let columns = usize::from(terminal_columns()).saturating_sub(3);
+        self.bar.set_message(progress::line(line, columns));
+    }
+
+    fn plain(&self, phase: progress::Phase) -> progress::Progress {
+        progress::Progress {
+            phase,
+            job: self.title.clone(),
+            job_number: 0,
+            jobs: 0,
+            live_bytes_per_second: None,
+            so_far: None,
+            elapsed_s: self.started.elapsed().as_secs_f64(),
+            left_s: None,
+            bytes_written: 0,
+        }
+    }
+
+    fn started(&mut self, index: usize, of: usize, job: &Job) {
+        self.title = progress::job_title(job);
+        self.say(&progress::Progress {
+            job_number: number(index),
+            jobs: count(of),
+            ..self.plain(progress::Phase::WarmUp)
+        });
+    }
+
+    fn goes_on(&self, at: &rubus_bench::Progress<'_>) {
+        let phase = match at.phase {
+            rubus_bench::Phase::WarmUp => progress::Phase::WarmUp,
+            rubus_bench::Phase::Measuring => progress::Phase::Measuring,
+            rubus_bench::Phase::Finishing => progress::Phase::Flushing,
+        };
+        self.say(&progress::Progress {
+            job_number: number(at.index),
+            jobs: count(at.of),
+            live_bytes_per_second: Some(at.bytes_per_second_now),
+            so_far: at.bytes_per_second,
+            left_s: Some(at.left_s),
+            bytes_written: at.bytes_written,
+            ..self.plain(phase)
+        });
+    }
+}
+
+impl Drop for LiveLine {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for LiveLine {
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Preparing { .. } => self.say(&self.plain(progress::Phase::Filling)),
+            Event::JobStarted { index, of, job, .. } => self.started(*index, *of, job),
+            Event::Progress(at) => self.goes_on(at),
+            Event::JobFinished { index, of, result } => self.bar.println(progress::done(
+                number(*index),
+                count(*of),
+                &rubus_show::words::job_title(result),
+                &result.bytes_per_second,
+                result.outcome == Outcome::Inconclusive,
+            )),
+            Event::JobSkipped { job, reason, .. } => {
+                self.bar
+                    .println(format!("left out: {} ({reason})", progress::job_title(job)));
+            }
+        }
+    }
+}
+
+fn number(index: usize) -> u32 {
+    count(index) + 1
+}
+
+fn count(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
+}
+
+fn terminal_columns() -> u16 {
+    rustix::termios::tcgetwinsize(std::io::stderr())
+        .map(|size| size.ws_col)
+        .ok()
+        .filter(|columns| *columns > 0)
+        .unwrap_or(80)
+}

@@ -1,0 +1,27 @@
+//! Signals: Ctrl-C and friends end a measurement cleanly; a closed pipe ends the program quietly.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// A flag that Ctrl-C, `kill` and a lost terminal raise. The second signal ends the program at
+/// once: whatever was being written has no name and vanishes with the process.
+pub fn cancel_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
+            .context("cannot install the handler for Ctrl-C")?;
+    }
+    Ok(flag)
+}
+
+/// Lets `rubus … | head` end without an error message, as other tools do.
+pub fn die_quietly_on_a_closed_pipe() {
+    // SAFETY: setting a signal's disposition to the default, before any thread is started.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+    }
+}
