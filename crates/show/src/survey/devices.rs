@@ -187,7 +187,12 @@ fn headline(device: &BlockDevice, gaps: &mut Gaps) -> String {
     let (mut removable, mut spins) = (None, None);
     if device.kind == BlockKind::Disk {
         removable = flag(&device.removable, "whether removable", "removable", gaps);
-        spins = flag(&device.rotational, "whether it spins", "spinning", gaps);
+        spins = flag(
+            &device.rotational,
+            "whether it spins",
+            "says it spins",
+            gaps,
+        );
     }
     let content = Some(content.join(" ")).filter(|c| !c.is_empty());
     let rest = join([what, content, read_only, removable, spins]);
@@ -219,6 +224,9 @@ fn kind(device: &BlockDevice) -> &'static str {
 /// "Microchip LAN9514 hub (1-1), USB 2, 480 Mbit/s, about 35.0 MB/s, driver hub". Facts that a hop
 /// does not have are left out: most hops have no rate of their own.
 fn hop_line(hop: &Hop) -> String {
+    if hop.kind == HopKind::Soc {
+        return hop.name.clone();
+    }
     let id = match &hop.chip {
         Some(chip) => format!("{} ({}, {chip})", hop.name, hop.id),
         None => format!("{} ({})", hop.name, hop.id),
@@ -228,7 +236,10 @@ fn hop_line(hop: &Hop) -> String {
         .get()
         .map(|bits| bit_rate(bits as f64));
     // The link's own words usually say the rate already.
-    let line = line.filter(|rate| !hop.link.contains(rate.as_str()));
+    let said = |rate: &String| {
+        hop.link.contains(rate.as_str()) || hop.link.contains(&rate.replace(".00", ""))
+    };
+    let line = line.filter(|rate| !said(rate));
     join([
         Some(id),
         Some(hop.link.clone()).filter(|link| !link.is_empty()),

@@ -4,7 +4,7 @@
 mod devices;
 mod gaps;
 
-use rubus_core::machine::{Clock, Hop, Link, Machine, Mount, Origin, Pressure, Setting};
+use rubus_core::machine::{Clock, Hop, HopKind, Link, Machine, Mount, Origin, Pressure, Setting};
 use rubus_core::units::{bit_rate, bytes_iec, bytes_si, percent, rate_si};
 
 use crate::style::{Style, Tone};
@@ -320,10 +320,10 @@ fn pressure_line(pressure: &Pressure, gaps: &mut Gaps) -> String {
         gaps.take(&pressure.some_avg10, &name("pressure"), |p| {
             format!("some task waited {} of the last 10 s", share(p))
         }),
-        gaps.take(&pressure.some_avg300, &name("pressure over 300 s"), |p| {
+        gaps.take(&pressure.some_avg300, &name("pressure"), |p| {
             format!("{} of the last 300 s", share(p))
         }),
-        gaps.take(&pressure.full_avg10, &name("full pressure"), |p| {
+        gaps.take(&pressure.full_avg10, &name("pressure"), |p| {
             format!("all tasks {} of the last 10 s", share(p))
         }),
     ];
@@ -362,7 +362,8 @@ fn swap(machine: &Machine) -> Section {
         .take(&swap.zswap.enabled, "zswap", |on| on.to_string());
     if let Some(enabled) = enabled {
         let on = if enabled == "true" { "on" } else { "off" };
-        let parameters = settings(&swap.zswap.parameters, &mut s.gaps);
+        let others = swap.zswap.parameters.iter().filter(|p| p.name != "enabled");
+        let parameters = settings(others, &mut s.gaps);
         s.row("zswap", format!("{on}; {parameters}"));
     }
     let counters = settings(&swap.zswap.counters, &mut s.gaps);
@@ -415,9 +416,9 @@ fn swap(machine: &Machine) -> Section {
 }
 
 /// "name value · name value".
-fn settings(settings: &[Setting], gaps: &mut Gaps) -> String {
+fn settings<'a>(settings: impl IntoIterator<Item = &'a Setting>, gaps: &mut Gaps) -> String {
     let known: Vec<String> = settings
-        .iter()
+        .into_iter()
         .filter_map(|s| {
             gaps.take(&s.value, &s.name, |value| {
                 format!("{}\u{a0}{value}", s.name)
@@ -456,7 +457,7 @@ fn mounts(machine: &Machine) -> Section {
     s
 }
 
-/// "/srv (rw,noatime), compresses with zstd:3, 21.5 GB of 32.0 GB free".
+/// "/srv, 21.5 GB of 32.0 GB free, compresses with zstd:3, (rw, noatime)".
 fn mount_line(mount: &Mount, gaps: &mut Gaps) -> String {
     let size = gaps.take(&mount.size_bytes, "filesystem size", |b| bytes_si(*b));
     let free = gaps.take(&mount.available_bytes, "free space", |b| bytes_si(*b));
@@ -472,7 +473,7 @@ fn mount_line(mount: &Mount, gaps: &mut Gaps) -> String {
         .compression
         .as_ref()
         .map(|c| format!("compresses with {c}"));
-    let options = Some(mount.options.join(","));
+    let options = Some(format!("({})", mount.options.join(", ")));
     join([
         Some(mount.point.clone()),
         source,
@@ -508,15 +509,30 @@ fn link_line(link: &Link, gaps: &mut Gaps) -> String {
 }
 
 fn on_hop(hop: &Hop) -> String {
+    if hop.kind == HopKind::Soc {
+        return "the chip itself".into();
+    }
     format!("{} ({}, {})", hop.name, hop.id, hop.link)
 }
+
+/// The value of a switch that the kernel was built without.
+const NOT_SET: &str = "not set";
 
 fn kernel(machine: &Machine) -> Section {
     let mut s = Section::new("Kernel settings");
     let vm = settings(&machine.vm, &mut s.gaps);
     s.row_if("vm", Some(vm));
-    let config = settings(&machine.kernel_config, &mut s.gaps);
-    s.row_if("built with", Some(config));
+    let (without, with): (Vec<&Setting>, Vec<&Setting>) = machine
+        .kernel_config
+        .iter()
+        .partition(|s| s.value.text() == Some(NOT_SET));
+    let with = settings(with, &mut s.gaps);
+    s.row_if("built with", Some(with));
+    let names: Vec<&str> = without
+        .iter()
+        .map(|setting| setting.name.as_str())
+        .collect();
+    s.row_if("built without", Some(names.join(" · ")));
     s
 }
 
