@@ -108,6 +108,12 @@ pub fn usb_chip(vendor: u16, product: u16) -> Option<&'static UsbChip> {
         .find(|chip| (chip.vendor, chip.product) == (vendor, product))
 }
 
+/// A USB chip by the ids of a hop ("152d:0578", [`crate::machine::Hop::chip`]).
+pub fn usb_chip_of_ids(ids: &str) -> Option<&'static UsbChip> {
+    let (vendor, product) = ids.split_once(':')?;
+    usb_chip(parse_id(vendor)?, parse_id(product)?)
+}
+
 /// PCI chips on the way to storage: vendor, device, name.
 const PCI_CHIPS: &[(u16, u16, &str)] = &[
     (0x1106, 0x3483, "VIA VL805 USB 3 controller"),
@@ -162,6 +168,8 @@ mod tests {
             Some(("JMicron JMS578 SATA bridge", true))
         );
         assert_eq!(usb_chip(1, 1), None);
+        assert_eq!(usb_chip_of_ids("152d:0578"), usb_chip(0x152d, 0x0578));
+        assert_eq!(usb_chip_of_ids("152d"), None);
         assert_eq!(pci_chip(0x1106, 0x3483), Some("VIA VL805 USB 3 controller"));
         assert_eq!(parse_id("0x1106\n"), Some(0x1106));
         assert_eq!(parse_id("152d"), Some(0x152d));
