@@ -175,10 +175,7 @@ fn jobs(run: &Run, style: Style) -> Vec<String> {
         table.row(vec![
             Cell::toned(&words::job_title(result), tone),
             Cell::toned(&rate_si(result.bytes_per_second.value), tone),
-            Cell::toned(
-                words::plus_minus(&result.bytes_per_second).trim_start_matches('±'),
-                tone,
-            ),
+            Cell::toned(&words::half_width(&result.bytes_per_second), tone),
             Cell::toned(&iops(result.iops.value), tone),
             latency(result.latency_ns.p50),
             latency(result.latency_ns.p99),
@@ -351,29 +348,12 @@ fn good_for(verdict: &Verdict, style: Style) -> Vec<String> {
 }
 
 fn disturbances(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
-    // How precise a job is, the table says.
-    let mut ranked: Vec<(u8, &Disturbance)> = verdict
-        .disturbances
-        .iter()
-        .filter(|disturbance| !words::is_precision(run, disturbance))
-        .map(|disturbance| (rank(run, disturbance), disturbance))
-        .collect();
-    ranked.sort_by_key(|(rank, _)| *rank);
+    let mut groups = words::disturbance_groups(run, verdict);
+    groups.sort_by_key(|group| group.first().map(|first| rank(run, first)));
     let mut lines = Vec::new();
     let mut left_out = 0;
-    for (_, disturbance) in &ranked {
-        let jobs: Vec<String> = disturbance
-            .jobs
-            .iter()
-            .map(|name| words::job_title_by_name(run, name))
-            .collect();
-        let during = match jobs.len() {
-            0 => String::new(),
-            1 => format!(" ({})", jobs[0]),
-            many => format!(" ({many} jobs)"),
-        };
-        let text = format!("{}{during}: {}", disturbance.what, disturbance.remedy);
-        let wrapped = paragraph(&text, "  ");
+    for group in &groups {
+        let wrapped = paragraph(&disturbance_words(run, group), "  ");
         if lines.len() + wrapped.len() <= DISTURBANCE_LINES {
             lines.extend(wrapped);
         } else {
@@ -389,6 +369,26 @@ fn disturbances(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
         lines.insert(0, heading("What disturbed it", style));
     }
     lines
+}
+
+/// "a core was 97 % busy … (4 KiB random reads and 3 more jobs): read the result as …".
+fn disturbance_words(run: &Run, group: &[&Disturbance]) -> String {
+    let Some(first) = group.first() else {
+        return String::new();
+    };
+    let mut jobs = group.iter().flat_map(|disturbance| &disturbance.jobs);
+    let during = match (jobs.next(), jobs.count()) {
+        (None, _) => String::new(),
+        (Some(job), 0) => format!(" ({})", words::job_title_by_name(run, job)),
+        (Some(job), 1) => format!(" ({} and 1 more job)", words::job_title_by_name(run, job)),
+        (Some(job), more) => {
+            format!(
+                " ({} and {more} more jobs)",
+                words::job_title_by_name(run, job)
+            )
+        }
+    };
+    format!("{}{during}: {}", first.what, first.remedy)
 }
 
 /// How far up a disturbance belongs, 0 first.

@@ -1,5 +1,7 @@
 //! The plain words and short figures that all texts and pages share.
 
+use std::mem::{Discriminant, discriminant};
+
 use rubus_core::doubt::Doubt;
 use rubus_core::estimate::Estimate;
 use rubus_core::fact::Fact;
@@ -7,7 +9,7 @@ use rubus_core::machine::Throttling;
 use rubus_core::result::{Access, CpuShares, JobResult, Outcome, Run, StallCause, TargetKind};
 use rubus_core::spec::{Direction, Durability, Job, Pattern};
 use rubus_core::units::{bytes_iec, duration_ns, percent};
-use rubus_core::verdict::{Disturbance, Grade, job};
+use rubus_core::verdict::{Disturbance, Grade, Verdict, job};
 
 use crate::style::Tone;
 
@@ -81,13 +83,22 @@ pub fn block(bytes: u32) -> String {
     }
 }
 
-/// The half-width of an interval: "±2.0 %", "±?" when it is unbounded.
+/// The half-width of an interval as a share of the value: "2.0 %", ">100 %", "?" when it is
+/// unbounded.
+pub fn half_width(estimate: &Estimate) -> String {
+    match estimate.relative_half_width() {
+        share if !share.is_finite() => "?".into(),
+        share if share > 1.0 => ">100 %".into(),
+        share => percent(share),
+    }
+}
+
+/// The half-width behind a value: "±2.0 %", ">±100 %", "±?".
 pub fn plus_minus(estimate: &Estimate) -> String {
-    let half_width = estimate.relative_half_width();
-    if half_width.is_finite() {
-        format!("±{}", percent(half_width))
-    } else {
-        "±?".into()
+    let half_width = half_width(estimate);
+    match half_width.strip_prefix('>') {
+        Some(share) => format!(">±{share}"),
+        None => format!("±{half_width}"),
     }
 }
 
@@ -119,8 +130,29 @@ pub fn doubt_of<'a>(run: &'a Run, disturbance: &Disturbance) -> Option<&'a Doubt
         .find(|doubt| doubt.what() == disturbance.what)
 }
 
+/// The disturbances in groups of the same kind, in the order in which the kinds first appear; those
+/// that only say how precise a job is are left out, since every table says it.
+pub fn disturbance_groups<'a>(run: &Run, verdict: &'a Verdict) -> Vec<Vec<&'a Disturbance>> {
+    let mut groups: Vec<(Option<Discriminant<Doubt>>, Vec<&Disturbance>)> = Vec::new();
+    for disturbance in verdict
+        .disturbances
+        .iter()
+        .filter(|d| !is_precision(run, d))
+    {
+        let kind = doubt_of(run, disturbance).map(discriminant);
+        match groups
+            .iter_mut()
+            .find(|(known, _)| kind.is_some() && *known == kind)
+        {
+            Some((_, group)) => group.push(disturbance),
+            None => groups.push((kind, vec![disturbance])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
 /// Whether a disturbance only says how precise a job is.
-pub fn is_precision(run: &Run, disturbance: &Disturbance) -> bool {
+fn is_precision(run: &Run, disturbance: &Disturbance) -> bool {
     matches!(doubt_of(run, disturbance), Some(Doubt::NotPrecise { .. }))
 }
 
@@ -271,6 +303,22 @@ mod tests {
     }
 
     #[test]
+    fn disturbances_of_one_kind_are_one_group() {
+        let mut run = fixture::slow_sd_card_run();
+        for (i, result) in run.results.iter_mut().enumerate() {
+            result.doubts.push(Doubt::CpuStarved {
+                share: 0.1 + i as f64 / 100.0,
+            });
+        }
+        let verdict = rubus_core::verdict::verdict(&run);
+        let sizes: Vec<usize> = disturbance_groups(&run, &verdict)
+            .iter()
+            .map(Vec::len)
+            .collect();
+        assert_eq!(sizes, [1, 1, 10, 1, 1, 1]);
+    }
+
+    #[test]
     fn spans_and_moments_read_like_a_person_says_them() {
         assert_eq!(span(74.2), "74 s");
         assert_eq!(span(200.0), "3 min 20 s");
@@ -284,5 +332,7 @@ mod tests {
     fn an_unbounded_interval_is_a_question_mark() {
         assert_eq!(plus_minus(&Estimate::new(1.0, 0.0, f64::INFINITY)), "±?");
         assert_eq!(plus_minus(&Estimate::new(10.0, 9.0, 11.0)), "±10 %");
+        assert_eq!(half_width(&Estimate::new(10.0, 0.0, 99.0)), ">100 %");
+        assert_eq!(plus_minus(&Estimate::new(10.0, 0.0, 99.0)), ">±100 %");
     }
 }

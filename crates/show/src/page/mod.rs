@@ -220,25 +220,19 @@ fn disturbances(run: &Run, verdict: &Verdict) -> Markup {
         .iter()
         .filter(|result| result.outcome != Outcome::Converged)
         .collect();
-    // One line for all of them instead of one for each.
-    let others: Vec<&Disturbance> = verdict
-        .disturbances
-        .iter()
-        .filter(|disturbance| !words::is_precision(run, disturbance))
-        .collect();
     html! {
         section aria-labelledby="disturbed" {
             h2 id="disturbed" { "What disturbed it" }
             @if verdict.disturbances.is_empty() { p { "Nothing that could be watched." } }
             @else {
                 ul class="plain" {
-                    @for disturbance in others { (disturbance_item(run, disturbance)) }
+                    @for group in words::disturbance_groups(run, verdict) { (disturbance_item(run, &group)) }
                     @if !imprecise.is_empty() {
                         li {
                             "Not as precise as wanted: "
                             @for (i, result) in imprecise.iter().enumerate() {
                                 @if i > 0 { ", " }
-                                (words::job_title(result)) " (" (words::plus_minus(&result.iops)) ")"
+                                (words::job_title(result)) " (" (glued(&words::plus_minus(&result.iops))) ")"
                             }
                             "."
                             span class="remedy" { "Measure longer, or when the machine and the device are quiet." }
@@ -250,18 +244,22 @@ fn disturbances(run: &Run, verdict: &Verdict) -> Markup {
     }
 }
 
-fn disturbance_item(run: &Run, disturbance: &Disturbance) -> Markup {
-    let titles: Vec<String> = disturbance
-        .jobs
-        .iter()
-        .map(|name| words::job_title_by_name(run, name))
-        .collect();
+/// Disturbances of one kind, with their remedy once.
+fn disturbance_item(run: &Run, group: &[&Disturbance]) -> Markup {
     html! {
         li {
-            (capitalised(&disturbance.what))
-            @if !titles.is_empty() { " (" (titles.join(", ")) ")" }
-            "."
-            span class="remedy" { (capitalised(&disturbance.remedy)) "." }
+            @for disturbance in group {
+                @let titles: Vec<String> =
+                    disturbance.jobs.iter().map(|name| words::job_title_by_name(run, name)).collect();
+                div {
+                    (capitalised(&disturbance.what))
+                    @if !titles.is_empty() { " (" (titles.join(", ")) ")" }
+                    "."
+                }
+            }
+            @if let Some(first) = group.first() {
+                span class="remedy" { (capitalised(&first.remedy)) "." }
+            }
         }
     }
 }
