@@ -255,7 +255,7 @@ pub fn shared_buses(devices: &[BlockDevice], links: &[Link]) -> Vec<SharedBus> {
             .collect();
         let bus = SharedBus {
             id: hop.id.clone(),
-            name: format!("{}: {}", hop.name, hop.link),
+            name: format!("{}, {}", hop.name, hop.link),
             members,
             usable_bytes_per_second: hop.usable_bytes_per_second.clone(),
         };

@@ -95,12 +95,7 @@ pub(crate) fn host_hop(files: &dyn Files, directory: &str) -> Hop {
         kind: HopKind::MmcHost,
         name: format!("{} host controller", kind.unwrap_or("SD/MMC")),
         chip: None,
-        link: mmc_name(
-            kind.unwrap_or("SD/MMC"),
-            state.timing.get(),
-            state.clock_hz.get(),
-            state.width.get(),
-        ),
+        link: link_words(kind.unwrap_or("SD/MMC"), &state, best.get()),
         max_line_bits_per_second: best.clone().map(|best| line_at_best(best, kind)),
         driver: driver(files, &controller),
         usable_bytes_per_second: match (&line, best) {
@@ -119,6 +114,16 @@ pub(crate) fn host_hop(files: &dyn Files, directory: &str) -> Hop {
         },
         line_bits_per_second: line,
         id,
+    }
+}
+
+/// "SD, UHS-I DDR50, 50 MHz × 4 lines"; where the mode is unknown, what it is at best.
+fn link_words(kind: &str, state: &HostState, best: Option<(Timing, u64)>) -> String {
+    let timing = state.timing.get();
+    let words = mmc_name(kind, timing, state.clock_hz.get(), state.width.get());
+    match best {
+        Some((best, _)) if timing.is_none() => format!("{words} ({} at best)", best.name()),
+        _ => words,
     }
 }
 
@@ -308,7 +313,7 @@ mod tests {
     fn without_either_the_slot_is_an_upper_bound_and_the_mode_unknown() {
         let files = pi4().denied("/sys/kernel/debug/mmc0/ios");
         let hop = host_hop(&files, HOST);
-        assert_eq!(hop.link, "SD, speed mode unknown");
+        assert_eq!(hop.link, "SD, speed mode unknown (UHS-I DDR50 at best)");
         assert_eq!(
             hop.line_bits_per_second.reason(),
             Some("permission denied; root may read it")

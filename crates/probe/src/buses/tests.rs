@@ -179,7 +179,7 @@ fn everything_on_a_pi3_hangs_on_the_lan9514() {
     insta::assert_snapshot!(told(&disk), @r"
     soc system on chip | on the chip | - | ?
     usb1 DWC OTG Controller | USB 2, 480 Mbit/s | dwc_otg | 35 MB/s
-    1-1 Microchip LAN9514 USB 2 hub | USB 2, 480 Mbit/s | hub | 35 MB/s
+    1-1 Microchip LAN9514 hub | USB 2, 480 Mbit/s | hub | 35 MB/s
     1-1.2 JMicron JMS578 SATA bridge | USB 2, 480 Mbit/s (the device could do 5 Gbit/s) | usb-storage | 35 MB/s
     ");
     let bridge = &disk[3];
@@ -267,7 +267,7 @@ fn a_pi4_has_two_usb_trees_behind_one_pcie_lane() {
     soc system on chip | on the chip | - | ?
     0000:01:00.0 VIA VL805 USB 3 controller | PCIe Gen 2 ×1 | xhci_hcd | 450 MB/s
     usb1 xHCI Host Controller | USB 2, 480 Mbit/s | xhci_hcd | 35 MB/s
-    1-1 VIA USB 2 hub inside the VL805 | USB 2, 480 Mbit/s | - | 35 MB/s
+    1-1 VIA hub inside the VL805 | USB 2, 480 Mbit/s | - | 35 MB/s
     1-1.3 SanDisk Ultra | USB 2, 480 Mbit/s (the device could do 5 Gbit/s) | usb-storage | 35 MB/s
     ");
     // In the blue port it would be faster.
