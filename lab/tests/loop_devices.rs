@@ -124,10 +124,10 @@ fn a_failing_device_works_until_it_is_told_to_fail() {
 #[test]
 fn a_truncated_loop_fails_beyond_its_end() {
     let _turn = take_turns();
-    if !can_run("truncated loop", &[Need::Root, Need::Loop]) {
+    if !can_run("truncated loop", &[Need::Root, Need::DirectLoop]) {
         return;
     }
-    let device = LoopDevice::new(16 * MIB).unwrap();
+    let device = LoopDevice::on_disk(16 * MIB).unwrap();
     let file = File::open(device.path()).unwrap();
     let mut block = [0; 4096];
     file.read_exact_at(&mut block, 12 * MIB).unwrap();

@@ -6,16 +6,30 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use tempfile::NamedTempFile;
 
-/// A sparse file of this size that is deleted when it is dropped.
+/// A sparse file of this size, in memory where that has room, that is deleted when it is dropped.
 ///
 /// # Errors
 /// When no directory takes such a file.
 pub(super) fn sparse(size_bytes: u64) -> Result<NamedTempFile> {
-    let directory = directory(size_bytes);
+    sparse_in(&directory(size_bytes), size_bytes)
+}
+
+/// A sparse file of this size on a disk.
+///
+/// # Errors
+/// When it cannot be made.
+pub(super) fn sparse_on_disk(size_bytes: u64) -> Result<NamedTempFile> {
+    sparse_in(Path::new(ON_DISK), size_bytes)
+}
+
+/// Unlike `/tmp` this is meant to survive a restart, and so is on a disk.
+const ON_DISK: &str = "/var/tmp";
+
+fn sparse_in(directory: &Path, size_bytes: u64) -> Result<NamedTempFile> {
     let file = tempfile::Builder::new()
         .prefix("rubus-lab-")
         .suffix(".img")
-        .tempfile_in(&directory)
+        .tempfile_in(directory)
         .with_context(|| format!("could not make a file in {}", directory.display()))?;
     file.as_file()
         .set_len(size_bytes)
@@ -23,8 +37,7 @@ pub(super) fn sparse(size_bytes: u64) -> Result<NamedTempFile> {
     Ok(file)
 }
 
-/// `/dev/shm` when twice the size fits into it and into free memory, else the usual place for
-/// temporary files.
+/// `/dev/shm` when twice the size fits into it and into free memory, else a disk.
 fn directory(size_bytes: u64) -> PathBuf {
     let memory = Path::new("/dev/shm");
     let room = rustix::fs::statvfs(memory).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
@@ -32,7 +45,7 @@ fn directory(size_bytes: u64) -> PathBuf {
     if room >= wanted && available_memory_bytes() >= wanted {
         memory.to_path_buf()
     } else {
-        std::env::temp_dir()
+        PathBuf::from(ON_DISK)
     }
 }
 

@@ -30,6 +30,17 @@ impl LoopDevice {
         Ok(device)
     }
 
+    /// A device over a new sparse file of this size on a disk.
+    ///
+    /// # Errors
+    /// When the file or the device cannot be made.
+    pub fn on_disk(size_bytes: u64) -> Result<Self> {
+        let file = backing::sparse_on_disk(size_bytes)?;
+        let mut device = LoopDevice::over(file.path())?;
+        device.file = Some(file);
+        Ok(device)
+    }
+
     /// A device over an existing file, which stays when the device goes.
     ///
     /// # Errors
@@ -55,8 +66,14 @@ impl LoopDevice {
         self.file.as_ref().map(|file| file.path())
     }
 
+    /// Whether it reaches its file past the page cache.
+    pub fn is_direct(&self) -> bool {
+        let file = format!("/sys/block/{}/loop/dio", self.name());
+        std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "1")
+    }
+
     /// Cuts the file behind the device while the device keeps its size: what lies beyond fails from
-    /// then on.
+    /// then on. (A device that is not direct gives zeros instead on older kernels.)
     ///
     /// # Errors
     /// When the file cannot be cut.
@@ -68,6 +85,14 @@ impl LoopDevice {
         file.as_file()
             .set_len(size_bytes)
             .context("could not cut the file behind the device")
+    }
+
+    /// Its kernel name, `loopN`.
+    fn name(&self) -> &str {
+        self.path
+            .file_name()
+            .and_then(OsStr::to_str)
+            .unwrap_or_default()
     }
 
     /// Its major and minor number.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::block_group::BlockGroup;
+use super::loop_device::LoopDevice;
 use super::programs;
 
 /// Something without which a device cannot be built.
@@ -14,6 +15,8 @@ pub enum Need {
     Program(&'static str, &'static str),
     /// Loop devices.
     Loop,
+    /// Loop devices on `/var/tmp` that bypass the page cache.
+    DirectLoop,
     /// The block throttle of the control groups, version 1 or 2.
     BlockThrottle,
     /// `/dev/fuse`, nbdkit and nbdfuse.
@@ -36,6 +39,7 @@ impl Need {
                 .then(|| format!("{name} is missing; install the package {package}")),
             Need::Loop => (!Path::new("/dev/loop-control").exists())
                 .then(|| "no /dev/loop-control: the kernel has no loop devices".into()),
+            Need::DirectLoop => Need::Loop.missing().or_else(no_direct_loop),
             Need::BlockThrottle => BlockGroup::new()
                 .err()
                 .map(|error| format!("no block throttle: {error:#}")),
@@ -64,6 +68,14 @@ impl Need {
                 (!listed).then(|| format!("the kernel cannot mount {name}"))
             }
         }
+    }
+}
+
+fn no_direct_loop() -> Option<String> {
+    match LoopDevice::on_disk(1 << 20) {
+        Ok(device) if device.is_direct() => None,
+        Ok(_) => Some("loop devices on /var/tmp go through the page cache".into()),
+        Err(error) => Some(format!("no loop device on /var/tmp: {error:#}")),
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod fio;
 pub mod leftovers;
 pub mod program;
+pub mod run;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
