@@ -128,7 +128,8 @@ fn settings(files: &dyn Files, manager: &Manager, paths: &[String]) -> Fact<Vec<
         .map(|(name, value)| format!("{name} = {value}"))
         .collect();
     if paths.is_empty() {
-        return Fact::known(lines, format!("{} (absent: defaults)", manager.file));
+        let file = Path::new("/etc").join(manager.file);
+        return Fact::known(lines, format!("{} (absent: defaults)", file.display()));
     }
     Fact::known(lines, paths.join(", "))
 }

@@ -35,6 +35,10 @@ impl Captured {
             error,
         };
         let bundle = if std::fs::metadata(path).map_err(unreadable)?.is_dir() {
+            // Before all of a home directory is read.
+            if !path.join(FILE_NAME).exists() {
+                return Err(broken(path, format!("it has no {FILE_NAME}"), REMEDY));
+            }
             Bundle::of_directory(path)
         } else {
             Bundle::of_archive(std::fs::File::open(path).map_err(unreadable)?)

@@ -9,7 +9,11 @@ use super::{CaptureError, secrets};
 use crate::recorder::{Record, Recorder};
 
 /// What to do with what identifies this one machine: serial numbers, hardware addresses, UUIDs of
-/// filesystems and partitions, host name.
+/// filesystems and partitions, host name, machine id.
+///
+/// Labels of filesystems, mount points, paths of files, names of servers and what else stands on
+/// the kernel's command line are never replaced, nor are host names that many machines have
+/// ("raspberrypi") and serial numbers that tell nothing apart (zeros, plain words).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identities {
     /// Replace each by a pseudonym, the same everywhere in the capture.

@@ -647,6 +647,55 @@ fn what_unpacks_without_end_is_stopped() {
     );
 }
 
+#[test]
+fn too_many_entries_and_too_long_paths_are_refused() {
+    let mut many = Vec::new();
+    for at in 0..=LIMITS.entries {
+        many.extend(tar_of(&[(
+            &format!("files/{at}"),
+            tar::EntryType::Regular,
+            b"",
+        )]));
+        many.truncate(many.len() - 1024);
+    }
+    many.resize(many.len() + 1024, 0);
+    let error = Captured::from_archive(Path::new("x"), &many).unwrap_err();
+    assert!(
+        error.to_string().contains("more than 50000 entries"),
+        "{error}"
+    );
+
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(0);
+    let name = format!("files/{}", "long/".repeat(1000));
+    builder
+        .append_data(&mut header, format!("{name}x"), &b""[..])
+        .unwrap();
+    let long = builder.into_inner().unwrap();
+    let error = Captured::from_archive(Path::new("x"), &long).unwrap_err();
+    assert!(
+        error.to_string().contains("a path in it is longer"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_directory_that_is_no_capture_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let error = Captured::open(directory.path()).unwrap_err();
+    assert!(error.to_string().contains("no manifest.json"), "{error}");
+    std::fs::write(directory.path().join("manifest.json"), HAND_BUILT).unwrap();
+    let error = Captured::open(directory.path()).unwrap_err();
+    assert!(
+        error.to_string().contains("fifo is neither a file"),
+        "{error}"
+    );
+}
+
 proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(300))]
 
