@@ -1,8 +1,8 @@
 //! Writes the tables of `docs/statistics.md`: how often the intervals of the stopping rule hold the
 //! truth, and what that costs.
 //!
-//! `cargo run --release -p rubus-core --example coverage -- docs/statistics.md`, or without a file to
-//! print them.
+//! `cargo run --release -p rubus-core --example coverage -- docs/statistics.md`, or without a file
+//! to print them.
 
 #[path = "../tests/simulate/mod.rs"]
 mod simulate;

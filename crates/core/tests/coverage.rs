@@ -1,6 +1,6 @@
 //! The intervals that the stopping rule reports hold the truth: on simulated devices whose true
-//! rate is known, with both presets, counting every interval that is reported, the inconclusive ones
-//! included. `docs/statistics.md` shows the same numbers with more trials.
+//! rate is known, with both presets, counting every interval that is reported, the inconclusive
+//! ones included. `docs/statistics.md` shows the same numbers with more trials.
 
 mod simulate;
 
@@ -28,7 +28,8 @@ fn documented(name: &str, table: usize) -> [f64; 3] {
     })
 }
 
-/// Measures a device with both presets and demands the coverage, and that the document says the same.
+/// Measures a device with both presets and demands the coverage, and that the document says the
+/// same.
 fn measured(name: &str) -> (Summary, Summary) {
     let device = DEVICES
         .iter()

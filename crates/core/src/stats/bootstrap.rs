@@ -1,15 +1,16 @@
 //! The moving-block bootstrap, for statistics that have no formula: percentiles and ratios.
 //!
 //! Blocks of neighbours are drawn with replacement until the resampled series is as long as the
-//! original, so that the resemblance of neighbours survives (Künsch, Annals of Statistics 17, 1989).
-//! On short series its intervals are somewhat too narrow; the stopping rule does not use it.
+//! original, so that the resemblance of neighbours survives (Künsch, Annals of Statistics 17,
+//! 1989). On short series its intervals are somewhat too narrow; the stopping rule does not use
+//! it.
 
 use super::interval;
 use super::rng::Rng;
 use crate::estimate::Estimate;
 
-/// A block length for a series: twice its correlation time, at least n^(1/3) and at most a quarter of
-/// the series. (The rate n^(1/3) is from Hall, Horowitz and Jing, Biometrika 82, 1995.)
+/// A block length for a series: twice its correlation time, at least n^(1/3) and at most a quarter
+/// of the series. (The rate n^(1/3) is from Hall, Horowitz and Jing, Biometrika 82, 1995.)
 pub fn block_length(series: &[f64]) -> usize {
     let n = series.len();
     let wanted = (2.0 * interval::correlation_time(series)).max((n as f64).cbrt());

@@ -82,8 +82,8 @@ fn without_step(series: &[f64], at: usize) -> Vec<f64> {
     before.chain(after.iter().map(|x| x - high)).collect()
 }
 
-/// The best place to cut a series in two levels: where the squares of what remains are smallest. 1 or
-/// more; at least two values are needed.
+/// The best place to cut a series in two levels: where the squares of what remains are smallest. 1
+/// or more; at least two values are needed.
 fn split(series: &[f64]) -> usize {
     let n = series.len() as f64;
     let mean = interval::mean(series);

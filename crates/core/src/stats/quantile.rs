@@ -133,13 +133,9 @@ pub fn student_t(p: f64, freedom: f64) -> f64 {
     if tail <= 0.0 {
         return f64::INFINITY;
     }
-    // Bracket the root, then Newton steps that fall back to bisection when they leave the bracket.
-    let (mut low, mut high) = (0.0, 2.0);
-    while student_upper_tail(high, freedom) > tail {
-        low = high;
-        high *= 2.0;
-    }
-    let mut t = 0.5 * (low + high);
+    // Newton steps, kept within what is known about the root.
+    let (mut low, mut high) = (0.0, f64::INFINITY);
+    let mut t = student_first_guess(tail, freedom);
     for _ in 0..200 {
         let excess = student_upper_tail(t, freedom) - tail;
         if excess > 0.0 {
@@ -150,16 +146,31 @@ pub fn student_t(p: f64, freedom: f64) -> f64 {
         let newton = t + excess / student_ln_density(t, freedom).exp();
         let next = if newton > low && newton < high {
             newton
-        } else {
+        } else if high.is_finite() {
             0.5 * (low + high)
+        } else {
+            2.0 * low
         };
-        let done = (next - t).abs() <= 1e-12 * next.abs();
+        let done = (next - t).abs() <= 1e-11 * next.abs();
         t = next;
         if done {
             break;
         }
     }
     t
+}
+
+/// A first guess at the value that Student's t exceeds with the probability `tail`, above 0: the
+/// normal value (Abramowitz and Stegun 26.2.23) with the first terms of its expansion in the
+/// inverse degrees of freedom (26.7.5).
+fn student_first_guess(tail: f64, freedom: f64) -> f64 {
+    let u = (-2.0 * tail.ln()).sqrt();
+    let z = u
+        - (2.515_517 + 0.802_853 * u + 0.010_328 * u * u)
+            / (1.0 + 1.432_788 * u + 0.189_269 * u * u + 0.001_308 * u * u * u);
+    let first = (z.powi(3) + z) / (4.0 * freedom);
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * freedom * freedom);
+    (z + first + second).max(1e-3)
 }
 
 /// The factor of a two-sided 95 % interval: the 97.5 % quantile of Student's t.

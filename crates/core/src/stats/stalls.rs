@@ -1,8 +1,8 @@
 //! Stalls: times in which the target did nothing, far beyond its usual latency.
 //!
-//! The loop notes slow operations and gaps in a [`Collector`]; [`find`] decides afterwards, with the
-//! whole latency distribution at hand, which of them are stalls. [`lost_time`] says how much time
-//! stalls take in the long run when only a few were seen. Who is to blame is not decided here.
+//! [`find`] decides, with the whole latency distribution at hand, which slow operations and gaps of a
+//! job are stalls. [`lost_time`] says how much time stalls take in the long run when only a few
+//! were seen. Who is to blame is not decided here.
 
 use super::histogram::Histogram;
 use super::quantile;
@@ -33,69 +33,6 @@ impl Episode {
     /// How long it lasted, in milliseconds.
     pub fn length_ms(&self) -> f64 {
         self.length_ns as f64 / 1e6
-    }
-}
-
-/// Collects the candidates of a job in fixed memory.
-///
-/// On a device where every operation takes longer than 50 ms everything is a candidate; when the
-/// memory is full the shorter half is dropped and the floor is raised to what remains, so the longest
-/// are always kept.
-#[derive(Clone, Debug)]
-pub struct Collector {
-    floor_ns: u64,
-    kept: Vec<Episode>,
-}
-
-impl Default for Collector {
-    fn default() -> Self {
-        Collector::new()
-    }
-}
-
-impl Collector {
-    /// Candidates kept at most.
-    const CAPACITY: usize = 4096;
-
-    /// An empty collector; allocates its memory now (64 KiB).
-    pub fn new() -> Self {
-        Collector {
-            floor_ns: LEAST_NS,
-            kept: Vec::with_capacity(Self::CAPACITY),
-        }
-    }
-
-    /// Looks at an operation or gap that ended at `end_ns` (from the start of the job) and took
-    /// `length_ns`; one comparison unless it is long.
-    #[inline(always)]
-    pub fn note(&mut self, end_ns: u64, length_ns: u64) {
-        if length_ns >= self.floor_ns {
-            self.keep(end_ns, length_ns);
-        }
-    }
-
-    #[cold]
-    fn keep(&mut self, end_ns: u64, length_ns: u64) {
-        if self.kept.len() == Self::CAPACITY {
-            let middle = Self::CAPACITY / 2;
-            self.kept
-                .select_nth_unstable_by_key(middle, |e| std::cmp::Reverse(e.length_ns));
-            self.kept.truncate(middle);
-            let shortest = self.kept.iter().map(|e| e.length_ns).min();
-            self.floor_ns = shortest.unwrap_or(LEAST_NS).saturating_add(1);
-            if length_ns < self.floor_ns {
-                return;
-            }
-        }
-        self.kept.push(Episode {
-            start_ns: end_ns.saturating_sub(length_ns),
-            length_ns,
-        });
-    }
-
-    /// What was kept, in no particular order.
-    pub fn candidates(&self) -> &[Episode] {
-        &self.kept
     }
 }
 
@@ -234,23 +171,6 @@ mod tests {
         let near = [at(100, 60), at(163, 100)];
         assert_eq!(find(&near, 50 * MS), [at(100, 163)]);
         assert_eq!(find(&[], 50 * MS), []);
-    }
-
-    #[test]
-    fn the_collector_keeps_the_longest() {
-        let mut collector = Collector::new();
-        for i in 0..20_000u64 {
-            // Each length once, in a scattered order.
-            let length = LEAST_NS + (i * 7919) % 20_000;
-            collector.note(i * 1000 * MS + length, length);
-            collector.note(i, LEAST_NS - 1);
-        }
-        let kept = collector.candidates();
-        assert!(kept.len() <= Collector::CAPACITY && kept.len() >= Collector::CAPACITY / 2);
-        let mut lengths: Vec<u64> = kept.iter().map(|e| e.length_ns - LEAST_NS).collect();
-        lengths.sort_unstable();
-        let from = lengths[0];
-        assert!((from..20_000).eq(lengths.iter().copied()));
     }
 
     #[test]

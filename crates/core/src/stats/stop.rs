@@ -4,7 +4,8 @@
 //! happen to miss the stalls look precise first. So precision must hold in three checks in a row,
 //! after a minimum time and number of bytes, and once a stall was seen not before eight of them
 //! were. What the rule then reports also bounds the stalls that it may have missed. How often the
-//! intervals hold the truth is simulated in `tests/coverage.rs`; `docs/statistics.md` has the table.
+//! intervals hold the truth is simulated in `tests/coverage.rs`; `docs/statistics.md` has the
+//! table.
 
 use super::drift;
 use super::interval;
@@ -80,8 +81,8 @@ impl Measured {
 /// The stopping rule of one job.
 ///
 /// A bin costs next to nothing. A check costs one or a few passes over the bins (well below a
-/// millisecond for 1200 of them) and happens at most once per bin, later once per 2 % more bins: checks
-/// on nearly the same data are hardly three checks.
+/// millisecond for 1200 of them) and happens at most once per bin, later once per 2 % more bins:
+/// checks on nearly the same data are hardly three checks.
 #[derive(Clone, Debug)]
 pub struct StopRule {
     spec: StopSpec,
@@ -453,6 +454,17 @@ mod tests {
         assert_eq!(rule.warm_up_bins(), 5);
         assert_eq!(measured.stalls.len(), 1);
         assert!((measured.stalls[0].start_s() - 0.7).abs() < 0.11);
+    }
+
+    #[test]
+    fn the_warm_up_can_be_set() {
+        let mut rule = StopRule::new(SPEC, 0.1).with_warm_up_s(0.2);
+        for _ in 0..10 {
+            rule.push(bin(1000));
+        }
+        assert_eq!(rule.warm_up_bins(), 2);
+        assert!((rule.measured_s() - 0.8).abs() < 1e-9);
+        assert_eq!(rule.with_warm_up_s(-1.0).warm_up_bins(), 0);
     }
 
     #[test]

@@ -52,7 +52,8 @@ impl Window<'_> {
     /// time between completions; those less than a bin apart are one. A gap that began before the
     /// window is cut at its start, one that is still open counts so far.
     ///
-    /// The stalls themselves are in that mean; even a device that stalls half of the time only doubles it.
+    /// The stalls themselves are in that mean; even a device that stalls half of the time only
+    /// doubles it.
     pub fn stalls(&self) -> Vec<Episode> {
         let mean_s = self.seconds() / (self.operations() as f64).max(1.0);
         let threshold_ns = stalls::LEAST_NS.max((10e9 * mean_s) as u64);
@@ -98,10 +99,11 @@ impl Window<'_> {
 
     /// A rate with the interval of the series, widened by what stalls may do to it.
     ///
-    /// - No stall seen: the low end also bounds the stalls that were missed ([`stalls::unseen_share`]),
-    ///   joined with the noise like independent errors.
-    /// - Up to seven: the series is too short to show how they vary. The rate between the stalls and
-    ///   the time lost to them ([`stalls::lost_time`]) each have an interval, joined like independent errors.
+    /// - No stall seen: the low end also bounds the stalls that were missed
+    ///   ([`stalls::unseen_share`]), joined with the noise like independent errors.
+    /// - Up to seven: the series is too short to show how they vary. The rate between the stalls
+    ///   and the time lost to them ([`stalls::lost_time`]) each have an interval, joined like
+    ///   independent errors.
     /// - Eight and more: the wider of that and the plain interval of the series, on each side.
     fn rate(&self, counts: &[f64], quantum: f64, stalls: &[Episode]) -> Estimate {
         let plain = interval::rate(counts, self.bin_s, quantum);

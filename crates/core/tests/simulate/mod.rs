@@ -139,7 +139,8 @@ impl Simulation {
         self.level
     }
 
-    /// Seconds of work in the bin that starts at `start_s`, and the length of the stall that ended in it.
+    /// Seconds of work in the bin that starts at `start_s`, and the length of the stall that ended
+    /// in it.
     fn run_with_stalls(&mut self, start_s: f64) -> (f64, f64) {
         let Process::Stalling {
             every_s,
@@ -392,8 +393,8 @@ pub const DEVICES: &[Device] = &[
 /// The head of a table in `docs/statistics.md`.
 #[allow(dead_code)]
 pub const TABLE_HEAD: &str = "\
-| simulated device | holds the truth | too high | too low | mean time | half width: median | mean | \
-bias | converged, capped, inconclusive |
+| simulated device | holds the truth | too high | too low | mean time | half width: median \
+| mean | bias | converged, capped, inconclusive |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|
 ";
 
@@ -403,7 +404,8 @@ pub fn table_row(device: &Device, summary: &Summary) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let [converged, capped, inconclusive] = summary.outcomes.map(|x| (x * 100.0).round());
     format!(
-        "| {} | {} | {} | {} | {:.1} s | ±{} | ±{} | {:+.1} % | {converged}, {capped}, {inconclusive} % |\n",
+        "| {} | {} | {} | {} | {:.1} s | ±{} | ±{} | {:+.1} % \
+         | {converged}, {capped}, {inconclusive} % |\n",
         device.name,
         percent(summary.coverage),
         percent(summary.too_high),
@@ -415,8 +417,8 @@ pub fn table_row(device: &Device, summary: &Summary) -> String {
     )
 }
 
-/// What the rule is compared with: stop as soon as the t interval of at least ten bins, taken as independent,
-/// is within ± `wanted`. True when that interval holds the truth.
+/// What the rule is compared with: stop as soon as the t interval of at least ten bins, taken as
+/// independent, is within ± `wanted`. True when that interval holds the truth.
 #[allow(dead_code)]
 pub fn naive(process: Process, wanted: f64, seed: u64) -> bool {
     let mut simulation = Simulation::new(process, seed);
