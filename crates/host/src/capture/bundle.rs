@@ -82,9 +82,12 @@ impl Bundle {
         let limit = LIMITS.total_bytes + 2048 * LIMITS.entries as u64;
         let mut archive = tar::Archive::new(source.take(limit));
         let mut bundle = Bundle::default();
-        let broken = |error: std::io::Error| format!("the tar is damaged or cut off: {error}");
-        for entry in archive.entries().map_err(broken)? {
-            bundle.add_tar_entry(entry.map_err(broken)?)?;
+        let mut last = None;
+        for entry in archive.entries().map_err(|_| not_a_tar(&last))? {
+            // The library's words for a bad header repeat what is in it, whatever that is.
+            let entry = entry.map_err(|_| not_a_tar(&last))?;
+            last = Some(String::from_utf8_lossy(&entry.path_bytes()).into_owned());
+            bundle.add_tar_entry(entry)?;
         }
         bundle.without_top_directory()
     }
@@ -217,6 +220,14 @@ impl Bundle {
             .iter()
             .filter_map(|name| recorded_path(name))
             .collect()
+    }
+}
+
+/// What is wrong with an archive that cannot be read on after an entry.
+fn not_a_tar(last: &Option<String>) -> String {
+    match last {
+        None => "it is not a tar, or one that is damaged at its start".to_string(),
+        Some(name) => format!("the tar is damaged or cut off after its entry {name:?}"),
     }
 }
 

@@ -526,8 +526,9 @@ fn other_files_are_not_taken_for_captures() {
     for (contents, expected) in [
         (b"".as_slice(), "empty or cut off"),
         (b"x", "empty or cut off"),
-        (b"not a tar at all, only text", "damaged or cut off"),
-        (b"\x1f\x8b\x08\0\0\0\0\0", "damaged or cut off"),
+        (b"not a tar at all, only text", "is not a tar"),
+        (&[b'x'; 5000], "is not a tar"),
+        (b"\x1f\x8b\x08\0\0\0\0\0", "is not a tar"),
         (&[0_u8; 1024], "no manifest.json"),
     ] {
         std::fs::write(&path, contents).unwrap();
@@ -546,8 +547,9 @@ fn a_capture_that_is_cut_off_is_noticed() {
     let whole = all_bytes(&path);
     // Up to the end mark of a tar, two empty blocks, every cut loses something.
     for length in (0..whole.len() - 1024).step_by(509) {
-        let error = Captured::from_archive(Path::new("cut"), &whole[..length]);
-        assert!(error.is_err(), "cut at {length} of {}", whole.len());
+        let opened = Captured::from_archive(Path::new("cut"), &whole[..length]);
+        let error = opened.expect_err(&format!("cut at {length}")).to_string();
+        assert!(!error.contains('\n'), "{error}");
     }
 }
 
