@@ -23,6 +23,7 @@ pub mod sd;
 pub mod signature;
 pub mod spec;
 pub mod stats;
+pub mod title;
 pub mod units;
 pub mod usb_ids;
 pub mod verdict;

@@ -6,81 +6,16 @@ use rubus_core::doubt::Doubt;
 use rubus_core::estimate::Estimate;
 use rubus_core::fact::Fact;
 use rubus_core::machine::Throttling;
-use rubus_core::result::{Access, CpuShares, JobResult, Outcome, Run, StallCause, TargetKind};
-use rubus_core::spec::{Direction, Durability, Job, Pattern};
-use rubus_core::units::{bytes_iec, duration_ns, percent};
-use rubus_core::verdict::{Disturbance, Grade, Verdict, job};
+use rubus_core::result::{Access, CpuShares, Outcome, Run, StallCause, TargetKind};
+pub use rubus_core::title::{block, job_title, spec_title};
+use rubus_core::units::{duration_ns, percent};
+use rubus_core::verdict::{Disturbance, Grade, Verdict};
 
 use crate::style::Tone;
-
-/// A measured job in plain words, at most 25 columns: "4 KiB random reads ×32".
-pub fn job_title(result: &JobResult) -> String {
-    title(
-        &result.job,
-        result.direction,
-        if result.commit {
-            None
-        } else {
-            Some(result.pattern)
-        },
-        result.block_bytes,
-        result.queue_depth,
-    )
-}
-
-/// A job that is still to be measured, in the same words.
-pub fn spec_title(job: &Job) -> String {
-    let commit = job.durability == Durability::EachAppend;
-    title(
-        &job.name,
-        job.direction,
-        if commit { None } else { Some(job.pattern) },
-        job.block_bytes,
-        job.queue_depth,
-    )
-}
-
-/// `pattern` is `None` for commits.
-fn title(
-    name: &str,
-    direction: Direction,
-    pattern: Option<Pattern>,
-    block_bytes: u32,
-    queue_depth: u32,
-) -> String {
-    let block = block(block_bytes);
-    match name {
-        job::BYSTANDER_READ => return format!("{block} reads while writing"),
-        job::BYSTANDER_WRITE => return "the writing meanwhile".into(),
-        _ => {}
-    }
-    let verb = match direction {
-        Direction::Read => "reads",
-        Direction::Write => "writes",
-    };
-    let mut title = match pattern {
-        None => format!("{block} commits"),
-        Some(Pattern::Sequential) => format!("{block} sequential {verb}"),
-        Some(Pattern::Random) => format!("{block} random {verb}"),
-    };
-    if queue_depth > 1 {
-        title.push_str(&format!(" ×{queue_depth}"));
-    }
-    title
-}
 
 /// A job by its name, in plain words; the name itself if the run has no such job.
 pub fn job_title_by_name(run: &Run, name: &str) -> String {
     run.job(name).map_or_else(|| name.to_string(), job_title)
-}
-
-/// A block size without needless digits: "4 KiB", "1 MiB".
-pub fn block(bytes: u32) -> String {
-    match bytes {
-        b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{} MiB", b >> 20),
-        b if b >= 1 << 10 && b % (1 << 10) == 0 => format!("{} KiB", b >> 10),
-        b => bytes_iec(b.into()),
-    }
 }
 
 /// The half-width of an interval as a share of the value: "2.0 %", ">100 %", "?" when it is

@@ -1,0 +1,281 @@
+//! From a run to a verdict in sentences: which pipe is the narrowest, why, and what follows.
+//!
+//! The yardstick is *one second of application work*: what the SD Association's class A1 says an
+//! application host needs per second (1500 random reads, 500 random writes, 10 MB written in
+//! order), with the same 10 MB read and [`COMMITS_PER_SECOND`] commits, since neither is in A1 and
+//! every desktop and logger does both. The time that each kind of operation takes for its share of that work is its
+//! *demand* D_i = V_i · S_i (visits times service time at queue depth 1; Denning & Buzen, "The
+//! Operational Analysis of Queueing Network Models", ACM Computing Surveys 10(3), 1978). The narrowest
+//! pipe is the one with the largest demand. Demands are seconds: they add up and can be checked by
+//! hand.
+
+mod certainty;
+mod pipes;
+mod purposes;
+mod sentences;
+
+use serde::{Deserialize, Serialize};
+
+use crate::doubt::Doubt;
+use crate::estimate::Estimate;
+use crate::result::Run;
+
+use certainty::{certainty, disturbances};
+use pipes::{bus_pipes, lowest_ceiling, mark_narrowest, operation_pipes};
+use purposes::suitability;
+use sentences::headline;
+
+/// Commits in one second of application work. The rate of a busy desktop session or a package
+/// installation on one core, not of a database.
+pub const COMMITS_PER_SECOND: f64 = 20.0;
+
+/// A measured rate above this multiple of what a hop can carry cannot have come through it.
+const IMPOSSIBLE: f64 = 1.25;
+
+/// Names of the quick suite's jobs, by which the verdict finds its figures.
+pub mod job {
+    /// Sequential write, 1 MiB.
+    pub const SEQUENTIAL_WRITE: &str = "sequential-write";
+    /// Sequential read, 1 MiB.
+    pub const SEQUENTIAL_READ: &str = "sequential-read";
+    /// Random read, 4 KiB, queue depth 1.
+    pub const RANDOM_READ: &str = "random-read";
+    /// Random read, 4 KiB, queue depth 32.
+    pub const RANDOM_READ_DEEP: &str = "random-read-deep";
+    /// Random write, 4 KiB, queue depth 1.
+    pub const RANDOM_WRITE: &str = "random-write";
+    /// Random write, 4 KiB, queue depth 32.
+    pub const RANDOM_WRITE_DEEP: &str = "random-write-deep";
+    /// Random write, 16 KiB, queue depth 1.
+    pub const RANDOM_WRITE_16K: &str = "random-write-16k";
+    /// Commits: 4 KiB appended and made durable.
+    pub const COMMIT: &str = "commit";
+    /// The small reader beside a sequential writer.
+    pub const BYSTANDER_READ: &str = "bystander-read";
+    /// That writer.
+    pub const BYSTANDER_WRITE: &str = "bystander-write";
+}
+
+/// What a run means.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The narrowest pipe and why, in one or two sentences.
+    pub headline: String,
+    /// Every stage with its capacity: first the path of buses, then the kinds of operation.
+    pub pipes: Vec<Pipe>,
+    /// What else there is to say, the most important first.
+    pub sentences: Vec<String>,
+    /// What the device is good for.
+    pub good_for: Vec<Suitability>,
+    /// What disturbed the run or limits what it says, with the remedy.
+    pub disturbances: Vec<Disturbance>,
+    /// How sure all this is, in one sentence.
+    pub certainty: String,
+}
+
+/// One stage of the storage path, with its capacity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pipe {
+    /// For people: "USB 2 bus", "4 KiB random writes".
+    pub name: String,
+    /// Bus or operation.
+    pub kind: PipeKind,
+    /// Capacity in bytes per second, where that is its measure.
+    pub bytes_per_second: Option<Estimate>,
+    /// Capacity in operations per second, where that is its measure.
+    pub operations_per_second: Option<Estimate>,
+    /// Seconds that it needs for its part of one second of application work.
+    pub demand_s: Option<f64>,
+    /// True if the capacity was measured here, false if it is what such a bus usually carries.
+    pub measured: bool,
+    /// True for exactly one pipe of a verdict, or for none if nothing was measured.
+    pub narrowest: bool,
+    /// Where the capacity comes from or what limits it.
+    pub note: String,
+}
+
+/// What kind of pipe it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PipeKind {
+    /// A hop on the path of buses.
+    Bus,
+    /// A kind of operation on the device.
+    Operation,
+}
+
+/// Whether the device suits a purpose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Suitability {
+    /// "logging", "desktop", "swap", "storage node".
+    pub purpose: String,
+    /// The answer.
+    pub grade: Grade,
+    /// The numbers behind it.
+    pub reason: String,
+}
+
+/// An answer about a purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grade {
+    /// It suits.
+    Good,
+    /// It works, with the limits in the reason.
+    Limited,
+    /// It does not suit.
+    Poor,
+    /// Not measured, or too uncertain to say.
+    Unknown,
+}
+
+/// One doubt with the jobs that it concerns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// What happened.
+    pub what: String,
+    /// Which jobs; empty for the whole run.
+    pub jobs: Vec<String>,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// Adds the doubts that only the machine's facts can raise: results above what the path can carry.
+/// Called once, before the run is stored.
+pub fn doubt_the_impossible(run: &mut Run) {
+    let Some((ceiling, what)) = lowest_ceiling(run).map(|(hop, rate)| (rate, hop.link.clone()))
+    else {
+        return;
+    };
+    for result in &mut run.results {
+        let rate = result.bytes_per_second.low;
+        if rate > ceiling * IMPOSSIBLE {
+            let what = what.clone();
+            result.doubts.push(Doubt::AboveCeiling {
+                bytes_per_second: rate,
+                ceiling,
+                what,
+            });
+        }
+    }
+}
+
+/// What a run means.
+pub fn verdict(run: &Run) -> Verdict {
+    let mut pipes = bus_pipes(run);
+    pipes.extend(operation_pipes(run));
+    mark_narrowest(&mut pipes);
+    Verdict {
+        headline: headline(run, &pipes),
+        good_for: suitability(run),
+        disturbances: disturbances(run),
+        certainty: certainty(run),
+        sentences: sentences::all(run),
+        pipes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::purposes::logging;
+    use super::sentences::class_in_words;
+    use super::*;
+    use crate::fixture;
+    use crate::result::JobResult;
+
+    #[test]
+    fn a_slow_card_is_narrowest_at_its_random_writes() {
+        let verdict = verdict(&fixture::slow_sd_card_run());
+        assert_eq!(
+            verdict.headline,
+            "The narrowest pipe is 4 KiB random writes on the SD card mmcblk0 (SC64G): 83.3 per \
+             second, each takes 12.0 ms. It needs 9.1 s for what applications want in one second; \
+             6.0 s of that go there."
+        );
+        let narrowest: Vec<&str> = verdict
+            .pipes
+            .iter()
+            .filter(|p| p.narrowest)
+            .map(|p| p.name.as_str())
+            .collect();
+        assert_eq!(narrowest, ["4 KiB random writes"]);
+    }
+
+    #[test]
+    fn a_rate_near_the_slots_is_the_slots_limit() {
+        let verdict = verdict(&fixture::slow_sd_card_run());
+        let reads = verdict.pipes.iter().find(|p| p.name == "sequential reads");
+        assert!(
+            reads.is_some_and(|p| p.note.starts_with("the bus is the limit: 98 %")),
+            "{reads:?}"
+        );
+    }
+
+    #[test]
+    fn a_fast_device_has_no_narrow_pipe() {
+        let mut run = fixture::slow_sd_card_run();
+        for result in &mut run.results {
+            result.iops = Estimate::exact(100_000.0);
+            result.bytes_per_second = Estimate::exact(100_000.0 * f64::from(result.block_bytes));
+        }
+        let verdict = verdict(&run);
+        assert!(
+            verdict.headline.starts_with("No pipe is narrow"),
+            "{}",
+            verdict.headline
+        );
+    }
+
+    #[test]
+    fn nothing_measured_gives_no_figures_and_no_claims() {
+        let mut run = fixture::slow_sd_card_run();
+        run.results.clear();
+        let verdict = verdict(&run);
+        assert!(
+            verdict.headline.starts_with("Nothing could be measured"),
+            "{}",
+            verdict.headline
+        );
+        assert!(verdict.good_for.iter().all(|s| s.grade == Grade::Unknown));
+        assert_eq!(verdict.certainty, "Nothing was measured.");
+    }
+
+    #[test]
+    fn more_than_the_slot_can_carry_is_doubted() {
+        let mut run = fixture::slow_sd_card_run();
+        run.results[0].bytes_per_second = Estimate::exact(200e6);
+        doubt_the_impossible(&mut run);
+        let doubted = |r: &JobResult| {
+            r.doubts
+                .iter()
+                .any(|d| matches!(d, Doubt::AboveCeiling { .. }))
+        };
+        assert!(doubted(&run.results[0]));
+        assert!(!run.results[1..].iter().any(doubted));
+    }
+
+    #[test]
+    fn a_wide_interval_across_a_threshold_says_perhaps() {
+        let fine = Estimate::exact(20e6);
+        let across = Estimate::new(1600.0, 1200.0, 2000.0);
+        assert_eq!(
+            class_in_words(&across, &Estimate::exact(900.0), &fine),
+            "perhaps like A1"
+        );
+        assert_eq!(
+            class_in_words(&across, &Estimate::exact(90.0), &fine),
+            "below A1"
+        );
+    }
+
+    #[test]
+    fn the_worst_need_decides_about_a_purpose() {
+        let mut run = fixture::slow_sd_card_run();
+        run.results.retain(|r| r.job != job::COMMIT);
+        let logging = logging(&run);
+        assert_eq!(
+            (logging.grade, logging.reason.as_str()),
+            (Grade::Unknown, "commits were not measured")
+        );
+    }
+}
