@@ -1,6 +1,6 @@
 //! Watching a machine being read: everything that was asked, and what was answered.
 //!
-//! What becomes of a record is in `capture/`; a record can be turned into a [`Tree`] that answers
+//! What becomes of a record is in `capture/`; a record can be turned into a tree that answers
 //! the same questions.
 
 use std::cell::RefCell;
