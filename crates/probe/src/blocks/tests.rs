@@ -1,3 +1,5 @@
+//! Tests of the block devices, on made-up machines.
+
 use super::*;
 use proptest::prelude::*;
 use rubus_host::fake::FakeFiles;

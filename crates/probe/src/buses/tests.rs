@@ -1,3 +1,5 @@
+//! Tests of the buses, on made-up boards.
+
 use super::*;
 use proptest::prelude::*;
 use rubus_core::machine::BlockKind;

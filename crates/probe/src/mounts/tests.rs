@@ -1,3 +1,5 @@
+//! Tests of the mounts, on made-up mount tables.
+
 use super::*;
 use proptest::prelude::*;
 use rubus_host::fake::FakeFiles;

@@ -1,0 +1,220 @@
+//! The program as its user meets it: help, texts, exit statuses, machine-readable output. What
+//! needs a real device is tested in the lab.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+
+/// The program with a home of its own.
+fn rubus(home: &Path) -> Command {
+    let mut command = Command::cargo_bin("rubus").expect("the program is built");
+    command
+        .current_dir(workspace())
+        .env("XDG_DATA_HOME", home)
+        .env_remove("NO_COLOR")
+        .env("COLUMNS", "80");
+    command
+}
+
+fn home() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Names of the captures with their paths below the workspace, in which the program is started so
+/// that no golden text depends on where the workspace is.
+fn captures() -> Vec<(String, PathBuf)> {
+    let directory = workspace().join("captures");
+    let mut found: Vec<_> = std::fs::read_dir(directory)
+        .expect("captures are there")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_dir())
+        .map(|path| {
+            path.file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned()
+        })
+        .map(|name| (name.clone(), Path::new("captures").join(name)))
+        .collect();
+    found.sort();
+    found
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("the program writes UTF-8")
+}
+
+#[test]
+fn help_fits_80_columns() {
+    let home = home();
+    for command in [
+        "",
+        "checkup",
+        "survey",
+        "bench",
+        "history",
+        "history show",
+        "completions",
+        "manual",
+    ] {
+        let mut arguments: Vec<&str> = command.split_whitespace().collect();
+        arguments.push("--help");
+        let output = rubus(home.path())
+            .args(&arguments)
+            .output()
+            .expect("it runs");
+        assert!(output.status.success(), "{command}");
+        for line in text(&output.stdout).lines() {
+            assert!(line.chars().count() <= 80, "{command}: {line}");
+        }
+    }
+}
+
+#[test]
+fn every_capture_is_shown_as_a_person_reads_it() {
+    let home = home();
+    for (name, path) in captures() {
+        let output = rubus(home.path())
+            .args(["survey", "--machine"])
+            .arg(&path)
+            .output()
+            .expect("it runs");
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        insta::assert_snapshot!(format!("survey_of_{name}"), text(&output.stdout));
+    }
+}
+
+#[test]
+fn the_survey_of_a_capture_is_the_same_json_wherever_it_runs() {
+    let home = home();
+    for (name, path) in captures() {
+        let survey = || {
+            let output = rubus(home.path())
+                .args(["survey", "--json", "--machine"])
+                .arg(&path)
+                .output()
+                .expect("it runs");
+            text(&output.stdout)
+        };
+        let machine: rubus_core::machine::Machine =
+            serde_json::from_str(&survey()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(machine.schema, 1);
+        assert_eq!(survey(), survey());
+    }
+}
+
+#[test]
+fn usage_errors_are_status_2_and_say_what_would_be_right() {
+    let home = home();
+    let cases: [(&[&str], &str); 6] = [
+        (&["surveyy"], "survey"),
+        (&["bench"], "TARGET"),
+        (&["checkup", "/nonexistent"], "/nonexistent"),
+        (&["bench", ".", "--suite", "qiuck"], "did you mean 'quick'"),
+        (
+            &["survey", "--machine", "/nonexistent.tar"],
+            "/nonexistent.tar",
+        ),
+        (&["history", "show", "12"], "no history yet"),
+    ];
+    for (arguments, expected) in cases {
+        let output = rubus(home.path())
+            .args(arguments)
+            .output()
+            .expect("it runs");
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert!(
+            output.stdout.is_empty(),
+            "{arguments:?} wrote to standard output"
+        );
+    }
+}
+
+#[test]
+fn a_captured_machine_is_surveyed_and_not_measured() {
+    let home = home();
+    let (_, path) = captures().swap_remove(0);
+    let output = rubus(home.path())
+        .arg("--machine")
+        .arg(&path)
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("has none to measure"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn an_empty_history_is_not_an_error_and_makes_no_file() {
+    let home = home();
+    rubus(home.path()).arg("history").assert().success();
+    let output = rubus(home.path())
+        .args(["history", "--json"])
+        .output()
+        .expect("it runs");
+    assert_eq!(text(&output.stdout), "[]\n");
+    assert!(!home.path().join("rubus/history.db").exists());
+}
+
+#[test]
+fn completions_and_manual_come_from_the_same_definitions() {
+    let home = home();
+    for shell in ["bash", "zsh", "fish"] {
+        let output = rubus(home.path())
+            .args(["completions", shell])
+            .output()
+            .expect("it runs");
+        assert!(
+            text(&output.stdout).contains("i-will-lose-everything-on"),
+            "{shell}"
+        );
+    }
+    let pages = home.path().join("man");
+    rubus(home.path())
+        .args(["manual", "--dir"])
+        .arg(&pages)
+        .assert()
+        .success();
+    let bench = std::fs::read_to_string(pages.join("rubus-bench.1")).expect("a page for bench");
+    assert!(bench.contains("fio"));
+}
+
+#[test]
+fn a_capture_of_this_machine_gives_the_survey_of_this_machine() {
+    let home = home();
+    let tar = home.path().join("here.tar");
+    rubus(home.path())
+        .args(["survey", "--save"])
+        .arg(&tar)
+        .assert()
+        .success();
+    let output = rubus(home.path())
+        .args(["survey", "--json", "--machine"])
+        .arg(&tar)
+        .output()
+        .expect("it runs");
+    let captured: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let live = rubus(home.path())
+        .args(["survey", "--json"])
+        .output()
+        .expect("it runs");
+    let live: serde_json::Value = serde_json::from_slice(&live.stdout).expect("JSON");
+    for field in ["cpu", "vm"] {
+        let names = |value: &serde_json::Value| value[field].as_array().map(Vec::len);
+        assert_eq!(names(&captured), names(&live), "{field}");
+    }
+    assert_eq!(
+        captured["system"]["kernel_release"],
+        live["system"]["kernel_release"]
+    );
+    assert_eq!(captured["origin"]["kind"], "capture");
+}
