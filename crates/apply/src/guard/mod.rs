@@ -268,7 +268,8 @@ fn gather(files: &dyn Files, asked: &Path, opened: Opened<'_>, claimed_by_us: bo
     let loops = loops(&sys, &mut facts.unreadable);
     let mut found = uses::find(&sys, &node, &loops);
     let numbers: Vec<_> = found.numbers.iter().map(|(_, _, number)| *number).collect();
-    uses::add_openers(&mut found, &blockdev::openers(&numbers), claimed_by_us);
+    let openers = blockdev::openers(&numbers);
+    uses::add_openers(&sys, &mut found, &openers, claimed_by_us);
     facts.uses = found.uses;
     facts.unreadable.extend(found.unreadable);
     facts.name = node.name;

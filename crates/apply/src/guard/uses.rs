@@ -559,7 +559,12 @@ fn mounts_elsewhere(files: &dyn Files, facts: &DeviceFacts) -> Vec<String> {
 
 /// Adds the programs that have one of the devices open for writing, and those that export devices
 /// even when they only read. `claimed_by_us` leaves this program itself out.
-pub(super) fn add_openers(found: &mut Found, openers: &[Opener], claimed_by_us: bool) {
+pub(super) fn add_openers(
+    sys: &Sys<'_>,
+    found: &mut Found,
+    openers: &[Opener],
+    claimed_by_us: bool,
+) {
     /// Servers and virtual machines: what they read, somebody else relies on.
     const EXPORTERS: [&str; 6] = ["nbd", "qemu", "tgtd", "targetcli", "cloud-hyper", "ublk"];
     for opener in openers {
@@ -576,6 +581,9 @@ pub(super) fn add_openers(found: &mut Found, openers: &[Opener], claimed_by_us: 
         let Some((device, relation, _)) = opened else {
             continue;
         };
+        if drives(sys, opener, device) {
+            continue;
+        }
         found.uses.push(Use {
             device: device.clone(),
             relation: *relation,
@@ -586,6 +594,17 @@ pub(super) fn add_openers(found: &mut Found, openers: &[Opener], claimed_by_us: 
             },
         });
     }
+}
+
+/// Whether a process is the one that a network device lives by: its connection, not its user. The
+/// kernel names the thread.
+fn drives(sys: &Sys<'_>, opener: &Opener, device: &str) -> bool {
+    let pid = format!("/sys/class/block/{device}/pid");
+    let Ok(thread) = sys.files.text(Path::new(&pid)) else {
+        return false;
+    };
+    let own_thread = format!("/proc/{}/task/{}", opener.pid, thread.trim());
+    !thread.trim().is_empty() && sys.files.exists(Path::new(&own_thread))
 }
 
 #[cfg(test)]

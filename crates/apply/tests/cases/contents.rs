@@ -217,10 +217,14 @@ fn partitions(yard: &mut Yard) -> Step<String> {
 fn blank_partitions(yard: &mut Yard) -> Step<String> {
     let device = yard.blank(32)?;
     let nodes = yard.partition(&device, TWO_PARTITIONS, 2)?;
-    yard.write(&device, 0, &[0; 1 << 20])?;
-    yard.write(&device, 31 * MIB, &[0; 1 << 20])?;
+    // Below the device, so that no device manager notices and reads the table again.
+    let image = yard.path("disk0.img");
+    yard.write(&image, 0, &[0; 1 << 20])?;
+    yard.write(&image, 31 * MIB, &[0; 1 << 20])?;
+    yard.run("blockdev", &["--flushbufs", &device])?;
+    let answer = yard.asks(&device, None, &device, &["nothing but zeros at both ends"])?;
     yard.allowed(&nodes[0], None)?;
-    yard.asks(&device, None, &device, &["nothing but zeros at both ends"])
+    Ok(answer)
 }
 
 fn one_partition(yard: &mut Yard) -> Step<String> {

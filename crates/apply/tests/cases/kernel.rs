@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::yard::{MIB, Yard, quietly, settle};
+use super::yard::{MIB, Yard, fail, quietly, settle};
 use super::{Case, Power, Step, Stop};
 
 pub const CASES: &[Case] = &[
@@ -97,6 +97,16 @@ fn mirror(yard: &mut Yard, first: &str, second: &str) -> Step<String> {
     Ok(node)
 }
 
+/// Mounts an array read-only and waits until its driver has marked it clean: from then on nobody
+/// writes to it.
+fn mount_quiet_array(yard: &mut Yard, array: &str) -> Step<()> {
+    yard.mount_with(array, "point", &["-o", "ro"])?;
+    let name = array.trim_start_matches("/dev/");
+    let state = format!("/sys/block/{name}/md/array_state");
+    yard.wait_for(|| fs::read_to_string(&state).is_ok_and(|state| state.trim() == "clean"));
+    Ok(())
+}
+
 fn personality(name: &str) -> bool {
     fs::read_to_string("/proc/mdstat").is_ok_and(|text| text.contains(name))
 }
@@ -116,7 +126,7 @@ fn md_mounted(yard: &mut Yard) -> Step<String> {
     let (first, second) = (yard.blank(32)?, yard.blank(32)?);
     let array = mirror(yard, &first, &second)?;
     yard.ext4(&array, "array")?;
-    yard.mount(&array, "point")?;
+    mount_quiet_array(yard, &array)?;
     let above = format!("{array}, which stands on {second}, is mounted at");
     yard.refused(&second, None, &["is a part of the RAID array", &above])
 }
@@ -143,7 +153,7 @@ fn md_itself(yard: &mut Yard) -> Step<String> {
     let (first, second) = (yard.blank(32)?, yard.blank(32)?);
     let array = mirror(yard, &first, &second)?;
     yard.ext4(&array, "array")?;
-    yard.mount(&array, "point")?;
+    mount_quiet_array(yard, &array)?;
     let reason = format!("{array} is mounted at");
     yard.refused(&array, None, &[&reason])
 }
@@ -289,23 +299,52 @@ fn connected(yard: &mut Yard, image: &Path) -> Step<String> {
     });
     let number = free.ok_or_else(|| Stop::Skip("no free network block device".into()))?;
     let node = format!("/dev/nbd{number}");
-    yard.run(
+    match yard.run(
         "qemu-nbd",
         &["-f", "raw", "-c", &node, &image.to_string_lossy()],
-    )?;
-    let own = node.clone();
-    yard.on_close(&format!("connection {node}"), move || {
-        quietly("qemu-nbd", &["-d", &own])
-    });
-    for _ in 0..100 {
-        let size = fs::read_to_string(format!("/sys/block/nbd{number}/size")).unwrap_or_default();
-        if size.trim().parse::<u64>().is_ok_and(|sectors| sectors > 0) {
-            settle();
-            return Ok(node);
+    ) {
+        Ok(_) => {
+            let own = node.clone();
+            yard.on_close(&format!("connection {node}"), move || {
+                quietly("qemu-nbd", &["-d", &own])
+            });
         }
-        std::thread::sleep(Duration::from_millis(50));
+        Err(Stop::Skip(_)) => connect_with_nbd_client(yard, image, &node)?,
+        Err(stop) => return Err(stop),
     }
-    Err(Stop::Fail(format!("{node} was not connected")))
+    let is_there = || {
+        let size = fs::read_to_string(format!("/sys/block/nbd{number}/size")).unwrap_or_default();
+        size.trim().parse::<u64>().is_ok_and(|sectors| sectors > 0)
+    };
+    yard.wait_for(is_there);
+    if !is_there() {
+        return Err(Stop::Fail(format!("{node} was not connected")));
+    }
+    settle();
+    Ok(node)
+}
+
+/// The same with the reference server and client, over a socket of the yard.
+fn connect_with_nbd_client(yard: &mut Yard, image: &Path, node: &str) -> Step<()> {
+    let socket = yard.path("socket");
+    let settings = yard.path("nbd.conf");
+    let text = format!(
+        "[generic]\n user = root\n group = root\n unixsock = {}\n[disk]\n exportname = {}\n",
+        socket.display(),
+        image.display()
+    );
+    fs::write(&settings, text).map_err(fail)?;
+    yard.start("nbd-server", &["-d", "-C", &settings.to_string_lossy()], "")?;
+    yard.wait_for(|| socket.exists());
+    yard.run(
+        "nbd-client",
+        &["-unix", &socket.to_string_lossy(), "-N", "disk", node],
+    )?;
+    let own = node.to_string();
+    yard.on_close(&format!("connection {node}"), move || {
+        quietly("nbd-client", &["-d", &own])
+    });
+    Ok(())
 }
 
 fn nbd(yard: &mut Yard) -> Step<String> {
@@ -352,7 +391,7 @@ fn zram(yard: &mut Yard) -> Step<String> {
     if !add.exists() && (quietly("modprobe", &["zram"]).is_err() || !add.exists()) {
         return Err(Stop::Skip("this kernel has no compressed RAM disks".into()));
     }
-    let number = fs::read_to_string(add).map_err(super::yard::fail)?;
+    let number = fs::read_to_string(add).map_err(fail)?;
     let number = number.trim().to_string();
     let own = number.clone();
     yard.on_close(&format!("zram{number}"), move || {
@@ -361,6 +400,6 @@ fn zram(yard: &mut Yard) -> Step<String> {
     });
     settle();
     let size = format!("/sys/block/zram{number}/disksize");
-    fs::write(size, "16M").map_err(super::yard::fail)?;
+    fs::write(size, "16M").map_err(fail)?;
     yard.refused(format!("/dev/zram{number}"), None, &["is memory"])
 }

@@ -184,12 +184,14 @@ fn sibling(yard: &mut Yard) -> Step<String> {
 fn partition_of_mounted(yard: &mut Yard) -> Step<String> {
     let device = yard.blank(32)?;
     yard.ext4(&device, "whole")?;
-    // Partitions that the kernel believes in although the disk carries a filesystem itself.
-    yard.run("addpart", &[&device, "1", "2048", "20480"])?;
-    yard.mount(&device, "point")?;
-    let partition = format!("{device}p1");
-    let reason = format!("{device}, the disk that {partition} is a partition of, is mounted at");
-    yard.refused(&partition, None, &[&reason])
+    // The first KiB of an ext4 is free: room for a table, and for partitions in the middle of it.
+    let nodes = yard.partition(&device, "label: dos\nsize=10MiB\n", 1)?;
+    yard.mount_with(&device, "point", &["-t", "ext4"])?;
+    let reason = format!(
+        "{device}, the disk that {} is a partition of, is mounted at",
+        nodes[0]
+    );
+    yard.refused(&nodes[0], None, &[&reason])
 }
 
 fn other_namespace(yard: &mut Yard) -> Step<String> {
@@ -330,19 +332,18 @@ fn read_only(yard: &mut Yard) -> Step<String> {
 }
 
 fn claimed_twice(yard: &mut Yard) -> Step<String> {
-    let device = yard.blank(8)?;
-    let claimed = yard.allowed(&device, None)?;
+    let device = yard.blank(32)?;
+    yard.ext4(&device, "claimed")?;
+    let consent = device.clone();
+    let claimed = yard.allowed(&device, Some(&consent))?;
     let own = format!("in process {}", std::process::id());
-    yard.refused(&device, None, &[&own])?;
+    yard.refused(&device, Some(&consent), &[&own])?;
     // As long as the claim lives, the kernel keeps everybody else away as well.
-    let point = yard.path("point");
-    fs::create_dir(&point).map_err(fail)?;
-    let mount = quietly("mount", &["-t", "ext4", &device, &point.to_string_lossy()]);
-    if !mount.is_err_and(|why| why.contains("busy") || why.contains("already mounted")) {
+    if yard.mount(&device, "point").is_ok() {
         return Err(Stop::Fail("a claimed device could be mounted".into()));
     }
     drop(claimed);
-    yard.allowed(&device, None)?;
+    yard.mount(&device, "point")?;
     Ok("refused until the claim is dropped".into())
 }
 
@@ -407,18 +408,18 @@ fn open_for_reading(yard: &mut Yard) -> Step<String> {
 
 fn served(yard: &mut Yard) -> Step<String> {
     let device = yard.blank(8)?;
-    let socket = yard.path("socket");
-    let socket = socket.to_string_lossy().into_owned();
-    yard.start(
-        "qemu-nbd",
-        &["-r", "-t", "-f", "raw", "-k", &socket, &device],
-        "",
-    )?;
-    for _ in 0..200 {
-        if Path::new(&socket).exists() {
-            break;
+    let socket = yard.path("socket").to_string_lossy().into_owned();
+    let arguments = ["-r", "-t", "-f", "raw", "-k", &socket, &device];
+    match yard.start("qemu-nbd", &arguments, "") {
+        Ok(_) => yard.wait_for(|| Path::new(&socket).exists()),
+        // A shell under the name of such a server does as well: it has the device open.
+        Err(Stop::Skip(_)) => {
+            let server = yard.path("nbdkit");
+            fs::copy("/bin/sh", &server).map_err(fail)?;
+            let script = format!("exec 3<{device}; echo ready; read line");
+            yard.start(&server.to_string_lossy(), &["-c", &script], "ready\n")?;
         }
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        Err(stop) => return Err(stop),
     }
     let answer = yard.refused(&device, None, &["which serves it to others"]);
     let _ = fs::remove_file(&socket);

@@ -155,7 +155,13 @@ impl Yard {
     /// Writes an sfdisk script to a device, nothing more.
     pub fn table(&mut self, device: &str, script: &str) -> Step<()> {
         let mut child = command("sfdisk")?
-            .args(["-q", "--no-reread", "--no-tell-kernel", device])
+            .args([
+                "-q",
+                "--wipe=never",
+                "--no-reread",
+                "--no-tell-kernel",
+                device,
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -243,6 +249,16 @@ impl Yard {
             }
         }
         Ok(pid)
+    }
+
+    /// Waits up to ten seconds for something to become true.
+    pub fn wait_for(&self, is_true: impl Fn() -> bool) {
+        for _ in 0..200 {
+            if is_true() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
     }
 
     /// Writes bytes into an image or device at a place and lets them reach the image.
@@ -419,7 +435,7 @@ pub fn fail(error: std::io::Error) -> Stop {
     Stop::Fail(error.to_string())
 }
 
-/// A program from the standard directories; its absence skips the case.
+/// A program from the standard directories, or by its path; its absence skips the case.
 pub fn command(program: &str) -> Step<Command> {
     const DIRECTORIES: [&str; 6] = [
         "/usr/local/sbin",
@@ -431,6 +447,7 @@ pub fn command(program: &str) -> Step<Command> {
     ];
     let found = DIRECTORIES
         .iter()
+        // A path stays itself.
         .map(|directory| Path::new(directory).join(program))
         .find(|path| path.exists());
     let path = found.ok_or_else(|| Stop::Skip(format!("{program} is not installed")))?;

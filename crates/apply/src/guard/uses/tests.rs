@@ -427,6 +427,7 @@ fn programs_count_when_they_write_or_serve() {
         writes,
     };
     let own = std::process::id();
+    let files = machine();
     let openers = [
         opener(1, "dd", true),
         opener(2, "udevd", false),
@@ -438,9 +439,44 @@ fn programs_count_when_they_write_or_serve() {
             numbers: vec![("sda1".into(), Relation::Partition, number)],
             ..Found::default()
         };
-        add_openers(&mut found, &openers, claimed_by_us);
+        add_openers(&Sys::new(&files), &mut found, &openers, claimed_by_us);
         found.uses.len()
     };
     assert_eq!(counted(true), 2);
     assert_eq!(counted(false), 3, "an earlier opening of its own counts");
+}
+
+#[test]
+fn the_process_behind_a_network_device_is_no_user_of_it() {
+    let number = DeviceNumber {
+        major: 43,
+        minor: 0,
+    };
+    let opener = |pid| Opener {
+        pid,
+        name: "qemu-nbd".into(),
+        number,
+        writes: true,
+    };
+    let files = disk(machine(), "nbd0", "43:0")
+        .file("/sys/devices/nbd0/pid", "814\n")
+        .dir("/proc/812/task/812")
+        .dir("/proc/812/task/814")
+        .dir("/proc/900/task/900");
+    let mut found = Found {
+        numbers: vec![("nbd0".into(), Relation::Itself, number)],
+        ..Found::default()
+    };
+    add_openers(
+        &Sys::new(&files),
+        &mut found,
+        &[opener(812), opener(900)],
+        false,
+    );
+    let pids: Vec<_> = found.uses.iter().map(|used| &used.kind).collect();
+    assert_eq!(pids.len(), 1);
+    assert!(
+        matches!(pids[0], UseKind::Open { pid: 900, .. }),
+        "{pids:?}"
+    );
 }
