@@ -12,6 +12,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 /// Each so many bytes of a written block get a number of their own, so that no two written blocks
 /// are equal and a target that stores equal blocks once gains nothing.
 pub(crate) const STAMP_STRIDE: usize = 4096;
+/// Length of such a number.
+const STAMP_BYTES: usize = 8;
 
 /// A row of equal blocks in memory that begins on a page and is present from the start, so that no
 /// page fault is measured.
@@ -95,14 +97,19 @@ impl Arena {
         &mut self.all_mut()[..block_bytes]
     }
 
-    /// The bytes of one block.
-    ///
-    /// # Panics
-    /// If there is no such block.
-    pub(crate) fn block_mut(&mut self, index: usize) -> &mut [u8] {
-        let start = index * self.block_bytes;
-        let end = start + self.block_bytes;
-        &mut self.all_mut()[start..end]
+    /// [`stamp`]s one block, if there is such a block.
+    #[inline(always)]
+    pub(crate) fn stamp_block(&mut self, index: usize, counter: &mut u64) {
+        if index >= self.blocks || self.block_bytes < STAMP_BYTES {
+            return;
+        }
+        // SAFETY: the block lies within the mapping, which `self` borrows exclusively. The same
+        // through `block_mut` would check the bounds twice more in the hot loop.
+        let block = unsafe {
+            let start = self.start.as_ptr().add(index * self.block_bytes);
+            std::slice::from_raw_parts_mut(start, self.block_bytes)
+        };
+        stamp(block, counter);
     }
 
     /// Address of a block, for the kernel.
@@ -135,7 +142,7 @@ impl Drop for Arena {
 #[inline(always)]
 pub(crate) fn stamp(block: &mut [u8], counter: &mut u64) {
     *counter = counter.wrapping_add(1);
-    if let Some(head) = block.first_chunk_mut::<8>() {
+    if let Some(head) = block.first_chunk_mut::<STAMP_BYTES>() {
         *head = counter.to_le_bytes();
     }
     if block.len() > STAMP_STRIDE {
@@ -148,7 +155,7 @@ pub(crate) fn stamp(block: &mut [u8], counter: &mut u64) {
 fn stamp_rest(rest: &mut [u8], counter: &mut u64) {
     for page in rest.chunks_mut(STAMP_STRIDE) {
         *counter = counter.wrapping_add(1);
-        if let Some(head) = page.first_chunk_mut::<8>() {
+        if let Some(head) = page.first_chunk_mut::<STAMP_BYTES>() {
             *head = counter.to_le_bytes();
         }
     }
@@ -180,13 +187,16 @@ mod tests {
     #[test]
     fn blocks_are_aligned_and_apart() {
         let mut arena = Arena::new(3, 4096, Content::Zeros, 0).unwrap();
+        let mut counter = 0;
+        for index in 0..4 {
+            arena.stamp_block(index, &mut counter);
+        }
+        assert_eq!(counter, 3, "there is no fourth block");
         for index in 0..3 {
             assert_eq!(arena.block_address(index) as usize % 4096, 0);
-            arena.block_mut(index).fill(index as u8 + 1);
+            assert_eq!(arena.all_mut()[index * 4096], index as u8 + 1);
         }
-        assert_eq!(arena.block_mut(0)[4095], 1);
-        assert_eq!(arena.block_mut(1)[0], 2);
-        assert_eq!(arena.all_mut().len(), 3 * 4096);
+        assert_eq!(arena.whole().1, 3 * 4096);
     }
 
     #[test]

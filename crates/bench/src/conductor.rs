@@ -26,7 +26,7 @@ const WARM_UP_NS: u64 = 500_000_000;
 const WARM_UP_PART: u64 = 10;
 /// A job that would get less time than this is left out, in seconds.
 const LEAST_JOB_S: f64 = 1.0;
-/// What a job costs besides its own time, in seconds: set-up, last operations, flush.
+/// What any job costs besides its own time, in seconds: set-up and flush.
 const AROUND_JOB_S: f64 = 0.4;
 /// Filling the file takes no longer than this, in seconds.
 const FILL_S: f64 = 20.0;
@@ -151,12 +151,33 @@ impl<'a> Conductor<'a> {
         let spent_s = self.rig.now_ns().saturating_sub(self.start_ns) as f64 / 1e9;
         let coming = &self.suite.jobs[index..];
         let wanted_s: f64 = coming.iter().map(|job| job.stop.max_seconds).sum();
-        let left_s = most_s - spent_s - AROUND_JOB_S * coming.len() as f64;
+        let around_s: f64 = coming.iter().map(|job| self.around_s(job)).sum();
+        let left_s = most_s - spent_s - around_s;
         let share = (left_s / wanted_s).clamp(0.0, 1.0);
         job.stop.max_seconds *= share;
         job.stop.min_seconds = job.stop.min_seconds.min(job.stop.max_seconds);
         let least_s = LEAST_JOB_S.min(self.suite.jobs[index].stop.max_seconds);
         (job.stop.max_seconds >= least_s).then_some(job)
+    }
+
+    /// What a job costs besides its own time, in seconds: above all the operations that are still in
+    /// flight at its end, which on a slow device may take longer than the job itself.
+    fn around_s(&self, job: &Job) -> f64 {
+        let alike = |result: &&JobResult| result.direction == job.direction;
+        let in_flight_s = self.results.iter().filter(alike).map(|result| {
+            let blocks = f64::from(job.block_bytes) / f64::from(result.block_bytes);
+            let operation_s = blocks.max(1.0) / result.iops.value;
+            f64::from(job.queue_depth) * operation_s
+        });
+        // A result with smaller blocks makes too much of it, one with larger blocks too, so the
+        // least of the guesses is the best.
+        let guess_s = in_flight_s.fold(f64::INFINITY, f64::min);
+        let beside_s = job
+            .beside
+            .as_deref()
+            .map_or(0.0, |beside| self.around_s(beside));
+        let known_s = if guess_s.is_finite() { guess_s } else { 0.0 };
+        AROUND_JOB_S + known_s.max(beside_s)
     }
 
     /// Starts the job, and the one beside it, with the engines that suit the target.
@@ -240,7 +261,9 @@ impl<'a> Conductor<'a> {
         self.bytes_written += choice.bytes_written;
         self.debt_bytes += choice.bytes_written;
         if is_write {
-            work.most_operations = operations(job, std::mem::take(&mut self.debt_bytes));
+            let paid_bytes = self.debt_bytes.min(self.spare_bytes(job));
+            self.debt_bytes -= paid_bytes;
+            work.most_operations = operations(job, paid_bytes);
             work.warm_up_operations = work.most_operations / WARM_UP_PART;
         }
         let mut doubts = self.ground.doubts.clone();
@@ -257,6 +280,16 @@ impl<'a> Conductor<'a> {
             access: self.ground.access,
             doubts,
         }
+    }
+
+    /// How much of a writing job's budget may go to something else.
+    fn spare_bytes(&self, job: &Job) -> u64 {
+        let needed = if self.filled_bytes == 0 && fills(self.suite, job) {
+            self.suite.region_bytes
+        } else {
+            u64::from(job.block_bytes)
+        };
+        job.stop.max_bytes.saturating_sub(needed)
     }
 
     /// A sequential write of the region, to be changed into what is wanted.

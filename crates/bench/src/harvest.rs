@@ -131,6 +131,11 @@ impl Harvest {
         in_slices.max(in_reports)
     }
 
+    /// When the last operation of a lane that has ended completed.
+    pub(crate) fn last_ns(&self) -> Option<u64> {
+        self.reports().map(|report| report.last_ns).max()
+    }
+
     /// How many slices at the start were warm-up in at least one lane.
     pub(crate) fn warm_slices(&self) -> usize {
         self.reports()

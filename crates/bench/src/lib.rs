@@ -20,6 +20,8 @@ mod filesystem;
 mod harvest;
 mod lane;
 mod lanes;
+#[cfg(test)]
+mod lanes_tests;
 mod live;
 mod measure;
 mod probe;
@@ -27,6 +29,10 @@ mod rig;
 mod ring;
 mod schedstat;
 mod session;
+#[cfg(test)]
+mod sim;
+#[cfg(test)]
+mod sim_tests;
 pub mod suites;
 mod target;
 mod walk;

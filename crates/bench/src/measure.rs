@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rubus_core::doubt::Doubt;
+use rubus_core::estimate::Estimate;
 use rubus_core::result::{Access, JobResult, Outcome};
 use rubus_core::spec::{Direction, Job};
 use rubus_core::stats::{Decision, Measured, StopRule};
@@ -216,10 +217,14 @@ fn run_to_end(
     let mut stopping = false;
     let mut failure = None;
     for look in 1_u32.. {
+        // The time passes while the first that still runs is waited for.
+        let mut most = LOOK;
         let mut ended = true;
-        for (i, runner) in runners.iter_mut().enumerate() {
-            let most = if i == 0 { LOOK } else { Duration::ZERO };
-            ended &= runner.poll(most, rig);
+        for runner in runners.iter_mut() {
+            if !runner.poll(most, rig) {
+                ended = false;
+                most = Duration::ZERO;
+            }
         }
         if failure.is_none() {
             failure = find_failure(rig, runners, cancel);
@@ -486,6 +491,9 @@ fn judge(runner: &Runner<'_>) -> (Measured, u64) {
         return (runner.rule.finish(), rule_warm_ns);
     }
     let usable = slices.saturating_sub(harvest.warm_slices());
+    if usable < 2 {
+        return (whole(runner), 0);
+    }
     let sizes = [SLICES_PER_BIN, 10, 4, 2];
     let size = sizes
         .into_iter()
@@ -498,6 +506,37 @@ fn judge(runner: &Runner<'_>) -> (Measured, u64) {
         rule.push(bin);
     }
     (rule.finish(), (warm_bins * size) as u64 * SLICE_NS)
+}
+
+/// A job that was over before there was a series: its plain rate, of which nothing is certain.
+fn whole(runner: &Runner<'_>) -> Measured {
+    let harvest = runner.running.harvest();
+    let operations = harvest.operations();
+    let lasted_ns = harvest
+        .last_ns()
+        .unwrap_or(0)
+        .saturating_sub(harvest.origin_ns);
+    let measured_s = seconds(lasted_ns);
+    let iops = if lasted_ns == 0 {
+        0.0
+    } else {
+        operations as f64 / measured_s
+    };
+    let block_bytes = f64::from(runner.task.job.block_bytes);
+    let unknown = |value: f64| Estimate::new(value, 0.0, f64::INFINITY);
+    Measured {
+        measured_s,
+        operations,
+        bytes: operations * u64::from(runner.task.job.block_bytes),
+        iops: unknown(iops),
+        bytes_per_second: unknown(iops * block_bytes),
+        outcome: Outcome::Inconclusive,
+        doubts: vec![Doubt::NotPrecise {
+            reached: f64::INFINITY,
+            wanted: runner.task.job.stop.relative_half_width,
+        }],
+        ..runner.rule.finish()
+    }
 }
 
 /// The share of the time that the measuring threads waited for a processor, on average.

@@ -142,6 +142,22 @@ impl Opened {
         }
     }
 
+    /// A target that exists in a simulation only: a directory, or a device of that size.
+    #[cfg(test)]
+    pub(crate) fn pretended(size_bytes: Option<u64>) -> Self {
+        let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+        let file = null.expect("every Linux has /dev/null");
+        let kind = match size_bytes {
+            None => TargetKind::Directory,
+            Some(_) => TargetKind::Device,
+        };
+        let size_bytes = size_bytes.unwrap_or(0);
+        let mut opened = Opened::of(file, kind, Path::new("sim"), Access::Direct, size_bytes);
+        opened.filesystem = None;
+        opened.may_write = true;
+        opened
+    }
+
     /// The name of the filesystem, for doubts.
     fn filesystem_name(&self) -> String {
         match &self.filesystem {

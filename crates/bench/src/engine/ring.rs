@@ -10,7 +10,7 @@ use rubus_core::spec::Content;
 use rustix::io::Errno;
 
 use super::positional::failure;
-use crate::arena::{Arena, stamp};
+use crate::arena::Arena;
 use crate::clock::now_ns;
 use crate::lane::{LaneEnd, Tally};
 use crate::ring::{Completion, Ring};
@@ -84,7 +84,8 @@ impl<'a> Queue<'a> {
         let mut queued = 0;
         let now = now_ns();
         for slot in 0..depth.min(usize::try_from(left).unwrap_or(depth)) {
-            self.issue::<WRITE>(slot, now, walk);
+            self.issued_ns[slot] = now;
+            self.issue::<WRITE>(slot, walk);
             queued += 1;
             left -= 1;
         }
@@ -94,11 +95,12 @@ impl<'a> Queue<'a> {
             let reaped = self.ring.waiting();
             queued = 0;
             for _ in 0..reaped {
+                // The next operation of the slot begins where this one ends.
                 let slot = self.reap(now, tally)?;
                 if left > 0 {
                     left -= 1;
                     queued += 1;
-                    self.issue::<WRITE>(slot, now, walk);
+                    self.issue::<WRITE>(slot, walk);
                 }
             }
             self.ring.release();
@@ -121,32 +123,32 @@ impl<'a> Queue<'a> {
 
     /// Queues one operation in a slot that is free.
     #[inline(always)]
-    fn issue<const WRITE: bool>(&mut self, slot: usize, now: u64, walk: &mut impl Walk) {
+    fn issue<const WRITE: bool>(&mut self, slot: usize, walk: &mut impl Walk) {
         if WRITE {
             if let Some(counter) = &mut self.stamps {
-                stamp(self.arena.block_mut(slot), counter);
+                self.arena.stamp_block(slot, counter);
             }
         }
-        self.issued_ns[slot] = now;
         self.ring.queue(slot, walk.next_offset());
     }
 
-    /// Takes and counts one completion; gives its slot.
+    /// Takes and counts one completion; gives its slot, whose time begins anew.
     #[inline(always)]
     fn reap(&mut self, now: u64, tally: &mut Tally) -> Result<usize, String> {
         let done = self.ring.take();
         self.in_flight -= 1;
         let slot = done.slot();
-        let Some(&issued_ns) = self.issued_ns.get(slot) else {
+        let Some(issued_ns) = self.issued_ns.get_mut(slot) else {
             return Err(format!(
                 "the kernel completed slot {slot}, which does not exist"
             ));
         };
+        let began_ns = std::mem::replace(issued_ns, now);
         if !done.is_whole(self.block_bytes) {
             return Err(self.describe(done));
         }
-        if tally.latency(now.wrapping_sub(issued_ns)) {
-            tally.look_at(issued_ns, now);
+        if tally.latency(now.wrapping_sub(began_ns)) {
+            tally.look_at(began_ns, now);
         }
         Ok(slot)
     }
