@@ -21,7 +21,7 @@ impl std::fmt::Display for RunId {
 pub struct RunSummary {
     /// Its number.
     pub id: RunId,
-    /// When the first job began, RFC 3339, UTC.
+    /// When the run began, RFC 3339, UTC.
     pub started: String,
     /// Which version measured.
     pub rubus_version: String,

@@ -23,7 +23,7 @@ pub struct Run {
     pub suite: String,
     /// Seed of every random choice, to repeat the run.
     pub seed: u64,
-    /// When the first job began, RFC 3339, UTC.
+    /// When the run began, RFC 3339, UTC.
     pub started: String,
     /// How long the whole run took, in seconds, preparation included.
     pub elapsed_s: f64,

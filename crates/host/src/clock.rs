@@ -11,12 +11,10 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The date and time now, UTC, to the second, as RFC 3339: `2026-11-21T09:30:00Z`. As right as
-/// the machine's clock: a Raspberry Pi without a network may be off by months.
+/// The date and time now, UTC, to the millisecond, as RFC 3339: `2026-11-21T09:30:00.250Z`. As
+/// right as the machine's clock: a Raspberry Pi without a network may be off by months.
 pub fn now_rfc3339() -> String {
-    let now = jiff::Timestamp::now();
-    let whole = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
-    whole.to_string()
+    format!("{:.3}", jiff::Timestamp::now())
 }
 
 /// Sleeps at least so long.
@@ -36,9 +34,9 @@ mod tests {
     }
 
     #[test]
-    fn the_date_is_to_the_second_and_in_utc() {
+    fn the_date_is_to_the_millisecond_and_in_utc() {
         let now = now_rfc3339();
-        assert_eq!(now.len(), "2026-11-21T09:30:00Z".len(), "{now}");
+        assert_eq!(now.len(), "2026-11-21T09:30:00.250Z".len(), "{now}");
         assert!(now.ends_with('Z'), "{now}");
         assert!(now.parse::<jiff::Timestamp>().is_ok(), "{now}");
     }
