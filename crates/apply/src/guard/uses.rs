@@ -379,12 +379,14 @@ impl Tables {
         tables
     }
 
+    /// The devices of the filesystem that a path lies on.
     fn devices_under(&self, path: &str) -> &[String] {
-        let lines: Vec<MountLine> = self.mounts.iter().map(|m| m.line.clone()).collect();
-        let Some(holding) = mountinfo::holding(&lines, path) else {
-            return &[];
-        };
-        let found = self.mounts.iter().rfind(|mount| mount.line == *holding);
+        let lines = self.mounts.iter().map(|mount| &mount.line);
+        let holding = mountinfo::holding(lines, path);
+        let found = self
+            .mounts
+            .iter()
+            .find(|mount| holding.is_some_and(|line| std::ptr::eq(line, &mount.line)));
         found.map_or(&[], |mount| &mount.devices)
     }
 }

@@ -46,10 +46,13 @@ pub fn parse(text: &str) -> (Vec<MountLine>, Vec<String>) {
 /// The mount that a path lies in: the one with the longest mount point that is a prefix of it
 /// component by component, and of several on the same point the last, which hides the others.
 /// The path must be absolute and free of symbolic links.
-pub fn holding<'a>(mounts: &'a [MountLine], path: &str) -> Option<&'a MountLine> {
+pub fn holding<'a>(
+    mounts: impl IntoIterator<Item = &'a MountLine>,
+    path: &str,
+) -> Option<&'a MountLine> {
     // `max_by_key` returns the last of equal elements.
     mounts
-        .iter()
+        .into_iter()
         .filter(|mount| is_below(path, &mount.point))
         .max_by_key(|mount| mount.point.len())
 }
