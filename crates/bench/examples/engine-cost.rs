@@ -1,15 +1,20 @@
 //! Does a number of operations on a device that does nothing, so that their cost can be counted
-//! from outside: `engine-cost read|write DEVICE DEPTH OPERATIONS`. Prints the processor time per operation
-//! in nanoseconds. `benches/engine_cost.sh` drives it.
+//! from outside: `engine-cost read|write DEVICE DEPTH OPERATIONS`; prints the processor time per
+//! operation in nanoseconds. `engine-cost clock READINGS` reads the clock only.
+//! `benches/engine_cost.sh` drives it.
 
 use std::path::Path;
 
-use rubus_bench::calibrate::drive;
+use rubus_bench::calibrate::{drive, read_clock};
 use rubus_core::spec::Direction;
 
 fn main() -> Result<(), String> {
-    let usage = "usage: engine-cost read|write DEVICE DEPTH OPERATIONS";
+    let usage = "usage: engine-cost read|write DEVICE DEPTH OPERATIONS, or clock READINGS";
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let ["clock", readings] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        read_clock(readings.parse().map_err(|_| usage)?);
+        return Ok(());
+    }
     let [direction, device, depth, operations] = arguments.as_slice() else {
         return Err(usage.into());
     };

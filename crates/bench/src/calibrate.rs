@@ -139,15 +139,20 @@ pub fn calibrate() -> Result<Calibration, String> {
     })
 }
 
+/// Reads the engine's clock so many times, for counting what one reading executes.
+pub fn read_clock(readings: u64) {
+    for _ in 0..readings {
+        std::hint::black_box(now_ns());
+    }
+}
+
 fn clock_ns() -> f64 {
-    const READINGS: u32 = 1000;
+    const READINGS: u64 = 1000;
     let mut least = u64::MAX;
     for _ in 0..5 {
         let start_ns = now_ns();
-        for _ in 0..READINGS {
-            std::hint::black_box(now_ns());
-        }
+        read_clock(READINGS);
         least = least.min(now_ns() - start_ns);
     }
-    least as f64 / f64::from(READINGS + 1)
+    least as f64 / (READINGS + 1) as f64
 }

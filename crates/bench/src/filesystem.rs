@@ -11,8 +11,8 @@ use rustix::fs::{IFlags, fstatfs, ioctl_getflags};
 pub(crate) struct Filesystem {
     /// Its name ("ext4"); an unknown one by its number.
     pub(crate) name: String,
-    /// Whether `fdatasync` of a file without a name is a real one. btrfs and ZFS skip it, since
-    /// nobody could find the data after a crash, and F2FS makes a whole checkpoint of it.
+    /// Whether `fdatasync` of a file without a name is known to do what it does for any other. A
+    /// filesystem may make less of it, since nobody could find the data after a crash, or more.
     pub(crate) syncs_nameless_files: bool,
     cache: HiddenCache,
 }
