@@ -69,8 +69,9 @@ fn unit_serial_page(sys: &Sys<'_>, disk: &Node) -> Option<String> {
     let header = page.get(..4)?;
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let text = page.get(4..4 + length.min(page.len() - 4))?;
-    let is_text = text.iter().all(|byte| (0x20..0x7F).contains(byte));
-    is_text.then(|| String::from_utf8_lossy(text).into_owned())
+    let text = String::from_utf8_lossy(text);
+    // What is no text is sorted out with the other numbers that are none.
+    Some(text.trim_matches(['\0', ' ', '\n']).to_string())
 }
 
 /// The directory of the USB device that a disk belongs to.
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_disk_behind_a_bridge_has_its_own_number() {
-        let page = b"\0\x80\0\x08WD-12A45".to_vec();
+        let page = b"\0\x80\0\x0c WD-12A45\0\0\0".to_vec();
         let files = stick().file(format!("{SDA}/../../vpd_pg80"), page);
         assert_eq!(identity(&files, "sda").serial.as_deref(), Some("WD-12A45"));
         for broken in [&b"\0"[..], b"\0\x80\xff\xff\x01\x02\x03\x04\x05", b""] {

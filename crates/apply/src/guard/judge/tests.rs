@@ -1,5 +1,6 @@
 //! The decision as a table: facts, consent, verdict.
 
+use proptest::prelude::*;
 use rubus_host::blockdev::{DeviceNumber, Geometry};
 
 use super::*;
@@ -601,4 +602,87 @@ fn a_command_to_type_is_quoted_where_a_shell_needs_it() {
         reasons[0].next,
         "Unmount it: `umount '/mnt/my disk/in'`, `umount '/mnt/my disk'`."
     );
+}
+
+/// Facts of any kind about a device, sensible or not.
+fn any_device() -> impl Strategy<Value = DeviceFacts> {
+    let kinds = vec![
+        BlockKind::Disk,
+        BlockKind::Partition,
+        BlockKind::Loop,
+        BlockKind::Md,
+        BlockKind::Nbd,
+        BlockKind::Zram,
+        BlockKind::MmcArea,
+    ];
+    let uses = vec![
+        used("sda", Relation::Itself, mount_at(&["/mnt"])),
+        used("md0", Relation::Above, holder("the RAID array md0")),
+        used("sda1", Relation::Partition, UseKind::Swap),
+        used("sda", Relation::WholeDisk, open(1, "dd", true)),
+    ];
+    let geometry = proptest::option::of((0_u64..4, any::<bool>()));
+    (
+        prop::sample::select(kinds),
+        prop::collection::vec(prop::sample::select(uses), 0..3),
+        prop::collection::vec("[a-z]{1,8}", 0..3),
+        prop::collection::vec("[a-z]{1,8}", 0..2),
+        geometry,
+        proptest::option::of("[A-C]{1,2}"),
+        proptest::option::of(1_u32..3),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(kind, uses, contents, unreadable, shape, serial, number, shared)| {
+                let mut device = disk();
+                device.kind = kind;
+                device.uses = uses;
+                device.contents = contents.iter().map(|what| content(None, what)).collect();
+                device.unreadable = unreadable;
+                device.geometry = shape.map(|(size_bytes, read_only)| Geometry {
+                    size_bytes,
+                    read_only,
+                    logical_block_bytes: 512,
+                    disk_sequence: None,
+                });
+                if device.geometry.is_none() {
+                    device.unreadable.push("/dev/sda cannot be opened".into());
+                }
+                device.identity.serial = serial;
+                device.identity.partition = number;
+                device.identity.serial_shared_with = shared.then(|| "sdb".into());
+                device
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn nothing_in_use_or_unseen_is_ever_allowed(
+        device in any_device(),
+        typed in proptest::option::of("[A-C]{1,2}|[A-C]-part[12]|/dev/sda"),
+    ) {
+        let consent = typed.as_deref().map(Consent::new);
+        let expected = confirmation(&device);
+        let verdict = judge(&TargetFacts::Device(Box::new(device.clone())), consent.as_ref());
+        let free = device.uses.is_empty() && device.unreadable.is_empty();
+        let sound = device.geometry.is_some_and(|shape| shape.size_bytes > 0 && !shape.read_only);
+        match verdict {
+            Verdict::Allowed => {
+                prop_assert!(free && sound);
+                match &typed {
+                    Some(typed) => prop_assert_eq!(typed, &expected.text),
+                    None => prop_assert!(device.contents.is_empty()),
+                }
+            }
+            Verdict::NeedsConsent(needed) => {
+                prop_assert!(free && sound);
+                // Typing what is asked for is enough, and nothing else is.
+                let right = Consent::new(&needed.expected.text);
+                let facts = TargetFacts::Device(Box::new(device));
+                prop_assert_eq!(judge(&facts, Some(&right)), Verdict::Allowed);
+            }
+            Verdict::Refused(reasons) => prop_assert!(!reasons.is_empty()),
+        }
+    }
 }
