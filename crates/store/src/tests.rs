@@ -323,19 +323,15 @@ fn a_list_reads_no_records_and_sorts_nothing() {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Other processes: this test binary started again with one of the ignored tests below.
+// Other processes: this test binary started again with one of the functions below. They are the
+// other halves of the tests that start them; run on their own they have nothing to do.
 
 const CHILD_HISTORY: &str = "RUBUS_STORE_TEST_HISTORY";
 
 fn child(test: &str, binary: &Path, path: &Path) -> Command {
     let mut command = Command::new(binary);
     command
-        .args([
-            &format!("tests::{test}"),
-            "--exact",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args([&format!("tests::{test}"), "--exact", "--nocapture"])
         .args(["--test-threads", "1"])
         .env(CHILD_HISTORY, path)
         .stdin(Stdio::null())
@@ -353,7 +349,6 @@ fn child_history() -> Option<PathBuf> {
 
 /// Adds runs for ever and prints each number once it is promised.
 #[test]
-#[ignore = "the other half of the tests that start a second process"]
 fn child_adds_for_ever() {
     let Some(path) = child_history() else { return };
     let mut history = History::open(&path).unwrap();
@@ -365,7 +360,6 @@ fn child_adds_for_ever() {
 
 /// Adds forty runs.
 #[test]
-#[ignore = "the other half of the tests that start a second process"]
 fn child_adds_forty() {
     let Some(path) = child_history() else { return };
     for seed in 0..40 {
@@ -377,7 +371,6 @@ fn child_adds_forty() {
 
 /// Tries everything on a history that this user may only read.
 #[test]
-#[ignore = "the other half of the tests that start a second process"]
 fn child_may_only_read() {
     let Some(path) = child_history() else { return };
     let mut history = History::open(&path).unwrap();
@@ -391,7 +384,6 @@ fn child_may_only_read() {
 /// Reads what a killed writer left. Showing less than was promised would be a lie, so it is either
 /// all of it or a refusal.
 #[test]
-#[ignore = "the other half of the tests that start a second process"]
 fn child_reads_what_a_killed_writer_left() {
     let Some(path) = child_history() else { return };
     match History::open(&path) {
@@ -403,7 +395,6 @@ fn child_reads_what_a_killed_writer_left() {
 
 /// Opens a history that does not exist in a directory where this user may not write.
 #[test]
-#[ignore = "the other half of the tests that start a second process"]
 fn child_may_not_create() {
     let Some(path) = child_history() else { return };
     let error = refused(&path);

@@ -258,20 +258,3 @@ fn as_text(page: &str) -> String {
         .collect::<Vec<_>>()
         .join("\n")
 }
-
-/// Writes the example pages to where `RUBUS_EXAMPLE_PAGES` says, to be looked at.
-#[test]
-#[ignore = "writes files for a human to look at"]
-#[allow(clippy::disallowed_methods)]
-fn write_example_pages() {
-    let Some(directory) = std::env::var_os("RUBUS_EXAMPLE_PAGES") else {
-        return;
-    };
-    for (run, name) in
-        runs()
-            .iter()
-            .zip(["slow.html", "failed.html", "interrupted.html", "fast.html"])
-    {
-        std::fs::write(std::path::Path::new(&directory).join(name), page(run)).expect("writes");
-    }
-}
