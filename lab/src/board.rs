@@ -119,6 +119,16 @@ impl Board {
         }
     }
 
+    /// Debian packages that only this board has.
+    #[must_use]
+    pub fn own_packages(self) -> &'static [&'static str] {
+        match self {
+            Self::Pi3 => &[],
+            // Its many runs try what can hold a device: qemu-nbd is one of them.
+            Self::Pc => &["qemu-utils"],
+        }
+    }
+
     /// `config.txt` of the boot partition, in the words of Raspberry Pi OS.
     #[must_use]
     pub fn config_txt(self) -> &'static str {
@@ -203,7 +213,7 @@ impl Board {
                 "-M",
                 "q35,accel=tcg,sata=off",
                 "-cpu",
-                "max,svm=off",
+                "Westmere",
                 "-smp",
                 "2",
                 "-m",

@@ -134,14 +134,14 @@ impl Emulator {
         }
     }
 
-    /// Fails when the emulator has ended, with its last words and the console's.
+    /// Fails when the emulator has ended.
     ///
     /// # Errors
     /// When it has ended.
     pub fn alive(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
-            Some(status) => bail!("the emulator ended ({status})\n{}", self.last_words()),
+            Some(status) => bail!("the emulator ended ({status})"),
         }
     }
 

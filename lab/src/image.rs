@@ -80,7 +80,7 @@ fn key(board: Board) -> Key {
         tree::INIT.to_owned(),
         initramfs::INIT.to_owned(),
     ];
-    ingredients.extend(tree::PACKAGES.iter().map(|&name| name.to_owned()));
+    ingredients.extend(tree::packages(board));
     ingredients.extend(tree::FILES.iter().map(|(_, content)| (*content).to_owned()));
     ingredients.extend(board.boot_modules().iter().map(|&name| name.to_owned()));
     ingredients.extend(

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::board::Board;
-use crate::cache::workspace_root;
+use crate::cache::{Cache, workspace_root};
+use crate::session::missing_tools;
 use crate::tools;
 
 /// Whether a test that cannot run is a failure: `RUBUS_REQUIRE_ALL=1`.
@@ -26,6 +27,29 @@ pub fn skip(test: &str, reason: &str) {
     );
     // Nothing can be done when standard error is closed.
     let _ = writeln!(stderr(), "\nSKIPPED {test}: {reason}\n");
+}
+
+/// Whether a test can boot a board here. When not, says so as [`skip`] does.
+#[must_use]
+pub fn can_boot(test: &str, board: Board) -> bool {
+    let absent = missing_tools(&Cache::of_this_machine(), board);
+    if absent.is_empty() {
+        return true;
+    }
+    skip(test, &tools::remedy(&absent));
+    false
+}
+
+/// The `rubus` that a test pushes into a board. When there is none, says so as [`skip`] does.
+#[must_use]
+pub fn rubus_or_skip(test: &str, board: Board) -> Option<PathBuf> {
+    match rubus_for(board) {
+        Ok(path) => Some(path),
+        Err(error) => {
+            skip(test, &format!("{error:#}"));
+            None
+        }
+    }
 }
 
 /// A static `rubus` for a board: from the environment (`RUBUS_BIN_AARCH64`, `RUBUS_BIN`), else
@@ -74,9 +98,28 @@ fn build(board: Board) -> Result<PathBuf> {
     Ok(target_directory().join(target).join("release/rubus"))
 }
 
-/// Where Cargo builds.
-#[must_use]
-pub fn target_directory() -> PathBuf {
+/// An example program of a package of this workspace, built for this machine, which must be of the
+/// board's kind.
+///
+/// # Errors
+/// When the processors differ or it does not build.
+pub fn example_for(board: Board, package: &str, example: &str) -> Result<PathBuf> {
+    if !board.rust_target().starts_with(std::env::consts::ARCH) {
+        bail!(
+            "this machine's programs do not run on the {}",
+            board.title()
+        );
+    }
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    tools::run(
+        std::process::Command::new(cargo)
+            .args(["build", "--locked", "-p", package, "--example", example])
+            .current_dir(workspace_root()),
+    )?;
+    Ok(target_directory().join("debug/examples").join(example))
+}
+
+fn target_directory() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(
         || workspace_root().join("target"),
         |path| Path::new(&path).to_path_buf(),

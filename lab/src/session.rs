@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::board::{Board, Throttle};
 use crate::cache::Cache;
@@ -67,13 +67,17 @@ impl Session {
         let (mut emulator, connection) = emulator::start(&start, prepared.directory.path())?;
         let channel = Channel::over(connection)?;
         let ready = channel.wait_ready(BOOT_LIMIT, || emulator.alive());
-        let uptime_s = ready.with_context(|| {
-            format!(
-                "the {} did not start\n{}",
-                board.title(),
-                emulator.last_words()
-            )
-        })?;
+        let uptime_s = match ready {
+            Ok(uptime_s) => uptime_s,
+            Err(error) => {
+                let words = emulator.last_words();
+                bail!(
+                    "the {} did not start: {error:#}
+{words}",
+                    board.title()
+                );
+            }
+        };
         Ok(Self {
             board,
             emulator,
@@ -122,10 +126,11 @@ impl Session {
         show: &mut dyn FnMut(&[u8]),
     ) -> Result<Outcome> {
         let outcome = self.channel.run(script, user, limit, show);
-        outcome.with_context(|| {
-            format!(
-                "the board was lost while running {script:?}\n{}",
-                self.emulator.last_words()
+        outcome.map_err(|error| {
+            let words = self.emulator.last_words();
+            anyhow!(
+                "the board was lost while running {script:?}: {error:#}
+{words}"
             )
         })
     }

@@ -14,8 +14,8 @@ use crate::tools;
 /// The Debian release on the boards.
 pub const SUITE: &str = "trixie";
 
-/// Packages beside the kernel; what they depend on comes with them.
-pub const PACKAGES: &[&str] = &[
+/// Packages of every board beside the kernel; what they depend on comes with them.
+const PACKAGES: &[&str] = &[
     "base-files",
     "base-passwd",
     "bash",
@@ -47,6 +47,7 @@ pub const PACKAGES: &[&str] = &[
     "tar",
     "udev",
     "util-linux",
+    "util-linux-extra",
     "xz-utils",
 ];
 
@@ -121,9 +122,18 @@ pub fn fstab(board: Board) -> String {
     )
 }
 
+/// Names of the packages on a board.
+#[must_use]
+pub fn packages(board: Board) -> Vec<String> {
+    let mut names = vec![format!("linux-image-{}", board.debian_architecture())];
+    let own = board.own_packages().iter();
+    names.extend(PACKAGES.iter().chain(own).map(|&name| name.to_owned()));
+    names
+}
+
 fn unpack(board: Board, tree: &Path) -> Result<()> {
     let architecture = board.debian_architecture();
-    let packages = format!("linux-image-{architecture},{}", PACKAGES.join(","));
+    let packages = packages(board).join(",");
     let source = format!("deb [signed-by={KEYRING}] {} {SUITE} main", mirror()?);
     tools::run(
         tools::command("mmdebstrap")

@@ -1,0 +1,36 @@
+//! The guard's cases on a kernel that has what a test machine may lack: arrays, mappings, partition
+//! scanning, FAT, network block devices, compressed RAM disks, and udev looking at every device.
+
+use std::time::Duration;
+
+use rubus_lab::board::Board;
+use rubus_lab::cache::Cache;
+use rubus_lab::product::{can_boot, example_for, skip};
+use rubus_lab::session::{Options, Session};
+
+const TEST: &str = "vm_pc_guard";
+const LIMIT: Duration = Duration::from_secs(900);
+
+#[test]
+fn guard_cases_on_a_debian_kernel() {
+    if !can_boot(TEST, Board::Pc) {
+        return;
+    }
+    let cases = match example_for(Board::Pc, "rubus-apply", "guard_cases") {
+        Ok(path) => path,
+        Err(error) => return skip(TEST, &format!("{error:#}")),
+    };
+    let options = Options {
+        push: vec![cases],
+        ..Options::default()
+    };
+    let mut board = Session::boot(&Cache::of_this_machine(), Board::Pc, &options).unwrap();
+    let outcome = board
+        .run("guard_cases --require all", "root", LIMIT)
+        .unwrap();
+    let (said, complaint) = (outcome.text(), outcome.complaint_text());
+    assert_eq!(outcome.status, 0, "{said}\n{complaint}");
+    let passed = said.lines().filter(|line| line.starts_with("ok ")).count();
+    assert!(passed >= 20, "only {passed} cases passed:\n{said}");
+    board.switch_off().unwrap();
+}
