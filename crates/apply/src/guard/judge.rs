@@ -276,32 +276,39 @@ fn reason(device: &DeviceFacts, used: &Use) -> Reason {
             pid,
             program,
             writes,
-        } => (
-            format!(
-                "{name} is open in process {pid} ({program}){}.",
-                if *writes {
-                    ", which may write to it"
-                } else {
-                    ", which serves it to others"
-                }
-            ),
-            "Stop that program first.".into(),
-        ),
-        UseKind::Claimed { elsewhere } if elsewhere.is_empty() => (
-            format!(
-                "The kernel says that {name} is in use, but not by whom: it may be mounted in a container or held by a program."
-            ),
-            "Look with `lsblk`, `fuser -v` and `findmnt` as root.".into(),
-        ),
-        UseKind::Claimed { elsewhere } => (
-            format!(
-                "{name} is mounted in another mount namespace: {}.",
-                elsewhere.join("; ")
-            ),
-            "Stop that container or service first.".into(),
-        ),
+        } => opened(&name, *pid, program, *writes),
+        UseKind::Claimed { elsewhere } => claimed(&name, elsewhere),
     };
     Reason { what, next }
+}
+
+fn opened(name: &str, pid: u32, program: &str, writes: bool) -> (String, String) {
+    let how = if writes {
+        "which may write to it"
+    } else {
+        "which serves it to others"
+    };
+    (
+        format!("{name} is open in process {pid} ({program}), {how}."),
+        "Stop that program first.".into(),
+    )
+}
+
+fn claimed(name: &str, elsewhere: &[String]) -> (String, String) {
+    if elsewhere.is_empty() {
+        return (
+            format!(
+                "The kernel says that {name} is in use, but not by whom: it may be mounted in a \
+                 container or held by a program."
+            ),
+            "Look with `lsblk`, `fuser -v` and `findmnt` as root.".into(),
+        );
+    }
+    let places = elsewhere.join("; ");
+    (
+        format!("{name} is mounted in another mount namespace: {places}."),
+        "Stop that container or service first.".into(),
+    )
 }
 
 /// The used device with its relation to the target, to begin a sentence with.
