@@ -53,19 +53,42 @@ pub fn threshold_ns(latencies: &Histogram) -> u64 {
         .max(p90.saturating_mul(3))
 }
 
-/// The stalls among the candidates, joined where they overlap, in the order in which they began.
+/// The stalls among the candidates of `window_ns` of measuring, joined where they overlap, in the
+/// order in which they began.
 ///
 /// In a deep queue one stall makes every waiting operation slow: all those overlap and are one
-/// episode, from the beginning of the first to the end of the last. Episodes that are less than a
-/// tenth of the threshold apart are joined too.
-pub fn find(candidates: &[Episode], threshold_ns: u64) -> Vec<Episode> {
+/// episode, from the beginning of the first to the end of the last. What is only the device's pace
+/// is left out ([`without_pace`]). Of the rest, episodes that are less than a tenth of the threshold
+/// apart are joined too.
+pub fn find(candidates: &[Episode], threshold_ns: u64, window_ns: u64) -> Vec<Episode> {
     let mut long: Vec<Episode> = candidates
         .iter()
         .copied()
         .filter(|candidate| candidate.length_ns >= threshold_ns)
         .collect();
     long.sort_unstable_by_key(|episode| (episode.start_ns, episode.length_ns));
-    join(&long, threshold_ns / 10)
+    let separate = join(&long, 0);
+    join(&without_pace(separate, window_ns), threshold_ns / 10)
+}
+
+/// Episodes that are no interruption but the way in which a device works are left out: when eight
+/// or more of them take more than three quarters of the time, only those twice as long as the
+/// usual one are interruptions.
+///
+/// A volume with a limited rate works like this: it takes as many operations at once as it may do
+/// in a tenth of a second, and then none until that time is over.
+pub(crate) fn without_pace(mut episodes: Vec<Episode>, window_ns: u64) -> Vec<Episode> {
+    const PACE: usize = 8;
+    let total_ns = episodes
+        .iter()
+        .fold(0u64, |total, e| total.saturating_add(e.length_ns));
+    if episodes.len() >= PACE && total_ns > window_ns / 4 * 3 {
+        let mut lengths_ns: Vec<u64> = episodes.iter().map(|e| e.length_ns).collect();
+        lengths_ns.sort_unstable();
+        let usual_ns = lengths_ns[lengths_ns.len() / 2];
+        episodes.retain(|episode| episode.length_ns > 2 * usual_ns);
+    }
+    episodes
 }
 
 /// Joins episodes, sorted by their start, that are at most `slack_ns` apart.
@@ -126,6 +149,7 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    const WINDOW_NS: u64 = 10_000 * MS;
 
     fn at(start_ms: u64, length_ms: u64) -> Episode {
         Episode {
@@ -159,18 +183,33 @@ mod tests {
     #[test]
     fn operations_of_a_deep_queue_are_one_stall() {
         let waiting: Vec<Episode> = (0..32).map(|i| at(1000 + i, 340 - i)).collect();
-        assert_eq!(find(&waiting, 50 * MS), [at(1000, 340)]);
+        assert_eq!(find(&waiting, 50 * MS, WINDOW_NS), [at(1000, 340)]);
     }
 
     #[test]
     fn stalls_come_in_order_and_short_ones_are_left_out() {
         let candidates = [at(5000, 80), at(100, 60), at(2000, 49), at(300, 400)];
         let expected = [at(100, 60), at(300, 400), at(5000, 80)];
-        assert_eq!(find(&candidates, 50 * MS), expected);
+        assert_eq!(find(&candidates, 50 * MS, WINDOW_NS), expected);
         // 160 to 163 ms is less than a tenth of the threshold: the same stall.
         let near = [at(100, 60), at(163, 100)];
-        assert_eq!(find(&near, 50 * MS), [at(100, 163)]);
-        assert_eq!(find(&[], 50 * MS), []);
+        assert_eq!(find(&near, 50 * MS, WINDOW_NS), [at(100, 163)]);
+        assert_eq!(find(&[], 50 * MS, WINDOW_NS), []);
+    }
+
+    #[test]
+    fn a_limited_rate_is_a_pace_and_not_a_row_of_stalls() {
+        // 2 ms of work in every 100, and once a real stall.
+        let mut gaps: Vec<Episode> = (0..100).map(|i| at(100 * i + 2, 98)).collect();
+        assert_eq!(find(&gaps, 50 * MS, WINDOW_NS), []);
+        gaps[40].length_ns = 598 * MS;
+        assert_eq!(find(&gaps, 50 * MS, WINDOW_NS), [at(4002, 598)]);
+        // A device that hangs for most of the time is no pace: it did not do it often.
+        let hung = [at(1000, 9000)];
+        assert_eq!(find(&hung, 50 * MS, WINDOW_NS), hung);
+        // One that stalls for half of the time is none either.
+        let often: Vec<Episode> = (0..10).map(|i| at(1000 * i, 500)).collect();
+        assert_eq!(find(&often, 50 * MS, WINDOW_NS), often);
     }
 
     #[test]

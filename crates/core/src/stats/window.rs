@@ -49,7 +49,8 @@ impl Window<'_> {
     }
 
     /// The times without any completion that are at least 50 ms and ten times as long as the mean
-    /// time between completions; those less than a bin apart are one. A gap that began before the
+    /// time between completions, and no mere pace ([`stalls::without_pace`]); those less than a bin
+    /// apart are one. A gap that began before the
     /// window is cut at its start, one that is still open counts so far.
     ///
     /// The stalls themselves are in that mean; even a device that stalls half of the time only
@@ -70,7 +71,8 @@ impl Window<'_> {
         gaps.push(gap_to(self.edge_ns(self.bins.len()), self.edge_ns(open)));
         gaps.retain(|gap| gap.length_ns >= threshold_ns);
         gaps.sort_unstable_by_key(|gap| gap.start_ns);
-        stalls::join(&gaps, self.edge_ns(1))
+        let window_ns = self.edge_ns(self.bins.len());
+        stalls::join(&stalls::without_pace(gaps, window_ns), self.edge_ns(1))
     }
 
     /// For each bin, whether one of the stalls (in order, without overlap) touches it.
@@ -229,6 +231,17 @@ mod tests {
             })
             .collect();
         assert_eq!(stalls_ms(&bins), []);
+    }
+
+    #[test]
+    fn a_limited_rate_is_measured_like_a_steady_one() {
+        // Fifty operations at once, then nothing for 98 ms.
+        let bins = vec![after_gap(50, 98); 40];
+        assert_eq!(stalls_ms(&bins), []);
+        let window = window(&bins);
+        let got = window.iops(&window.stalls());
+        assert!((got.value - 500.0).abs() < 1e-6);
+        assert!(got.low > 400.0 && got.high < 520.0, "{got:?}");
     }
 
     #[test]
