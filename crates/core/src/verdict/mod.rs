@@ -278,4 +278,26 @@ mod tests {
             (Grade::Unknown, "commits were not measured")
         );
     }
+
+    #[test]
+    fn what_did_not_settle_is_said_to_be_uncertain_and_grades_nothing() {
+        let mut run = fixture::slow_sd_card_run();
+        for result in &mut run.results {
+            result.outcome = crate::result::Outcome::Inconclusive;
+            result.iops = Estimate::new(result.iops.value, 0.0, result.iops.value * 20.0);
+        }
+        let verdict = verdict(&run);
+        assert!(
+            verdict.headline.contains("but it did not settle"),
+            "{}",
+            verdict.headline
+        );
+        let desktop = &verdict.good_for[1];
+        assert_eq!(desktop.grade, Grade::Unknown);
+        assert!(
+            desktop.reason.starts_with("too uncertain: "),
+            "{}",
+            desktop.reason
+        );
+    }
 }

@@ -5,7 +5,7 @@ use crate::application_class::A1;
 use crate::doubt::Doubt;
 use crate::estimate::Estimate;
 use crate::machine::{BlockDevice, Hop, HopKind};
-use crate::result::{JobResult, Run};
+use crate::result::{JobResult, Outcome, Run};
 use crate::units::{duration_ns, percent};
 
 /// A measured rate at or above this share of a hop's usable rate means that the hop is the limit.
@@ -78,7 +78,12 @@ pub(super) fn operation_pipes(run: &Run) -> Vec<Pipe> {
             demand_s: Some(visits / capacity.value),
             measured: true,
             narrowest: false,
-            note: limit(run, result).words(),
+            note: match result.outcome {
+                Outcome::Inconclusive => {
+                    format!("{}, but it did not settle", limit(run, result).words())
+                }
+                _ => limit(run, result).words(),
+            },
         });
     }
     pipes

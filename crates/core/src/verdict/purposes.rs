@@ -43,7 +43,10 @@ fn grade(purpose: &str, needs: Vec<Need>) -> Suitability {
             Grade::Poor => 3,
         };
         if worst.1.is_empty() || rank(grade) > rank(worst.0) {
-            worst = (grade, need.words);
+            worst = match (grade, need.estimate) {
+                (Grade::Unknown, Some(_)) => (grade, format!("too uncertain: {}", need.words)),
+                _ => (grade, need.words),
+            };
         }
     }
     Suitability {
