@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rubus_apply::guard::{self, Consent, Refusal, TargetFacts};
 use rubus_bench::Target;
-use rubus_core::machine::{Machine, Mount};
+use rubus_core::machine::Machine;
+use rubus_core::parse::mountinfo;
 use rubus_host::blockdev::DeviceNumber;
 use rubus_host::files::Files;
 
@@ -63,7 +64,7 @@ pub fn resolve(
         return directory(path, real, machine, files);
     }
     if kind.is_file() {
-        return file(path, real, machine, allowance);
+        return file(path, real, machine, files, allowance);
     }
     anyhow::bail!(
         "{} is neither a directory, nor a file, nor a block device; name a directory on the disk to be measured",
@@ -80,12 +81,12 @@ fn directory(
     let space = files
         .space(&real)
         .with_context(|| format!("cannot read the free space of {}", real.display()))?;
-    let mount = mount_of(machine, &real);
+    let place = Place::of(&real, machine, files);
     Ok(Resolved {
         named: path.display().to_string(),
         target: Target::Directory { path: real.clone() },
-        filesystem: mount.map(|mount| mount.filesystem.clone()),
-        device: mount.and_then(|mount| mount.device.clone()),
+        filesystem: place.filesystem,
+        device: place.device,
         room_bytes: space.available_bytes,
         path: real,
     })
@@ -95,12 +96,13 @@ fn file(
     path: &Path,
     real: PathBuf,
     machine: &Machine,
+    files: &dyn Files,
     allowance: &Allowance,
 ) -> anyhow::Result<Resolved> {
     let size = std::fs::metadata(&real)
         .with_context(|| format!("cannot read the size of {}", real.display()))?
         .len();
-    let mount = mount_of(machine, &real);
+    let place = Place::of(&real, machine, files);
     let may_overwrite = may_overwrite_file(path, &real, allowance)?;
     Ok(Resolved {
         named: path.display().to_string(),
@@ -108,8 +110,8 @@ fn file(
             path: real.clone(),
             may_overwrite,
         },
-        filesystem: mount.map(|mount| mount.filesystem.clone()),
-        device: mount.and_then(|mount| mount.device.clone()),
+        filesystem: place.filesystem,
+        device: place.device,
         room_bytes: size,
         path: real,
     })
@@ -235,12 +237,29 @@ fn refused(refusal: Refusal) -> anyhow::Error {
     Refused(format!("{refusal}{hint}")).into()
 }
 
-/// The mount that a path is on: the longest mount point that it begins with, the last one mounted
-/// there.
-pub fn mount_of<'a>(machine: &'a Machine, real: &Path) -> Option<&'a Mount> {
-    machine
-        .mounts
-        .iter()
-        .filter(|mount| real.starts_with(&mount.point))
-        .max_by_key(|mount| mount.point.len())
+/// The filesystem and the device that a path is on.
+#[derive(Debug, Default)]
+struct Place {
+    filesystem: Option<String>,
+    device: Option<String>,
+}
+
+impl Place {
+    /// The kernel's own table says which mount holds a path. The survey, which knows the devices,
+    /// leaves some mounts out (FUSE programs); what lies there is on no known device.
+    fn of(real: &Path, machine: &Machine, files: &dyn Files) -> Place {
+        let table = files
+            .text(Path::new("/proc/self/mountinfo"))
+            .unwrap_or_default();
+        let (lines, _) = mountinfo::parse(&table);
+        let Some(line) = mountinfo::holding(&lines, &real.to_string_lossy()) else {
+            return Place::default();
+        };
+        let mut surveyed = machine.mounts.iter().rev();
+        let mount = surveyed.find(|mount| mount.point == line.point);
+        Place {
+            filesystem: Some(line.filesystem.clone()),
+            device: mount.and_then(|mount| mount.device.clone()),
+        }
+    }
 }
