@@ -169,61 +169,110 @@ pub(crate) fn traffic_doubt(first: &Sample, last: &Sample, effort: &Effort) -> O
     (bytes >= OTHERS_BYTES && share >= OTHERS_SHARE).then_some(Doubt::OtherTraffic { bytes, share })
 }
 
-/// The stalls of a job: which of its slow spans are far beyond the rest, and whose fault each is.
-///
-/// `origin_ns` is when the job began and `from_ns` when its warm-up ended.
-pub(crate) fn stalls(
-    slow: &[SlowSpan],
-    latencies: &Histogram,
-    origin_ns: u64,
-    from_ns: u64,
-    samples: &[Sample],
-    effort: &Effort,
-) -> Vec<Stall> {
-    let candidates: Vec<Episode> = slow
-        .iter()
-        .filter(|span| span.end_ns > from_ns)
-        .map(|span| Episode {
-            start_ns: span.start_ns.max(from_ns).saturating_sub(origin_ns),
-            length_ns: span.end_ns - span.start_ns.max(from_ns),
-        })
-        .collect();
-    let found = stalls::find(&candidates, stalls::threshold_ns(latencies));
-    found
-        .iter()
-        .map(|episode| Stall {
-            start_s: episode.start_s(),
-            length_ms: episode.length_ms(),
-            cause: cause(
-                origin_ns + episode.start_ns,
-                origin_ns + episode.end_ns(),
-                slow,
-                samples,
-                effort,
-            ),
-        })
-        .collect()
+/// What is known of the slow moments of a job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlowMoments<'a> {
+    /// Times without any completion.
+    pub(crate) gaps: &'a [SlowSpan],
+    /// Operations that took long while others completed.
+    pub(crate) operations: &'a [SlowSpan],
+    /// The latencies of all operations.
+    pub(crate) latencies: &'a Histogram,
+    /// The mean time between two completions.
+    pub(crate) usual_gap_ns: u64,
+    /// True when there is one operation at a time, so that its latency is the gap.
+    pub(crate) is_single: bool,
+    /// When the job began.
+    pub(crate) origin_ns: u64,
+    /// When its warm-up ended.
+    pub(crate) from_ns: u64,
+    /// How long was measured after that.
+    pub(crate) window_ns: u64,
+}
+
+/// How much longer than a stall an operation must take that is slow while others complete.
+const OVERTAKEN: u64 = 3;
+/// Stalls that are listed at most: the longest.
+const MOST_STALLS: usize = 200;
+
+/// The stalls of a job: which of its slow moments are far beyond the rest, and whose fault each is.
+pub(crate) fn stalls(slow: &SlowMoments<'_>, samples: &[Sample], effort: &Effort) -> Vec<Stall> {
+    let of_latency_ns = stalls::threshold_ns(slow.latencies);
+    let of_gap_ns = if slow.is_single {
+        of_latency_ns
+    } else {
+        stalls::LEAST_NS.max(slow.usual_gap_ns.saturating_mul(10))
+    };
+    let mut found = stalls::find(&slow.episodes(slow.gaps), of_gap_ns, slow.window_ns);
+    let mut overtaken = slow.episodes(slow.operations);
+    overtaken.retain(|episode| episode.length_ns >= of_latency_ns.saturating_mul(OVERTAKEN));
+    overtaken.sort_unstable_by_key(|episode| std::cmp::Reverse(episode.length_ns));
+    for episode in overtaken {
+        // Neighbours in the queue suffer together; the longest speaks for them.
+        if !found.iter().any(|other| overlap(other, &episode)) {
+            found.push(episode);
+        }
+    }
+    found.sort_unstable_by_key(|episode| std::cmp::Reverse(episode.length_ns));
+    found.truncate(MOST_STALLS);
+    found.sort_unstable_by_key(|episode| episode.start_ns);
+    let stall = |episode: &Episode| Stall {
+        start_s: episode.start_s(),
+        length_ms: episode.length_ms(),
+        cause: cause(episode, slow, samples, effort),
+    };
+    found.iter().map(stall).collect()
+}
+
+impl SlowMoments<'_> {
+    /// The spans as episodes of the job, without what lies in the warm-up.
+    fn episodes(&self, spans: &[SlowSpan]) -> Vec<Episode> {
+        let after = spans.iter().filter(|span| span.end_ns > self.from_ns);
+        after
+            .map(|span| {
+                let start_ns = span.start_ns.max(self.from_ns);
+                Episode {
+                    start_ns: start_ns.saturating_sub(self.origin_ns),
+                    length_ns: span.end_ns - start_ns,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Whether two episodes share at least half of the shorter one.
+fn overlap(a: &Episode, b: &Episode) -> bool {
+    let shared_ns = a
+        .end_ns()
+        .min(b.end_ns())
+        .saturating_sub(a.start_ns.max(b.start_ns));
+    2 * shared_ns >= a.length_ns.min(b.length_ns)
 }
 
 fn cause(
-    start_ns: u64,
-    end_ns: u64,
-    slow: &[SlowSpan],
+    episode: &Episode,
+    slow: &SlowMoments<'_>,
     samples: &[Sample],
     effort: &Effort,
 ) -> StallCause {
-    let enough_ns = ((end_ns - start_ns) as f64 * EXPLAINED) as u64;
-    let within = slow
-        .iter()
-        .filter(|span| span.start_ns < end_ns && span.end_ns > start_ns);
-    let waited_ns = within.filter_map(|span| span.run_delay_ns).max();
-    if waited_ns.is_some_and(|waited_ns| waited_ns >= enough_ns) {
+    let start_ns = slow.origin_ns + episode.start_ns;
+    let end_ns = slow.origin_ns + episode.end_ns();
+    let explained = |by_ns: u64| by_ns as f64 >= episode.length_ns as f64 * EXPLAINED;
+    let spans = slow.gaps.iter().chain(slow.operations);
+    let within = spans.filter(|span| span.start_ns < end_ns && span.end_ns > start_ns);
+    // Of several spans the one that covers most of the stall knows best.
+    let covers_ns = |span: &&SlowSpan| span.end_ns.min(end_ns) - span.start_ns.max(start_ns);
+    let witness = within.max_by_key(covers_ns);
+    if witness
+        .and_then(|span| span.run_delay_ns)
+        .is_some_and(explained)
+    {
         return StallCause::CpuStarvation;
     }
     let Some((first, last)) = around(start_ns, end_ns, samples) else {
         return StallCause::Device;
     };
-    if stolen_ns(&samples[first], &samples[last]) >= enough_ns {
+    if explained(stolen_ns(&samples[first], &samples[last])) {
         return StallCause::CpuStarvation;
     }
     if !power_doubts(&samples[first..=last]).is_empty() {

@@ -254,6 +254,7 @@ impl<'a> Conductor<'a> {
         work.queue_depth = job.queue_depth.max(1);
         work.durability = job.durability;
         work.append_from = commit_file.map(|_| 0);
+        work.settles &= is_write;
         work.seed = Rng::stream(self.suite.seed, stream).next_u64();
         work.most_operations = operations(job, 0);
         let choice = self.rig.choose_engine(&work);

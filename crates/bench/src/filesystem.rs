@@ -4,7 +4,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{IFlags, fstatfs, ioctl_getflags};
+use rustix::fs::{IFlags, fstat, fstatfs, ioctl_getflags};
 
 /// A filesystem and its peculiarities.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) struct Filesystem {
     /// filesystem may make less of it, since nobody could find the data after a crash, or more.
     pub(crate) syncs_nameless_files: bool,
     cache: HiddenCache,
+    /// Its device number belongs to no block device.
+    is_virtual: bool,
 }
 
 /// Why direct I/O is not what it says.
@@ -34,6 +36,7 @@ enum HiddenCache {
 pub(crate) fn of(file: BorrowedFd<'_>) -> Option<Filesystem> {
     let magic = fstatfs(file).ok()?.f_type as u32;
     let mut filesystem = by_magic(magic);
+    filesystem.is_virtual = fstat(file).is_ok_and(|stat| rustix::fs::major(stat.st_dev) == 0);
     if filesystem.cache == HiddenCache::Checksums
         && ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::NOCOW))
     {
@@ -67,6 +70,7 @@ fn by_magic(magic: u32) -> Filesystem {
                 name: format!("filesystem {magic:#x}"),
                 syncs_nameless_files: false,
                 cache: None,
+                is_virtual: false,
             };
         }
     };
@@ -74,10 +78,17 @@ fn by_magic(magic: u32) -> Filesystem {
         name: name.into(),
         syncs_nameless_files,
         cache,
+        is_virtual: false,
     }
 }
 
 impl Filesystem {
+    /// Whether no block device of this machine is below it, whatever the path suggests: it lives in
+    /// memory, or somebody else serves it.
+    pub(crate) fn has_no_device(&self) -> bool {
+        self.is_virtual && matches!(self.cache, HiddenCache::Memory | HiddenCache::Served)
+    }
+
     /// Why a direct operation may still be answered from memory, where that is known.
     pub(crate) fn hidden_cache(&self) -> Option<String> {
         let name = &self.name;

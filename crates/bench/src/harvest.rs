@@ -6,13 +6,16 @@ use rubus_core::stats::{Bin, Histogram};
 
 use crate::lane::{LaneEnd, LaneReport, Mailbox, SLICE_NS, Slice, SlowSpan};
 
+/// With several lanes a gap must be at least two slices long to be told from chance.
+const LEAST_GAP_NS: u64 = 2 * SLICE_NS;
+
 /// The joined news of all lanes of one job.
 #[derive(Debug)]
 pub(crate) struct Harvest {
     /// When the job began, on the monotonic clock.
     pub(crate) origin_ns: u64,
-    /// Slow spans of all lanes, in no particular order.
-    pub(crate) slow: Vec<SlowSpan>,
+    /// Slow spans of the lanes, in no particular order.
+    slow: Vec<SlowSpan>,
     lanes: Vec<LaneHarvest>,
     slices: Vec<Slice>,
 }
@@ -134,6 +137,54 @@ impl Harvest {
     /// When the last operation of a lane that has ended completed.
     pub(crate) fn last_ns(&self) -> Option<u64> {
         self.reports().map(|report| report.last_ns).max()
+    }
+
+    /// The times without any completion that lasted long.
+    pub(crate) fn gaps(&self) -> Vec<SlowSpan> {
+        if self.lanes.len() == 1 {
+            return self
+                .slow
+                .iter()
+                .filter(|span| span.is_gap)
+                .copied()
+                .collect();
+        }
+        let ends = self.slices.iter().enumerate();
+        ends.filter(|(_, slice)| slice.longest_gap_ns >= LEAST_GAP_NS)
+            .map(|(i, slice)| {
+                let end_ns = self.origin_ns + i as u64 * SLICE_NS;
+                self.joint_gap(end_ns - slice.longest_gap_ns, end_ns)
+            })
+            .collect()
+    }
+
+    /// The operations that took long while others completed.
+    pub(crate) fn slow_operations(&self) -> Vec<SlowSpan> {
+        let several = self.lanes.len() > 1;
+        let alone = |span: &&SlowSpan| several || !span.is_gap;
+        self.slow.iter().filter(alone).copied().collect()
+    }
+
+    /// A time in which no lane completed anything, with how long the lanes waited for a processor
+    /// in it, on average over those that have something to say.
+    fn joint_gap(&self, start_ns: u64, end_ns: u64) -> SlowSpan {
+        let within = |span: &&SlowSpan| span.start_ns < end_ns && span.end_ns > start_ns;
+        let waited = self
+            .slow
+            .iter()
+            .filter(within)
+            .filter_map(|span| span.run_delay_ns);
+        let (mut sum_ns, mut lanes) = (0_u64, 0_u64);
+        for waited_ns in waited {
+            sum_ns += waited_ns.min(end_ns - start_ns);
+            lanes += 1;
+        }
+        SlowSpan {
+            start_ns,
+            end_ns,
+            is_gap: true,
+            run_delay_ns: sum_ns.checked_div(lanes),
+        }
     }
 
     /// How many slices at the start were warm-up in at least one lane.

@@ -10,6 +10,8 @@
 
 mod arena;
 mod blame;
+#[cfg(test)]
+mod blame_tests;
 pub mod calibrate;
 mod clock;
 mod conductor;
@@ -24,6 +26,7 @@ mod lanes;
 mod lanes_tests;
 mod live;
 mod measure;
+mod page_cache;
 mod probe;
 mod rig;
 mod ring;

@@ -1,8 +1,7 @@
 //! The rig of this machine: real threads, the real clock, the watcher.
 
-use std::ffi::c_void;
 use std::num::NonZeroU64;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -10,11 +9,11 @@ use rubus_core::doubt::Doubt;
 use rubus_core::result::TargetKind;
 use rubus_core::spec::Pattern;
 use rustix::fs::{Advice, fadvise, fdatasync};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::clock::now_ns;
 use crate::harvest::Harvest;
 use crate::lanes::Lanes;
+use crate::page_cache;
 use crate::probe::{self, Verdict};
 use crate::rig::{Choice, Rig, Running};
 use crate::watch::{Sample, Watcher};
@@ -124,7 +123,7 @@ impl Rig for LiveRig {
             // Other programs may hold pages of a device, which says nothing about our reads.
             return None;
         }
-        resident_share(work.file.as_fd(), work.region_bytes)
+        page_cache::resident_share(work.file.as_fd(), work.region_bytes)
     }
 
     fn sample(&mut self) -> Sample {
@@ -148,34 +147,4 @@ impl Running for Lanes {
     fn harvest(&self) -> &Harvest {
         Lanes::harvest(self)
     }
-}
-
-/// The share of the file's first `bytes` that lies in the page cache, by `mincore(2)`; at most the
-/// first 256 MiB are looked at.
-fn resident_share(file: BorrowedFd<'_>, bytes: u64) -> Option<f64> {
-    const MOST: u64 = 256 << 20;
-    let length = usize::try_from(bytes.min(MOST)).ok().filter(|&n| n > 0)?;
-    let page = rustix::param::page_size();
-    let mut pages = vec![0_u8; length.div_ceil(page)];
-    // SAFETY: a new mapping at an address of the kernel's choice; its memory is never touched.
-    let start = unsafe {
-        mmap(
-            std::ptr::null_mut(),
-            length,
-            ProtFlags::READ,
-            MapFlags::SHARED,
-            file,
-            0,
-        )
-    };
-    let start: *mut c_void = start.ok()?;
-    // SAFETY: the range is the mapping just made; the vector has one byte for each of its pages.
-    let answer = unsafe { libc::mincore(start.cast(), length, pages.as_mut_ptr().cast()) };
-    // SAFETY: made above with this length and not used afterwards.
-    let _ = unsafe { munmap(start, length) };
-    if answer != 0 {
-        return None;
-    }
-    let resident = pages.iter().filter(|&&page| page & 1 == 1).count();
-    Some(resident as f64 / pages.len() as f64)
 }

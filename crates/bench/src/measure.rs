@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use rubus_core::doubt::Doubt;
 use rubus_core::estimate::Estimate;
-use rubus_core::result::{Access, JobResult, Outcome};
+use rubus_core::result::{Access, JobResult, Outcome, Stall};
 use rubus_core::spec::{Direction, Job};
-use rubus_core::stats::{Decision, Measured, StopRule};
+use rubus_core::stats::{Decision, Histogram, Measured, StopRule};
 
-use crate::blame::{self, Effort};
+use crate::blame::{self, Effort, SlowMoments};
 use crate::event::{Event, Observer, Phase, Progress};
 use crate::harvest::Harvest;
 use crate::lane::SLICE_NS;
@@ -30,6 +30,8 @@ const SLICES_PER_BIN: usize = 20;
 const GIVE_UP: Duration = Duration::from_secs(30);
 /// A flush may take this long.
 const FLUSH: Duration = Duration::from_secs(60);
+/// In less time than this a change of the rate is no drift, in seconds.
+const LEAST_DRIFT_S: f64 = 1.0;
 /// Operations below which even the median stands on little.
 const FEW_OPERATIONS: u64 = 30;
 
@@ -414,6 +416,11 @@ fn result(runner: &Runner<'_>, machine: &MachineView<'_>, flush_ns: u64) -> JobR
     let flush_s = seconds(flush_ns);
     let long_flush = flush_s > 0.5 && flush_s > 0.1 * measured.measured_s;
     measured.include_flush(flush_s);
+    if measured.measured_s < LEAST_DRIFT_S {
+        measured
+            .doubts
+            .retain(|doubt| !matches!(doubt, Doubt::Drift { .. }));
+    }
     let latencies = harvest.latencies();
     let effort = Effort {
         direction: job.direction,
@@ -466,18 +473,36 @@ fn result(runner: &Runner<'_>, machine: &MachineView<'_>, flush_ns: u64) -> JobR
         latency_ns: latencies.latency(),
         cpu,
         cpu_ns_per_io: used_ns as f64 / machine.operations.max(1) as f64,
-        stalls: blame::stalls(
-            &harvest.slow,
-            &latencies,
-            harvest.origin_ns,
-            harvest.origin_ns + warm_up_ns,
-            machine.samples,
-            &effort,
-        ),
+        stalls: stalls(runner, &latencies, warm_up_ns, machine.samples, &effort),
         outcome: measured.outcome,
         doubts,
         series: Some(measured.series),
     }
+}
+
+fn stalls(
+    runner: &Runner<'_>,
+    latencies: &Histogram,
+    warm_up_ns: u64,
+    samples: &[Sample],
+    effort: &Effort,
+) -> Vec<Stall> {
+    let harvest = runner.running.harvest();
+    let lasted_ns = harvest
+        .last_ns()
+        .unwrap_or(0)
+        .saturating_sub(harvest.origin_ns);
+    let slow = SlowMoments {
+        gaps: &harvest.gaps(),
+        operations: &harvest.slow_operations(),
+        latencies,
+        usual_gap_ns: lasted_ns / harvest.operations().max(1),
+        is_single: runner.task.job.queue_depth == 1,
+        origin_ns: harvest.origin_ns,
+        from_ns: harvest.origin_ns + warm_up_ns,
+        window_ns: lasted_ns.saturating_sub(warm_up_ns),
+    };
+    blame::stalls(&slow, samples, effort)
 }
 
 /// What the series says, and how long the warm-up was. A job whose budget was spent before there

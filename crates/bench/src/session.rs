@@ -11,6 +11,7 @@ use crate::clock::now_ns;
 use crate::conductor::Conductor;
 use crate::error::BenchError;
 use crate::event::{Event, Observer};
+use crate::filesystem::Filesystem;
 use crate::live::LiveRig;
 use crate::suites::only_reads;
 use crate::target::{Opened, Target};
@@ -67,8 +68,17 @@ pub fn run(
     };
     let opened = Opened::new(session.target)?;
     check_room(&opened, &suite)?;
-    let facts = target_facts(&opened, &suite, session.watch.device.clone());
-    let watcher = Watcher::start(session.watch);
+    let mut watch = session.watch;
+    if opened
+        .filesystem
+        .as_ref()
+        .is_some_and(Filesystem::has_no_device)
+    {
+        // What another device does meanwhile is none of our business.
+        watch.device = None;
+    }
+    let facts = target_facts(&opened, &suite, watch.device.clone());
+    let watcher = Watcher::start(watch);
     observer.event(&Event::Preparing {
         what: "measuring the instrument",
     });

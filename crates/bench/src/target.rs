@@ -20,6 +20,7 @@ use rustix::io::{Errno, pread, pwrite};
 use crate::arena::Arena;
 use crate::error::BenchError;
 use crate::filesystem::{self, Filesystem};
+use crate::page_cache;
 
 /// What is to be measured on.
 #[derive(Debug)]
@@ -173,17 +174,18 @@ impl Opened {
             return Ok(());
         }
         let stated = direct_alignment(self.file.as_fd());
-        let works = match stated {
-            Some(0) => false,
-            _ => {
-                self.align_bytes = stated
-                    .or_else(|| ioctl_blksszget(&self.file).ok())
-                    .unwrap_or(512);
-                // Nothing here is smaller than 4 KiB; a filesystem that wants more than that per
-                // operation is measured as programs use it, through the cache.
-                self.align_bytes <= 4096 && self.one_direct_operation()?
-            }
-        };
+        self.align_bytes = stated
+            .filter(|&bytes| bytes > 0)
+            .or_else(|| ioctl_blksszget(&self.file).ok())
+            .unwrap_or(512);
+        // Nothing here is smaller than 4 KiB; a filesystem that wants more than that per operation
+        // is measured as programs use it, through the cache. One that says that it has no direct
+        // I/O is believed, unless a file of our own shows that it has.
+        let plausible = stated != Some(0) || self.kind == TargetKind::Directory;
+        let works = plausible
+            && self.align_bytes <= 4096
+            && self.one_direct_operation()?
+            && !(self.kind == TargetKind::Directory && self.first_page_is_cached());
         if !works {
             self.access = Access::Buffered;
             self.align_bytes = 1;
@@ -218,6 +220,12 @@ impl Opened {
             Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(false),
             Err(errno) => Err(trouble(&self.path, verb, errno)),
         }
+    }
+
+    /// Whether the page that a direct operation has just written lies in the page cache, as happens
+    /// on filesystems that take the flag and ignore it.
+    fn first_page_is_cached(&self) -> bool {
+        page_cache::resident_share(self.file.as_fd(), 4096).is_some_and(|share| share > 0.0)
     }
 
     fn add_doubts(&mut self) {

@@ -42,7 +42,10 @@ fn measure(
     let session = Session {
         target,
         suite,
-        watch: WatchPaths::default(),
+        watch: WatchPaths {
+            device: Some("a-disk".into()),
+            ..WatchPaths::default()
+        },
         cancel: &cancel,
         may_use_ring,
     };
@@ -153,6 +156,10 @@ fn a_filesystem_in_memory_is_labelled_as_one() {
     let (outcome, _) = measure(directory(here.path()), &small_suite(), true);
     let outcome = outcome.expect("it can be measured");
     assert_eq!(outcome.target.filesystem.as_deref(), Some("tmpfs"));
+    assert_eq!(
+        outcome.target.device, None,
+        "the disk that was named is not below it"
+    );
     for result in &outcome.results {
         let cached = |doubt: &Doubt| {
             matches!(
