@@ -300,4 +300,29 @@ mod tests {
             desktop.reason
         );
     }
+
+    #[test]
+    fn the_processor_is_the_limit_only_if_both_accounts_say_so() {
+        let note = |busy: Vec<f64>| {
+            let mut run = fixture::slow_sd_card_run();
+            let result = run.results.iter_mut().find(|r| r.job == job::RANDOM_WRITE);
+            let result = result.expect("the fixture has it");
+            result.doubts = vec![Doubt::CpuBound { share: 0.95 }];
+            result.cpu.per_core_busy = busy;
+            let verdict = verdict(&run);
+            verdict
+                .pipes
+                .into_iter()
+                .find(|p| p.narrowest)
+                .map(|p| p.note)
+        };
+        assert_eq!(
+            note(vec![0.95, 0.1, 0.0, 0.0]).as_deref(),
+            Some("the processor is the limit")
+        );
+        assert_eq!(
+            note(vec![0.03, 0.03, 0.02, 0.02]).as_deref(),
+            Some("each takes 12.0 ms")
+        );
+    }
 }

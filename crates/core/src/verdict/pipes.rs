@@ -137,7 +137,10 @@ fn limit(run: &Run, result: &JobResult) -> Limit {
     }
     let cpu_bound =
         |doubt: &Doubt| matches!(doubt, Doubt::CpuBound { share } if *share >= CPU_IS_THE_LIMIT);
-    if result.doubts.iter().any(cpu_bound) {
+    // The kernel's two accounts must agree: a driver that waits in a loop may look like work in the
+    // thread's own account while the processors are idle in the machine's.
+    let busy_cores: f64 = result.cpu.per_core_busy.iter().sum();
+    if result.doubts.iter().any(cpu_bound) && busy_cores >= CPU_IS_THE_LIMIT / 2.0 {
         return Limit::Processor;
     }
     match (
