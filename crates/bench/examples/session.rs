@@ -28,10 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = Session {
         target: Target::Directory { path },
         suite: &suite,
-        watch: WatchPaths {
-            device: Some("vda".into()),
-            ..WatchPaths::default()
-        },
+        watch: WatchPaths::default(),
         cancel: &cancel,
         may_use_ring,
     };

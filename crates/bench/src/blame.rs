@@ -131,6 +131,13 @@ pub(crate) fn power_doubts(samples: &[Sample]) -> Vec<Doubt> {
         Some(count) if count > 0 => what.push(format!("{count} throttling events")),
         _ => {}
     }
+    let hottest = samples
+        .iter()
+        .filter_map(|sample| sample.hottest_millidegrees)
+        .max();
+    if let (false, Some(millidegrees)) = (what.is_empty(), hottest) {
+        what.push(format!("{} °C", millidegrees / 1000));
+    }
     if !what.is_empty() {
         doubts.push(Doubt::Throttled {
             what: what.join(", "),

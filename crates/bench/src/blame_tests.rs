@@ -139,6 +139,15 @@ fn only_what_happened_during_the_job_is_held_against_it() {
         what: "throttled".into(),
     };
     assert_eq!(between, [throttled]);
+    // With the temperature where it is known.
+    let hot = Sample {
+        hottest_millidegrees: Some(84_700),
+        ..bits(1, 0x4)
+    };
+    assert_eq!(
+        power_doubts(&[bits(0, 0), hot])[0].what(),
+        "the clock was held down: throttled, 84 °C"
+    );
     // The x86 counters.
     let counted = |ms, events| Sample {
         throttle_events: Some(events),

@@ -163,21 +163,37 @@ impl<'a> Conductor<'a> {
     /// What a job costs besides its own time, in seconds: above all the operations that are still in
     /// flight at its end, which on a slow device may take longer than the job itself.
     fn around_s(&self, job: &Job) -> f64 {
-        let alike = |result: &&JobResult| result.direction == job.direction;
-        let in_flight_s = self.results.iter().filter(alike).map(|result| {
-            let blocks = f64::from(job.block_bytes) / f64::from(result.block_bytes);
-            let operation_s = blocks.max(1.0) / result.iops.value;
-            f64::from(job.queue_depth) * operation_s
-        });
-        // A result with smaller blocks makes too much of it, one with larger blocks too, so the
-        // least of the guesses is the best.
-        let guess_s = in_flight_s.fold(f64::INFINITY, f64::min);
+        let in_flight_s = f64::from(job.queue_depth) * self.operation_s(job);
         let beside_s = job
             .beside
             .as_deref()
             .map_or(0.0, |beside| self.around_s(beside));
-        let known_s = if guess_s.is_finite() { guess_s } else { 0.0 };
-        AROUND_JOB_S + known_s.max(beside_s)
+        AROUND_JOB_S + in_flight_s.max(beside_s)
+    }
+
+    /// How long one operation after another of the job takes, in seconds, as far as the results so
+    /// far tell; 0 where they do not.
+    fn operation_s(&self, job: &Job) -> f64 {
+        let alike = |result: &&JobResult| result.direction == job.direction && !result.commit;
+        let guesses_s = self.results.iter().filter(alike).map(|result| {
+            let blocks = f64::from(job.block_bytes) / f64::from(result.block_bytes);
+            blocks.max(1.0) / result.iops.value
+        });
+        // A result with smaller blocks makes too much of it, one with larger blocks too, so the
+        // least of the guesses is the best.
+        let guess_s = guesses_s.fold(f64::INFINITY, f64::min);
+        if guess_s.is_finite() { guess_s } else { 0.0 }
+    }
+
+    /// How many operations a trial may take so that it is over in half a second.
+    fn trial_operations(&self, job: &Job) -> u32 {
+        const TRIAL_S: f64 = 0.5;
+        let operation_s = self.operation_s(job);
+        let most = job.queue_depth.max(1);
+        if operation_s * f64::from(most) <= TRIAL_S {
+            return most;
+        }
+        ((TRIAL_S / operation_s) as u32).clamp(1, most)
     }
 
     /// Starts the job, and the one beside it, with the engines that suit the target.
@@ -257,7 +273,7 @@ impl<'a> Conductor<'a> {
         work.settles &= is_write;
         work.seed = Rng::stream(self.suite.seed, stream).next_u64();
         work.most_operations = operations(job, 0);
-        let choice = self.rig.choose_engine(&work);
+        let choice = self.rig.choose_engine(&work, self.trial_operations(job));
         work.engine = choice.engine;
         self.bytes_written += choice.bytes_written;
         self.debt_bytes += choice.bytes_written;
@@ -418,9 +434,8 @@ impl<'a> Conductor<'a> {
                 job: job.name.clone(),
             });
         }
-        self.rig
-            .flush(&work, Duration::from_secs(60))
-            .map_err(failed)?;
+        let most = Duration::from_secs(60);
+        self.rig.flush(&work, most, self.cancel).map_err(failed)?;
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Why a session could not begin or had to end, in words for people.
 
 use rubus_core::units::bytes_iec;
+use rustix::io::Errno;
 
 /// Why a session could not begin or ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,11 +41,11 @@ pub enum BenchError {
         reason: String,
     },
     /// The target failed while a job ran.
-    #[error("the target failed during '{job}': {error}; look at the kernel log and at the cable")]
+    #[error("the target failed during '{job}': {error}")]
     TargetFailed {
         /// The job.
         job: String,
-        /// What failed, in words.
+        /// What failed and what to do, in words.
         error: String,
     },
     /// The user stopped the session.
@@ -61,4 +62,18 @@ pub enum BenchError {
         /// What failed, in words.
         error: String,
     },
+}
+
+/// What to do about a system error, to follow its text; empty where nothing can be said.
+pub(crate) fn advice(errno: Errno) -> &'static str {
+    match errno {
+        Errno::ACCESS | Errno::PERM => "; name a place that you may write to",
+        Errno::ROFS => "; it is read-only now: name another place, or look at the kernel log",
+        Errno::NOSPC | Errno::DQUOT => "; free some space or name another place",
+        Errno::NOENT => "; check the spelling",
+        Errno::IO | Errno::NODEV | Errno::NXIO | Errno::TIMEDOUT => {
+            "; look at the kernel log and at the cable"
+        }
+        _ => "",
+    }
 }

@@ -393,3 +393,162 @@ impl Tally {
         cold.mailbox.report(report);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn order(most_operations: u64) -> LaneOrder {
+        LaneOrder {
+            origin_ns: 1000 * MS,
+            most_operations,
+            warm_up_ns: u64::MAX,
+            warm_up_operations: u64::MAX,
+        }
+    }
+
+    fn tally(mailbox: &Arc<Mailbox>, order: LaneOrder) -> Tally {
+        Tally::new(Arc::clone(mailbox), order, Account::of_nobody())
+    }
+
+    /// Completes one operation after each of the gaps, in nanoseconds; gives the report.
+    fn complete(mailbox: &Arc<Mailbox>, order: LaneOrder, gaps_ns: &[u64]) -> LaneReport {
+        let mut tally = tally(mailbox, order);
+        let mut now_ns = order.origin_ns;
+        for &gap_ns in gaps_ns {
+            now_ns += gap_ns;
+            if tally.one(now_ns) && !tally.turn_one() {
+                break;
+            }
+        }
+        let end = tally.why_over();
+        tally.finish(end);
+        let report = mailbox.news().report.take();
+        report.expect("the tally reported")
+    }
+
+    #[test]
+    fn an_operation_counts_where_it_completes() {
+        let mailbox = Arc::new(Mailbox::default());
+        // At 1, 2, 17 and 18 ms; slices end every 5 ms.
+        let report = complete(&mailbox, order(100), &[MS, MS, 15 * MS, MS]);
+        let news = mailbox.news();
+        let operations: Vec<u32> = news.slices.iter().map(|slice| slice.operations).collect();
+        assert_eq!(operations, [2, 0, 0], "the fourth slice is not over");
+        assert_eq!(news.slices[0].longest_gap_ns, MS);
+        assert_eq!(report.operations, 4);
+        assert_eq!(report.end, LaneEnd::Stopped);
+        assert_eq!(report.histogram.max_ns(), Some(15 * MS));
+        let span = SlowSpan {
+            start_ns: 1002 * MS,
+            end_ns: 1017 * MS,
+            is_gap: true,
+            run_delay_ns: None,
+        };
+        assert_eq!(news.slow, [span]);
+    }
+
+    #[test]
+    fn a_spent_budget_ends_the_lane_at_once() {
+        let mailbox = Arc::new(Mailbox::default());
+        let report = complete(&mailbox, order(3), &[1, 1, 1, 1, 1]);
+        assert_eq!((report.operations, report.end), (3, LaneEnd::Spent));
+    }
+
+    #[test]
+    fn an_order_to_stop_is_seen_at_the_end_of_a_slice() {
+        let mailbox = Arc::new(Mailbox::default());
+        mailbox.stop();
+        let report = complete(&mailbox, order(100), &[MS, MS, 4 * MS, MS]);
+        // The first operation is a new longest one and so worth a look already.
+        assert_eq!(report.operations, 1);
+    }
+
+    #[test]
+    fn the_warm_up_ends_by_time_or_by_operations() {
+        let by_time = LaneOrder {
+            warm_up_ns: 10 * MS,
+            ..order(100)
+        };
+        let mailbox = Arc::new(Mailbox::default());
+        let report = complete(&mailbox, by_time, &[3 * MS; 7]);
+        // The edge at 10 ms is noticed by the operation that completes at 12 ms.
+        assert_eq!(report.warm_slices, 2);
+        assert_eq!(report.histogram.count(), 4);
+        let by_operations = LaneOrder {
+            warm_up_operations: 4,
+            ..order(100)
+        };
+        let mailbox = Arc::new(Mailbox::default());
+        let report = complete(&mailbox, by_operations, &[MS; 20]);
+        assert_eq!(report.warm_slices, 1);
+        assert_eq!(report.histogram.count(), 16);
+    }
+
+    #[test]
+    fn slow_spans_do_not_grow_without_bound() {
+        let mailbox = Arc::new(Mailbox::default());
+        let mut gaps_ns = vec![11 * MS; 2000];
+        gaps_ns[777] = 900 * MS;
+        complete(&mailbox, order(10_000), &gaps_ns);
+        let news = mailbox.news();
+        assert!(news.slow.len() <= MOST_NOTES);
+        let longest = news
+            .slow
+            .iter()
+            .map(|span| span.end_ns - span.start_ns)
+            .max();
+        assert_eq!(longest, Some(900 * MS));
+    }
+
+    #[test]
+    fn a_group_counts_its_operations_and_its_gap_once() {
+        let mailbox = Arc::new(Mailbox::default());
+        let mut tally = tally(&mailbox, order(100));
+        for latency_ns in [5 * MS, 6 * MS, 7 * MS] {
+            if tally.latency(latency_ns) {
+                tally.look_at(1007 * MS - latency_ns, 1007 * MS);
+            }
+        }
+        assert!(tally.group(1007 * MS, 3) && tally.turn(3));
+        assert_eq!(tally.done(), 3);
+        tally.finish(LaneEnd::Stopped);
+        let news = mailbox.news();
+        // All three completed after the first slice had ended.
+        assert_eq!(news.slices, [Slice::default()]);
+        let report = news.report.as_ref().expect("the tally reported");
+        assert_eq!(report.histogram.max_ns(), Some(7 * MS));
+        assert_eq!(report.histogram.count(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_whenever_operations_complete(
+            gaps_ns in prop::collection::vec(1_u64..40 * MS, 1..300)
+        ) {
+            let mailbox = Arc::new(Mailbox::default());
+            let report = complete(&mailbox, order(1 << 40), &gaps_ns);
+            let news = mailbox.news();
+            let elapsed_ns: u64 = gaps_ns.iter().sum();
+            prop_assert_eq!(report.operations, gaps_ns.len() as u64);
+            prop_assert_eq!(report.histogram.count(), gaps_ns.len() as u64);
+            prop_assert_eq!(news.slices.len() as u64, elapsed_ns / SLICE_NS);
+            // Each operation lies in the slice of its moment.
+            let mut now_ns = 0;
+            let mut expected = vec![0_u32; news.slices.len() + 1];
+            for gap_ns in &gaps_ns {
+                now_ns += gap_ns;
+                expected[(now_ns / SLICE_NS) as usize] += 1;
+            }
+            expected.pop();
+            let counted: Vec<u32> = news.slices.iter().map(|slice| slice.operations).collect();
+            prop_assert_eq!(counted, expected);
+            let noted = gaps_ns.iter().filter(|&&gap_ns| gap_ns >= FIRST_NOTE_NS).count();
+            prop_assert!(news.slow.len() <= noted);
+        }
+    }
+}

@@ -56,7 +56,7 @@ fn has_ring() -> bool {
         .expect("/dev/null");
     let mut work = work(&null, Engine::Ring);
     work.direction = Direction::Write;
-    !matches!(try_ring(&work).verdict, Verdict::Bad(reason) if reason.contains("none") || reason.contains("forbidden"))
+    !matches!(try_ring(&work, 32).verdict, Verdict::Bad(reason) if reason.contains("none") || reason.contains("forbidden"))
 }
 
 fn engines() -> Vec<Engine> {
@@ -198,7 +198,7 @@ fn a_good_ring_passes_the_trial_and_leaves_no_more_than_it_says() {
     file.set_len(REGION).expect("a size");
     let mut work = work(&file, Engine::Ring);
     work.most_operations = 1 << 20;
-    let found = try_ring(&work);
+    let found = try_ring(&work, 32);
     assert!(
         matches!(found.verdict, Verdict::Good | Verdict::Punts),
         "{found:?}"
@@ -222,7 +222,7 @@ fn reads_in_the_trial_write_nothing() {
     file.set_len(REGION).expect("a size");
     let mut work = work(&file, Engine::Ring);
     work.direction = Direction::Read;
-    let found = try_ring(&work);
+    let found = try_ring(&work, 32);
     assert_eq!(found.bytes_written, 0);
     assert!(
         matches!(found.verdict, Verdict::Good | Verdict::Punts),

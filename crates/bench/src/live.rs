@@ -2,7 +2,8 @@
 
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use rubus_core::doubt::Doubt;
@@ -11,6 +12,7 @@ use rubus_core::spec::Pattern;
 use rustix::fs::{Advice, fadvise, fdatasync};
 
 use crate::clock::now_ns;
+use crate::error::advice;
 use crate::harvest::Harvest;
 use crate::lanes::Lanes;
 use crate::page_cache;
@@ -24,6 +26,8 @@ pub(crate) struct LiveRig {
     watcher: Watcher,
     kind: TargetKind,
     may_use_ring: bool,
+    /// What trying io_uring found, for reads and for writes.
+    verdicts: [Option<Verdict>; 2],
 }
 
 impl LiveRig {
@@ -34,6 +38,7 @@ impl LiveRig {
             watcher,
             kind,
             may_use_ring,
+            verdicts: [None, None],
         }
     }
 }
@@ -47,7 +52,12 @@ impl Rig for LiveRig {
         Ok(Box::new(Lanes::start(work)?))
     }
 
-    fn flush(&mut self, work: &Work, most: Duration) -> Result<u64, String> {
+    fn flush(
+        &mut self,
+        work: &Work,
+        most: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<Option<u64>, String> {
         let file = work.file.clone();
         let (done, wait) = mpsc::channel();
         // In a thread of its own, since a device that never answers would hold us for ever.
@@ -61,20 +71,30 @@ impl Rig for LiveRig {
                 let _ = done.send((answer, now_ns() - start_ns));
             });
         spawned.map_err(|error| format!("cannot start a thread for the flush: {error}"))?;
-        match wait.recv_timeout(most) {
-            Ok((Ok(()), elapsed_ns)) => Ok(elapsed_ns),
-            Ok((Err(errno), _)) => {
-                let error = std::io::Error::from(errno);
-                Err(format!("the final flush failed: {error}"))
+        let deadline_ns = now_ns() + most.as_nanos() as u64;
+        loop {
+            match wait.recv_timeout(Duration::from_millis(50)) {
+                Ok((Ok(()), elapsed_ns)) => return Ok(Some(elapsed_ns)),
+                Ok((Err(errno), _)) => {
+                    let (error, advice) = (std::io::Error::from(errno), advice(errno));
+                    return Err(format!("the final flush failed: {error}{advice}"));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err("the thread of the final flush broke off; this is a bug".into());
+                }
+                Err(RecvTimeoutError::Timeout) if cancel.load(Ordering::Relaxed) => {
+                    return Ok(None);
+                }
+                Err(RecvTimeoutError::Timeout) if now_ns() >= deadline_ns => {
+                    let seconds = most.as_secs();
+                    return Err(format!("the final flush took more than {seconds} s"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
             }
-            Err(_) => Err(format!(
-                "the final flush took more than {} s",
-                most.as_secs()
-            )),
         }
     }
 
-    fn choose_engine(&mut self, work: &Work) -> Choice {
+    fn choose_engine(&mut self, work: &Work, trial: u32) -> Choice {
         let chosen = |engine, doubt, bytes_written| Choice {
             engine,
             doubt,
@@ -91,15 +111,23 @@ impl Rig for LiveRig {
             let reason = "writes through the page cache are waited for one by one".into();
             return chosen(Engine::Threads, because(reason), 0);
         }
-        let found = probe::try_ring(work);
-        match found.verdict {
-            Verdict::Good => chosen(Engine::Ring, None, found.bytes_written),
+        let known = &mut self.verdicts[usize::from(work.is_write())];
+        let (verdict, bytes_written) = match known {
+            Some(verdict) => (verdict.clone(), 0),
+            None => {
+                let found = probe::try_ring(work, trial);
+                *known = Some(found.verdict.clone());
+                (found.verdict, found.bytes_written)
+            }
+        };
+        match verdict {
+            Verdict::Good => chosen(Engine::Ring, None, bytes_written),
             Verdict::Punts => chosen(
                 Engine::Threads,
                 because("the kernel would hand each operation to a thread of its own".into()),
-                found.bytes_written,
+                bytes_written,
             ),
-            Verdict::Bad(reason) => chosen(Engine::Threads, because(reason), found.bytes_written),
+            Verdict::Bad(reason) => chosen(Engine::Threads, because(reason), bytes_written),
         }
     }
 

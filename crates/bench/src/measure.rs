@@ -28,6 +28,8 @@ const LOOKS_PER_PROGRESS: u32 = 4;
 const SLICES_PER_BIN: usize = 20;
 /// A device that finishes nothing for so long is given up.
 const GIVE_UP: Duration = Duration::from_secs(30);
+/// After the user has stopped the session its last operations may take this long.
+const LAST_WAIT: Duration = Duration::from_secs(3);
 /// A flush may take this long.
 const FLUSH: Duration = Duration::from_secs(60);
 /// In less time than this a change of the rate is no drift, in seconds.
@@ -171,15 +173,16 @@ pub(crate) fn measure(
     }
     let mut failure = run_to_end(rig, &mut runners, place, cancel, observer);
     let mut flush_ns = 0;
-    if needs_flush(task) && failure.as_ref().is_none_or(|f| *f == Failure::Interrupted) {
+    if needs_flush(task) && failure.is_none() {
         observer.event(&Event::Progress(progress(
             rig,
             &runners,
             place,
             Phase::Finishing,
         )));
-        match rig.flush(&task.work, FLUSH) {
-            Ok(elapsed_ns) => flush_ns = elapsed_ns,
+        match rig.flush(&task.work, FLUSH, cancel) {
+            Ok(Some(elapsed_ns)) => flush_ns = elapsed_ns,
+            Ok(None) => failure = Some(Failure::Interrupted),
             Err(error) => failure = Some(Failure::Target(error)),
         }
     }
@@ -216,7 +219,7 @@ fn run_to_end(
     cancel: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Option<Failure> {
-    let mut stopping = false;
+    let mut stopped_at_ns = None;
     let mut failure = None;
     for look in 1_u32.. {
         // The time passes while the first that still runs is waited for.
@@ -231,21 +234,16 @@ fn run_to_end(
         if failure.is_none() {
             failure = find_failure(rig, runners, cancel);
         }
-        if let Some(Failure::Target(_)) = failure {
-            if !ended && is_hung(rig, runners) {
-                return failure;
-            }
-        }
-        if !stopping && (failure.is_some() || is_over(rig, runners)) {
-            stopping = true;
+        if stopped_at_ns.is_none() && (failure.is_some() || is_over(rig, runners)) {
+            stopped_at_ns = Some(rig.now_ns());
             runners.iter_mut().for_each(|runner| runner.running.stop());
         }
-        if ended {
+        if ended || is_left_behind(rig, runners, stopped_at_ns, failure.as_ref()) {
             return failure;
         }
         if look % LOOKS_PER_PROGRESS == 0 {
             let phase = match &runners[0] {
-                _ if stopping => Phase::Finishing,
+                _ if stopped_at_ns.is_some() => Phase::Finishing,
                 runner if runner.rule.measured_s() > 0.0 => Phase::Measuring,
                 _ => Phase::WarmUp,
             };
@@ -253,6 +251,23 @@ fn run_to_end(
         }
     }
     failure
+}
+
+/// Whether what still runs is waited for no longer: the session has failed or was stopped by the
+/// user, and the device does not even finish what it has begun.
+fn is_left_behind(
+    rig: &dyn Rig,
+    runners: &[Runner<'_>],
+    stopped_at_ns: Option<u64>,
+    failure: Option<&Failure>,
+) -> bool {
+    match (failure, stopped_at_ns) {
+        (Some(Failure::Interrupted), Some(at_ns)) => {
+            rig.now_ns().saturating_sub(at_ns) > LAST_WAIT.as_nanos() as u64
+        }
+        (Some(_), _) => is_hung(rig, runners),
+        (None, _) => false,
+    }
 }
 
 fn find_failure(rig: &dyn Rig, runners: &[Runner<'_>], cancel: &AtomicBool) -> Option<Failure> {
@@ -441,7 +456,7 @@ fn result(runner: &Runner<'_>, machine: &MachineView<'_>, flush_ns: u64) -> JobR
     doubts.extend(blame::cpu_doubts(
         &cpu,
         waited_share(harvest),
-        used_share(harvest, elapsed_ns),
+        used_share(harvest, elapsed_ns, cpu.per_core_busy.len()),
     ));
     doubts.extend(blame::power_doubts(machine.samples));
     doubts.extend(blame::traffic_doubt(machine.first, machine.last, &effort));
@@ -575,11 +590,17 @@ fn waited_share(harvest: &Harvest) -> Option<f64> {
     (lasted_ns > 0.0).then(|| waited_ns / lasted_ns)
 }
 
-/// The share of one core that the busiest measuring thread used.
-fn used_share(harvest: &Harvest, elapsed_ns: u64) -> f64 {
-    let busiest = harvest.reports().map(|report| {
+/// How near the measuring threads came to using up the processors: the busiest of them its core,
+/// or all of them together all `cores`.
+fn used_share(harvest: &Harvest, elapsed_ns: u64, cores: usize) -> f64 {
+    let shares = harvest.reports().map(|report| {
         let lasted_ns = report.last_ns.saturating_sub(harvest.origin_ns).max(1);
         report.cpu_ns as f64 / lasted_ns.min(elapsed_ns) as f64
     });
-    busiest.fold(0.0, f64::max)
+    let (mut busiest, mut together) = (0.0_f64, 0.0);
+    for share in shares {
+        busiest = busiest.max(share);
+        together += share;
+    }
+    busiest.max(together / cores.max(1) as f64)
 }

@@ -44,9 +44,9 @@ pub(crate) struct Found {
 }
 
 /// Tries io_uring with operations of the kind of `work` on its file. The start of the region is
-/// overwritten if the work is to write.
-pub(crate) fn try_ring(work: &Work) -> Found {
-    let depth = work.queue_depth.min(MOST_DEPTH);
+/// overwritten if the work is to write. At most `operations` are made at once.
+pub(crate) fn try_ring(work: &Work, operations: u32) -> Found {
+    let depth = work.queue_depth.min(MOST_DEPTH).min(operations.max(1));
     let fits = work.region_bytes >= u64::from(depth) * u64::from(BLOCK_BYTES);
     let writes = work.is_write() && fits && work.most_operations > u64::from(depth);
     let bytes_written = if writes {

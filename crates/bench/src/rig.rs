@@ -2,6 +2,7 @@
 //!
 //! The live rig is in `live`, one with virtual time in `sim`; the session cannot tell them apart.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rubus_core::doubt::Doubt;
@@ -21,15 +22,21 @@ pub(crate) trait Rig {
     /// In words, when it cannot begin.
     fn start(&mut self, work: &Work) -> Result<Box<dyn Running>, String>;
 
-    /// Makes what was written durable; gives how long that took in nanoseconds.
+    /// Makes what was written durable; gives how long that took in nanoseconds, or nothing if
+    /// `cancel` was set meanwhile.
     ///
     /// # Errors
     /// In words, when the target fails or does not answer within `most`.
-    fn flush(&mut self, work: &Work, most: Duration) -> Result<u64, String>;
+    fn flush(
+        &mut self,
+        work: &Work,
+        most: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<Option<u64>, String>;
 
     /// Which engine suits the work, in place of io_uring if that is of no use here; with the doubt
-    /// that goes with it.
-    fn choose_engine(&mut self, work: &Work) -> Choice;
+    /// that goes with it. Trying it out may take `trial` operations, at least one.
+    fn choose_engine(&mut self, work: &Work, trial: u32) -> Choice;
 
     /// Puts the target in the state that the work is to find: nothing of it in memory where that can
     /// be arranged.

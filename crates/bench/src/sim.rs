@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rubus_core::spec::Direction;
@@ -187,13 +188,13 @@ impl Rig for SimRig {
         Ok(Box::new(running))
     }
 
-    fn flush(&mut self, _: &Work, _: Duration) -> Result<u64, String> {
+    fn flush(&mut self, _: &Work, _: Duration, _: &AtomicBool) -> Result<Option<u64>, String> {
         let flush_ns = self.state.borrow().device.flush_ns;
         self.clock_ns.set(self.clock_ns.get() + flush_ns);
-        Ok(flush_ns)
+        Ok(Some(flush_ns))
     }
 
-    fn choose_engine(&mut self, work: &Work) -> Choice {
+    fn choose_engine(&mut self, work: &Work, _: u32) -> Choice {
         Choice {
             engine: if work.queue_depth == 1 {
                 Engine::Positional

@@ -299,6 +299,22 @@ fn sim_stopping_keeps_what_there_is_and_takes_a_tenth_of_a_second() {
 }
 
 #[test]
+fn sim_stopping_does_not_wait_for_a_device_that_never_answers() {
+    let mut device = card();
+    device.hangs_after = Some(3000);
+    let cancel = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&cancel);
+    // The 3000th operation is reached in the third job, after some 12 s.
+    let rig = SimRig::new(device).at(20 * SECOND_NS, move || flag.store(true, Ordering::Relaxed));
+    let simulated = simulate(rig, &quick(), &cancel);
+    assert!(matches!(
+        simulated.ended_by,
+        Some(BenchError::Interrupted { .. })
+    ));
+    assert!(simulated.elapsed_s < 24.0, "{}", simulated.elapsed_s);
+}
+
+#[test]
 fn sim_a_long_flush_counts_and_is_told() {
     let mut device = card();
     device.flush_ns = 3 * SECOND_NS;

@@ -18,7 +18,7 @@ use rustix::fs::{
 use rustix::io::{Errno, pread, pwrite};
 
 use crate::arena::Arena;
-use crate::error::BenchError;
+use crate::error::{BenchError, advice};
 use crate::filesystem::{self, Filesystem};
 use crate::page_cache;
 
@@ -308,14 +308,7 @@ impl Drop for CommitFile {
 
 fn trouble(path: &Path, tried: &str, errno: Errno) -> BenchError {
     let error = std::io::Error::from(errno);
-    let advice = match errno {
-        Errno::ACCESS | Errno::PERM => "; name a place that you may write to",
-        Errno::ROFS => "; it is mounted read-only: name another place or mount it writable",
-        Errno::NOSPC | Errno::DQUOT => "; free some space or name another place",
-        Errno::NOENT => "; check the spelling",
-        Errno::IO | Errno::NODEV | Errno::NXIO => "; look at the kernel log and at the cable",
-        _ => "",
-    };
+    let advice = advice(errno);
     BenchError::Target {
         path: path.display().to_string(),
         reason: format!("cannot {tried}: {error}{advice}"),

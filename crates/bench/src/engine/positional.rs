@@ -10,6 +10,7 @@ use rustix::io::{Errno, pread, pwrite};
 
 use crate::arena::stamp;
 use crate::clock::now_ns;
+use crate::error::advice;
 use crate::lane::{LaneEnd, Tally};
 use crate::walk::Walk;
 
@@ -154,7 +155,8 @@ pub(crate) fn failure(
         }
         Err(errno) => {
             let error = std::io::Error::from(errno);
-            format!("a {verb} of {block_bytes} bytes at byte {offset} failed: {error}")
+            let advice = advice(errno);
+            format!("a {verb} of {block_bytes} bytes at byte {offset} failed: {error}{advice}")
         }
     }
 }
