@@ -39,7 +39,8 @@ pub struct WatchPaths {
 pub(crate) struct Sample {
     /// When, on the monotonic clock.
     pub(crate) at_ns: u64,
-    /// Processor time of this process, without the watcher's own.
+    /// Processor time of this process, without that of the watcher and of the session's own thread,
+    /// which decide and draw but do not measure.
     pub(crate) process_ns: u64,
     /// Processor times: all cores together, then each core.
     pub(crate) cpus: Vec<CpuTimes>,
@@ -213,10 +214,10 @@ impl Watcher {
         Watcher { paths, shared }
     }
 
-    /// Looks now.
+    /// Looks now; to be asked by the session's own thread.
     pub(crate) fn sample(&self) -> Sample {
-        let watcher_ns = self.shared.own_cpu_ns.load(Ordering::Relaxed);
-        let process_ns = process_cpu_ns().saturating_sub(watcher_ns);
+        let others_ns = self.shared.own_cpu_ns.load(Ordering::Relaxed) + thread_cpu_ns();
+        let process_ns = process_cpu_ns().saturating_sub(others_ns);
         let sample = Sample {
             process_ns,
             ..look(&self.paths)
