@@ -6,6 +6,7 @@
 
 pub mod fio;
 pub mod leftovers;
+pub mod pressure;
 pub mod program;
 pub mod run;
 
