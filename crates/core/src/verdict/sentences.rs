@@ -4,7 +4,7 @@ use super::pipes::disk;
 use super::{Pipe, job};
 use crate::application_class::{A1, A2, ApplicationClass, Met};
 use crate::estimate::Estimate;
-use crate::machine::{BlockKind, HopKind};
+use crate::machine::{BlockDevice, BlockKind, HopKind};
 use crate::result::{Run, StallCause};
 use crate::units::{duration_ns, iops, rate_si};
 
@@ -70,31 +70,47 @@ fn device_in_words(run: &Run) -> String {
             None => run.target.named.clone(),
         };
     };
-    let Some(disk) = disk(run) else {
+    // The device itself or, of a partition, its disk: what the user sees, not what lies below it.
+    let whole = run.machine.device(device).map(|d| {
+        d.parent
+            .as_deref()
+            .and_then(|parent| run.machine.device(parent))
+            .unwrap_or(d)
+    });
+    let Some(whole) = whole else {
         return device.to_string();
     };
-    let kind = match disk.kind {
-        BlockKind::Disk => match disk.path.last().map(|hop| hop.kind) {
-            _ if disk.mmc.as_ref().and_then(|mmc| mmc.kind.text()) == Some("SD") => "the SD card",
-            _ if disk.mmc.is_some() => "the eMMC",
+    let kind = kind_in_words(whole);
+    let model = whole
+        .model
+        .text()
+        .map(str::trim)
+        .filter(|model| !model.is_empty());
+    match (model, disk(run)) {
+        (Some(model), _) => format!("{kind} {} ({model})", whole.name),
+        (None, Some(below)) if below.name != whole.name => {
+            format!("{kind} {} (on {})", whole.name, below.name)
+        }
+        (None, _) => format!("{kind} {}", whole.name),
+    }
+}
+
+fn kind_in_words(device: &BlockDevice) -> &'static str {
+    match device.kind {
+        BlockKind::Disk => match device.path.last().map(|hop| hop.kind) {
+            _ if device.mmc.as_ref().and_then(|mmc| mmc.kind.text()) == Some("SD") => "the SD card",
+            _ if device.mmc.is_some() => "the eMMC",
             Some(HopKind::UsbDevice | HopKind::UsbHub | HopKind::UsbController) => "the USB disk",
             Some(HopKind::Nvme) => "the NVMe disk",
             Some(HopKind::Virtio) => "the virtual disk",
             _ => "the disk",
         },
         BlockKind::Loop => "the loop device",
+        BlockKind::Md => "the array",
+        BlockKind::Dm => "the mapped device",
         BlockKind::Nbd => "the network disk",
         BlockKind::Zram => "compressed memory",
         _ => "the device",
-    };
-    match disk
-        .model
-        .text()
-        .map(str::trim)
-        .filter(|model| !model.is_empty())
-    {
-        Some(model) => format!("{kind} {} ({model})", disk.name),
-        None => format!("{kind} {}", disk.name),
     }
 }
 
