@@ -208,14 +208,14 @@ impl Board {
     pub fn machine_arguments(self) -> Vec<String> {
         let arguments: &[&str] = match self {
             Self::Pi3 => &["-M", "raspi3b"],
-            // No hardware acceleration: a run must be the same on every machine.
+            // No hardware acceleration: a run must be the same on every machine. One core: with
+            // more, the emulator now and then executes code that the kernel has just patched. With
+            // `rdrand`, the kernel has random numbers at once and no program waits for them.
             Self::Pc => &[
                 "-M",
                 "q35,accel=tcg,sata=off",
                 "-cpu",
-                "Westmere",
-                "-smp",
-                "2",
+                "Westmere,+rdrand",
                 "-m",
                 "1G",
                 "-nodefaults",
