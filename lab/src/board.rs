@@ -227,8 +227,8 @@ impl Board {
             .collect()
     }
 
-    /// Emulator arguments for the SD card and the USB disk. `scratch` keeps the image files
-    /// unchanged: writes go to a nameless temporary file.
+    /// Emulator arguments for the SD card and the USB disk. The image files stay unchanged: writes
+    /// go to a nameless temporary file.
     #[must_use]
     pub fn disk_arguments(self, sd: &Path, usb: &Path, limits: Option<Throttle>) -> Vec<String> {
         let drive = |start: &str, path: &Path, limits: Option<Throttle>| {

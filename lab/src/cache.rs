@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
+/// How the names of work directories start; the number of their process follows.
+const WORK_PREFIX: &str = "work-";
+
 /// The directory with all entries.
 #[derive(Clone, Debug)]
 pub struct Cache {
@@ -18,14 +21,16 @@ impl Cache {
     /// The cache of this machine: `$RUBUS_LAB_CACHE`, else `lab` in the target directory.
     #[must_use]
     pub fn of_this_machine() -> Self {
-        let root = std::env::var_os("RUBUS_LAB_CACHE").map_or_else(default_root, PathBuf::from);
-        Self { root }
+        Self::at(std::env::var_os("RUBUS_LAB_CACHE").map_or_else(default_root, PathBuf::from))
     }
 
     /// A cache in a given directory, which is made when needed.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        let root = root.into();
+        // Programs are started in other directories.
+        let root = std::path::absolute(&root).unwrap_or(root);
+        Self { root }
     }
 
     /// The directory itself.
@@ -55,12 +60,7 @@ impl Cache {
         if let Some(path) = self.lookup(name, key) {
             return Ok(path);
         }
-        fs::create_dir_all(&self.root)
-            .with_context(|| format!("could not make the cache directory {:?}", self.root))?;
-        let work = tempfile::Builder::new()
-            .prefix(&format!(".{name}-building-"))
-            .tempdir_in(&self.root)
-            .with_context(|| format!("could not write to the cache {:?}", self.root))?;
+        let work = self.work_directory()?;
         let content = work.path().join("content");
         fs::create_dir(&content)?;
         build(&content)?;
@@ -70,6 +70,36 @@ impl Cache {
             Err(_) if path.is_dir() => Ok(path),
             Err(error) => {
                 Err(error).with_context(|| format!("could not put {path:?} into the cache"))
+            }
+        }
+    }
+
+    /// A directory in the cache for the life of this process; those that killed processes left
+    /// behind are removed.
+    ///
+    /// # Errors
+    /// When the cache directory cannot be written.
+    pub fn work_directory(&self) -> Result<tempfile::TempDir> {
+        fs::create_dir_all(&self.root)
+            .with_context(|| format!("could not make the cache directory {:?}", self.root))?;
+        self.sweep();
+        tempfile::Builder::new()
+            .prefix(&format!("{WORK_PREFIX}{}-", std::process::id()))
+            .tempdir_in(&self.root)
+            .with_context(|| format!("could not write to the cache {:?}", self.root))
+    }
+
+    /// Removes the work directories of processes that are no more. One that cannot be removed stays
+    /// for the next time.
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let owner = name
+                .to_str()
+                .and_then(|name| name.strip_prefix(WORK_PREFIX));
+            let owner = owner.and_then(|rest| rest.split('-').next());
+            if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+                let _ = fs::remove_dir_all(entry.path());
             }
         }
     }
@@ -160,6 +190,20 @@ mod tests {
             .entry("thing", &key, |_| bail!("built twice"))
             .unwrap();
         assert_eq!(path, again);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_swept_and_what_a_living_one_uses_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::at(directory.path());
+        let in_use = cache.work_directory().unwrap();
+        // No process has a number this high.
+        let left = directory.path().join("work-4999999999-abc");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("half"), "half").unwrap();
+        let _other = cache.work_directory().unwrap();
+        assert!(!left.exists());
+        assert!(in_use.path().exists());
     }
 
     #[test]

@@ -49,7 +49,10 @@ pub struct Emulator {
 /// # Errors
 /// When it cannot be started or ends at once.
 pub fn start(start: &Start<'_>, directory: &Path) -> Result<(Emulator, UnixStream)> {
-    let socket = directory.join("port");
+    // A socket's path has at most 107 characters, so it is not in `directory`; nobody needs it
+    // after both sides have met.
+    let meeting = tempfile::tempdir().context("no temporary directory")?;
+    let socket = meeting.path().join("port");
     let listener = UnixListener::bind(&socket).with_context(|| format!("no socket {socket:?}"))?;
     let console = directory.join("console");
     let complaint = directory.join("complaint");

@@ -214,7 +214,7 @@ impl Prepared {
             bail!("{}", tools::remedy(&absent));
         }
         let disks = image::disks(cache, board)?;
-        let directory = tempfile::Builder::new().prefix("rubus-lab-").tempdir()?;
+        let directory = cache.work_directory()?;
         let boot = firmware::read(board, &disks.sd, directory.path())?;
         let initramfs = match &boot.initramfs {
             Some(own) => {
