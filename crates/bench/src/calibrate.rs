@@ -91,6 +91,7 @@ fn time(operations: u64, run: impl FnOnce(&mut Tally) -> LaneEnd) -> Result<Cost
     let start_ns = now_ns();
     let order = LaneOrder {
         origin_ns: start_ns,
+        began_ns: start_ns,
         most_operations: operations.max(1),
         warm_up_ns: 0,
         warm_up_operations: 0,

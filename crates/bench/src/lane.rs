@@ -144,6 +144,8 @@ impl Mailbox {
 pub(crate) struct LaneOrder {
     /// When the job began, on the monotonic clock; slices are counted from here.
     pub(crate) origin_ns: u64,
+    /// When this lane began: later, if its thread did not get a processor at once.
+    pub(crate) began_ns: u64,
     /// Operations that may be issued, at least 1.
     pub(crate) most_operations: u64,
     /// The warm-up is over after this time ...
@@ -196,7 +198,7 @@ impl Tally {
         let cpu_at_start_ns = account.cpu_ns();
         Tally {
             histogram: Histogram::new(),
-            last_ns: order.origin_ns,
+            last_ns: order.began_ns,
             edge_ns: order.origin_ns + SLICE_NS,
             peak_gap_ns: 0,
             peak_latency_ns: 0,
@@ -405,6 +407,7 @@ mod tests {
     fn order(most_operations: u64) -> LaneOrder {
         LaneOrder {
             origin_ns: 1000 * MS,
+            began_ns: 1000 * MS,
             most_operations,
             warm_up_ns: u64::MAX,
             warm_up_operations: u64::MAX,
@@ -450,6 +453,23 @@ mod tests {
             run_delay_ns: None,
         };
         assert_eq!(news.slow, [span]);
+    }
+
+    #[test]
+    fn a_late_start_is_no_slow_operation() {
+        let mailbox = Arc::new(Mailbox::default());
+        let late = LaneOrder {
+            began_ns: 1900 * MS,
+            ..order(100)
+        };
+        let mut tally = tally(&mailbox, late);
+        assert!(tally.one(1901 * MS) && tally.turn_one());
+        tally.finish(LaneEnd::Stopped);
+        let news = mailbox.news();
+        assert_eq!(news.slow, []);
+        assert_eq!(news.slices.len(), 180);
+        let report = news.report.as_ref().expect("the tally reported");
+        assert_eq!(report.histogram.max_ns(), Some(MS));
     }
 
     #[test]

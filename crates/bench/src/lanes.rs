@@ -206,8 +206,10 @@ impl Duty {
             news.ready = true;
         });
         let account = Account::of_this_thread();
+        let origin_ns = self.gate.wait();
         let order = LaneOrder {
-            origin_ns: self.gate.wait(),
+            origin_ns,
+            began_ns: now_ns(),
             most_operations: self.work.share_of(self.work.most_operations, self.lane),
             warm_up_ns: self.work.warm_up_ns,
             warm_up_operations: self.work.share_of(self.work.warm_up_operations, self.lane),

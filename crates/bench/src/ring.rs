@@ -289,6 +289,18 @@ impl Ring {
         self.tail = self.tail.wrapping_add(1);
     }
 
+    /// Queues a slot's last operation once more. This and all later ones of the slot are handed to
+    /// a thread of the kernel's, which may wait.
+    ///
+    /// The slot must not be in flight.
+    #[cold]
+    pub(crate) fn queue_again(&mut self, slot: usize) {
+        let offset = self.offset_of(slot);
+        // SAFETY: the slot is one of those mapped and not in flight, so only we touch its entry.
+        unsafe { (*self.entries.add(slot).as_ptr()).flags |= IoringSqeFlags::ASYNC };
+        self.queue(slot, offset);
+    }
+
     /// Where a slot's last operation went.
     ///
     /// # Panics

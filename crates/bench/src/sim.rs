@@ -162,6 +162,7 @@ impl Rig for SimRig {
         let origin_ns = self.clock_ns.get();
         let order = LaneOrder {
             origin_ns,
+            began_ns: origin_ns,
             most_operations: work.most_operations,
             warm_up_ns: work.warm_up_ns,
             warm_up_operations: work.warm_up_operations,

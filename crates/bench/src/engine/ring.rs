@@ -92,11 +92,15 @@ impl<'a> Queue<'a> {
         loop {
             self.submit_and_wait(queued)?;
             let now = now_ns();
-            let reaped = self.ring.waiting();
+            let mut reaped = self.ring.waiting();
             queued = 0;
             for _ in 0..reaped {
                 // The next operation of the slot begins where this one ends.
-                let slot = self.reap(now, tally)?;
+                let Some(slot) = self.reap(now, tally)? else {
+                    reaped -= 1;
+                    queued += 1;
+                    continue;
+                };
                 if left > 0 {
                     left -= 1;
                     queued += 1;
@@ -104,7 +108,7 @@ impl<'a> Queue<'a> {
                 }
             }
             self.ring.release();
-            if tally.group(now, reaped) && !tally.turn(reaped) {
+            if reaped > 0 && tally.group(now, reaped) && !tally.turn(reaped) {
                 let end = tally.why_over();
                 self.drain(queued, tally)?;
                 return Ok(end);
@@ -132,9 +136,10 @@ impl<'a> Queue<'a> {
         self.ring.queue(slot, walk.next_offset());
     }
 
-    /// Takes and counts one completion; gives its slot, whose time begins anew.
+    /// Takes and counts one completion; gives its slot, whose time begins anew, or nothing when the
+    /// same operation has been queued again.
     #[inline(always)]
-    fn reap(&mut self, now: u64, tally: &mut Tally) -> Result<usize, String> {
+    fn reap(&mut self, now: u64, tally: &mut Tally) -> Result<Option<usize>, String> {
         let done = self.ring.take();
         self.in_flight -= 1;
         let slot = done.slot();
@@ -145,12 +150,29 @@ impl<'a> Queue<'a> {
         };
         let began_ns = std::mem::replace(issued_ns, now);
         if !done.is_whole(self.block_bytes) {
-            return Err(self.describe(done));
+            return self.again_or_failure(done, began_ns);
         }
         if tally.latency(now.wrapping_sub(began_ns)) {
             tally.look_at(began_ns, now);
         }
-        Ok(slot)
+        Ok(Some(slot))
+    }
+
+    /// "Try again" is no failure of the target. Kernels before 6.3 say so when they cannot split a
+    /// large operation without waiting and its device is throttled, and would say so again and again:
+    /// the slot's operations may wait from now on. Its time runs on.
+    #[cold]
+    fn again_or_failure(
+        &mut self,
+        done: Completion,
+        began_ns: u64,
+    ) -> Result<Option<usize>, String> {
+        if !matches!(done.moved(), Err(Errno::AGAIN | Errno::INTR)) {
+            return Err(self.describe(done));
+        }
+        self.issued_ns[done.slot()] = began_ns;
+        self.ring.queue_again(done.slot());
+        Ok(None)
     }
 
     #[cold]
@@ -166,12 +188,15 @@ impl<'a> Queue<'a> {
             self.submit_and_wait(queued)?;
             queued = 0;
             let now = now_ns();
-            let reaped = self.ring.waiting();
+            let mut reaped = self.ring.waiting();
             for _ in 0..reaped {
-                self.reap(now, tally)?;
+                if self.reap(now, tally)?.is_none() {
+                    reaped -= 1;
+                    queued += 1;
+                }
             }
             self.ring.release();
-            if tally.group(now, reaped) {
+            if reaped > 0 && tally.group(now, reaped) {
                 tally.turn(reaped);
             }
         }
