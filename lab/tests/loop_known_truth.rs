@@ -18,7 +18,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::fio::{self, FioJob, FioResult};
-use common::pressure::Pressure;
 use common::program::{Answer, Home, binary};
 use common::run::{self, JobResult, Stall, measure_undisturbed};
 use common::{can_run, leftovers, report, take_turns};
@@ -131,7 +130,7 @@ fn compare_with_truth(limits: Limits) -> Vec<Row> {
             block_bytes: job.number("block_bytes"),
             truth,
             ours: ours(&job),
-            fio: fio_undisturbed(&device, &job, truth),
+            fio: reference(&device, &job, truth),
         }
     };
     known_jobs(&run).map(row).collect()
@@ -163,9 +162,8 @@ fn is_far(value: f64, from: f64, share: f64) -> bool {
     (value / from - 1.0).abs() > share
 }
 
-/// What fio measures. It does not say when it was disturbed, so the test looks: when the machine was
-/// busy and fio missed the truth too, it may try again up to two times.
-fn fio_undisturbed(device: &ThrottledLoop, result: &JobResult, truth: f64) -> FioResult {
+/// What fio measures.
+fn reference(device: &ThrottledLoop, result: &JobResult, truth: f64) -> FioResult {
     let job = FioJob {
         pattern: result.fio_pattern(),
         block_bytes: result.number("block_bytes") as u64,
@@ -173,21 +171,15 @@ fn fio_undisturbed(device: &ThrottledLoop, result: &JobResult, truth: f64) -> Fi
         region_bytes: 64 * MIB,
         seconds: 4,
     };
-    let measure = || {
+    let command = || {
         let mut command = device.command("nice");
         command.args(FIRST).arg("fio");
-        fio::run(command, device.path(), job)
+        command
     };
-    for _ in 0..2 {
-        let since = Pressure::now();
-        let result = measure();
-        let missed = is_far(result.bytes_per_second, truth, FROM_THE_TRUTH);
-        match since.trouble().filter(|_| missed) {
-            Some(reason) => report(&format!("fio disturbed: {reason}; measuring again")),
-            None => return result,
-        }
-    }
-    measure()
+    let bound = (truth, FROM_THE_TRUTH);
+    fio::run_undisturbed(command, device.path(), job, bound, |fio| {
+        fio.bytes_per_second
+    })
 }
 
 fn table(rows: &[Row]) -> String {

@@ -197,7 +197,7 @@ impl Doubt {
     pub fn remedy(&self) -> &'static str {
         match self {
             Doubt::NotPrecise { .. } => {
-                "measure longer, or when the machine and the device are quiet"
+                "measure when the machine and the device are quiet; what is very fast spends the write budget too soon"
             }
             Doubt::ThroughPageCache { .. } | Doubt::DirectIsBuffered { .. } => {
                 "compare with a result on a filesystem with direct I/O before you trust the reads"

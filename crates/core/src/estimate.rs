@@ -49,6 +49,15 @@ impl Estimate {
         (self.high - self.low) / 2.0 / self.value.abs()
     }
 
+    /// The larger of the two distances from the value to the ends of the interval, as a share of the
+    /// value: what "±" may honestly say of a lopsided interval. Infinite when the value is zero.
+    pub fn largest_deviation(&self) -> f64 {
+        if self.value == 0.0 {
+            return f64::INFINITY;
+        }
+        (self.high - self.value).max(self.value - self.low) / self.value.abs()
+    }
+
     /// The estimate in another unit: every number times `factor`, which must not be negative.
     pub fn scaled(&self, factor: f64) -> Self {
         assert!(

@@ -141,7 +141,7 @@ pub struct Bench {
     #[arg(long, default_value = "quick", value_name = "NAME")]
     pub suite: String,
     /// Write the result as JSON to a file, or to standard output with `-`
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write fio's JSON format to a file, or to standard output with `-`
     #[arg(long, value_name = "FILE")]
@@ -190,7 +190,8 @@ pub struct History {
     #[command(subcommand)]
     pub action: Option<HistoryAction>,
     /// How many runs to list
-    #[arg(long, short = 'n', default_value_t = 20, value_name = "N")]
+    #[arg(long, short = 'n', default_value_t = 20, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
 }
 

@@ -31,15 +31,49 @@ fn data_home() -> anyhow::Result<PathBuf> {
         .join(".local/share"))
 }
 
+/// Writes to standard output.
+///
+/// # Errors
+/// When it cannot be written, on a full disk for instance. (A closed pipe ends the program quietly.)
+pub fn say(text: &str) -> anyhow::Result<()> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("cannot write to standard output")
+}
+
+/// Refuses a path that cannot become a file, before anything is measured for it.
+///
+/// # Errors
+/// When its directory does not exist.
+pub fn must_be_writable(path: &Path) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    anyhow::ensure!(
+        directory.is_dir(),
+        "cannot write {}: there is no directory {}",
+        path.display(),
+        directory.display()
+    );
+    anyhow::ensure!(
+        !path.is_dir(),
+        "cannot write {}: it is a directory",
+        path.display()
+    );
+    Ok(())
+}
+
 /// Writes a whole file so that a reader never sees half of it: to a new name beside it, then
 /// renamed over it. `-` is standard output.
 pub fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
-    use std::io::Write;
     if path == Path::new("-") {
-        let mut out = std::io::stdout().lock();
-        return out
-            .write_all(text.as_bytes())
-            .context("cannot write to standard output");
+        return say(text);
     }
     let mut name = path
         .file_name()

@@ -232,7 +232,7 @@ impl Legend {
             .iter()
             .filter(|(flag, _)| self.used.contains(flag));
         let mut text =
-            "±: 95 % interval. p50, p99: half and 99 % of the operations took no longer."
+            "±: to the farther end of the 95 % interval. p50, p99: half and 99 % of the operations took no longer. ×32: 32 at once. CPU: whole machine."
                 .to_string();
         for (_, meaning) in used {
             text.push(' ');

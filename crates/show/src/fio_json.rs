@@ -40,7 +40,15 @@ fn job(run: &Run, result: &JobResult) -> Value {
         Direction::Read => (direction(result), idle),
         Direction::Write => (idle, direction(result)),
     };
-    let cores = result.cpu.per_core_busy.len().max(1) as f64;
+    // fio gives the job's own share of one core. The split between program and kernel is known of
+    // the whole machine only, so it is applied to what this process used.
+    let own_percent = result.cpu_ns_per_io * result.iops.value / 1e9 * 100.0;
+    let (user, system) = (result.cpu.user, result.cpu.system);
+    let user_part = if user + system > 0.0 {
+        user / (user + system)
+    } else {
+        0.5
+    };
     json!({
         "jobname": result.job,
         "groupid": 0,
@@ -51,9 +59,8 @@ fn job(run: &Run, result: &JobResult) -> Value {
         "write": write,
         "trim": { "io_bytes": 0, "io_kbytes": 0, "bw_bytes": 0, "bw": 0, "iops": 0.0, "runtime": 0, "total_ios": 0 },
         "job_runtime": (result.elapsed_s * 1000.0).round() as u64,
-        // fio gives the job's share of one core; ours are shares of all cores.
-        "usr_cpu": result.cpu.user * cores * 100.0,
-        "sys_cpu": result.cpu.system * cores * 100.0,
+        "usr_cpu": own_percent * user_part,
+        "sys_cpu": own_percent * (1.0 - user_part),
     })
 }
 
@@ -133,7 +140,6 @@ fn latency(result: &JobResult) -> Value {
     json!({
         "max": measured.max.unwrap_or(0),
         "mean": mean,
-        "stddev": 0.0,
         "N": result.operations,
         "percentile": percentiles,
     })

@@ -18,10 +18,10 @@ pub fn job_title_by_name(run: &Run, name: &str) -> String {
     run.job(name).map_or_else(|| name.to_string(), job_title)
 }
 
-/// The half-width of an interval as a share of the value: "2.0 %", ">100 %", "?" when it is
+/// The larger distance to an end of the interval as a share of the value: "2.0 %", ">100 %", "?" when it is
 /// unbounded.
 pub fn half_width(estimate: &Estimate) -> String {
-    match estimate.relative_half_width() {
+    match estimate.largest_deviation() {
         share if !share.is_finite() => "?".into(),
         share if share > 1.0 => ">100 %".into(),
         share => percent(share),

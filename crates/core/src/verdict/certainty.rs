@@ -45,10 +45,10 @@ pub(super) fn certainty(run: &Run) -> String {
         .results
         .iter()
         .filter(|result| result.outcome != Outcome::Inconclusive)
-        .map(|result| result.iops.relative_half_width())
+        .map(|result| result.iops.largest_deviation())
         .fold(0.0_f64, f64::max);
     let mut sentence = if inconclusive.len() == run.results.len() {
-        "No figure settled in the time given.".to_string()
+        "No figure settled in the time and bytes allowed.".to_string()
     } else if widest.is_finite() {
         format!(
             "The figures hold within ±{} or better (95 % confidence)",

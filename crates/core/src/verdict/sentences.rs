@@ -3,9 +3,10 @@
 use super::pipes::disk;
 use super::{Pipe, job};
 use crate::application_class::{A1, A2, ApplicationClass, Met};
+use crate::doubt::Doubt;
 use crate::estimate::Estimate;
 use crate::machine::{BlockDevice, BlockKind, HopKind};
-use crate::result::{Run, StallCause};
+use crate::result::{JobResult, Outcome, Run, StallCause};
 use crate::units::{duration_ns, iops, rate_si};
 
 /// Everything but the headline, the most important first.
@@ -23,6 +24,14 @@ pub(super) fn all(run: &Run) -> Vec<String> {
 }
 
 pub(super) fn headline(run: &Run, pipes: &[Pipe]) -> String {
+    let so_far = headline_of_all(run, pipes);
+    if run.doubts.contains(&Doubt::Interrupted) {
+        return format!("Stopped before the end; so far: {so_far}");
+    }
+    so_far
+}
+
+fn headline_of_all(run: &Run, pipes: &[Pipe]) -> String {
     let device = device_in_words(run);
     let Some(pipe) = pipes.iter().find(|pipe| pipe.narrowest) else {
         return format!("Nothing could be measured on {device}.");
@@ -208,16 +217,19 @@ fn block_size_sentence(run: &Run) -> Vec<String> {
 }
 
 fn bystander_sentence(run: &Run) -> Vec<String> {
-    let (Some(alone), Some(beside)) = (run.job(job::RANDOM_READ), run.job(job::BYSTANDER_READ))
+    let settled = |name| run.job(name).filter(|r| r.outcome != Outcome::Inconclusive);
+    let (Some(alone), Some(beside)) = (settled(job::RANDOM_READ), settled(job::BYSTANDER_READ))
     else {
         return Vec::new();
     };
-    let (Some(quiet), Some(busy)) = (alone.latency_ns.p50, beside.latency_ns.p50) else {
+    // At depth 1 the mean wait is the inverse of the rate; a median would hide that a tenth of the
+    // reads waits for a second.
+    let (Some(quiet), Some(busy)) = (mean_wait_ns(alone), mean_wait_ns(beside)) else {
         return Vec::new();
     };
     let worst = beside.latency_ns.max.unwrap_or(busy);
     vec![format!(
-        "While something writes, a small read waits {} (at worst {}) instead of {}{}.",
+        "While something writes, a small read waits {} on average (at worst {}) instead of {}{}.",
         duration_ns(busy),
         duration_ns(worst),
         duration_ns(quiet),
@@ -227,6 +239,10 @@ fn bystander_sentence(run: &Run) -> Vec<String> {
             ""
         }
     )]
+}
+
+fn mean_wait_ns(result: &JobResult) -> Option<u64> {
+    (result.iops.value > 0.0).then(|| (1e9 / result.iops.value) as u64)
 }
 
 fn stall_sentence(run: &Run) -> Vec<String> {

@@ -17,6 +17,7 @@ use crate::world::{self, Terminal, World};
 /// Measures every target with the suite.
 pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     world::must_be_live(general, "a bench")?;
+    check_outputs(bench)?;
     let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);
     let world = World::of(general)?;
@@ -47,10 +48,11 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
         let kept = measuring::keep(&measured, &bench.keeping);
         if !to_stdout {
             let style = terminal.style();
-            print!(
-                "{}",
-                rubus_show::checkup::render(&measured.run, &measured.verdict, style)
-            );
+            places::say(&rubus_show::checkup::render(
+                &measured.run,
+                &measured.verdict,
+                style,
+            ))?;
         }
         if super::checkup::end(general, &measured, &kept) != Exit::Fine {
             exit = Exit::AnswerIsNo;
@@ -88,6 +90,20 @@ fn plan(
         suite = suites::only_reads(&suite);
     }
     Ok((target, suite))
+}
+
+/// Minutes of measuring must not end at an output that was never possible.
+fn check_outputs(bench: &Bench) -> anyhow::Result<()> {
+    let outputs = [&bench.json, &bench.fio_json, &bench.keeping.html];
+    for path in outputs.into_iter().flatten() {
+        places::must_be_writable(path)?;
+    }
+    let both = [&bench.json, &bench.fio_json].map(|path| path.as_deref() == Some(Path::new("-")));
+    anyhow::ensure!(
+        both != [true, true],
+        "--json and --fio-json cannot both go to standard output; give one of them a file"
+    );
+    Ok(())
 }
 
 fn to_stdout(bench: &Bench) -> bool {

@@ -7,6 +7,7 @@ use rubus_core::verdict::Verdict;
 use crate::args::{Checkup, General};
 use crate::exit::Exit;
 use crate::measuring::{self, Kept, Measured};
+use crate::places;
 use crate::signals;
 use crate::target::{self, Allowance};
 use crate::world::{self, Terminal, World};
@@ -14,6 +15,12 @@ use crate::world::{self, Terminal, World};
 /// Does a checkup of the disk under a directory.
 pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
     world::must_be_live(general, "a checkup")?;
+    checkup
+        .keeping
+        .html
+        .as_deref()
+        .map(places::must_be_writable)
+        .transpose()?;
     let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);
     let world = World::of(general)?;
@@ -31,13 +38,14 @@ pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
     let measured = measuring::measure(target, &suite, &world, machine, &cancel, true, terminal)?;
     let kept = measuring::keep(&measured, &checkup.keeping);
     if checkup.json.wanted {
-        println!("{}", json(&measured.run, &measured.verdict)?);
+        places::say(&(json(&measured.run, &measured.verdict)? + "\n"))?;
     } else {
         let style = terminal.style();
-        print!(
-            "{}",
-            rubus_show::checkup::render(&measured.run, &measured.verdict, style)
-        );
+        places::say(&rubus_show::checkup::render(
+            &measured.run,
+            &measured.verdict,
+            style,
+        ))?;
     }
     Ok(end(general, &measured, &kept))
 }

@@ -21,20 +21,20 @@ pub fn run(general: &General, history: &HistoryArgs) -> anyhow::Result<Exit> {
 fn list(general: &General, history: &HistoryArgs) -> anyhow::Result<Exit> {
     let Some(store) = open_existing()? else {
         if history.json.wanted {
-            println!("[]");
+            places::say("[]\n")?;
         } else {
-            println!("no runs yet; `rubus` measures the disk under the current directory");
+            places::say("no runs yet; `rubus` measures the disk under the current directory\n")?;
         }
         return Ok(Exit::Fine);
     };
     let runs = store.list(history.limit, 0)?;
     if history.json.wanted {
-        println!("{}", serde_json::to_string_pretty(&runs)?);
+        places::say(&(serde_json::to_string_pretty(&runs)? + "\n"))?;
     } else {
-        print!(
-            "{}",
-            rubus_show::history::render(&runs, Terminal::of(general).style())
-        );
+        places::say(&rubus_show::history::render(
+            &runs,
+            Terminal::of(general).style(),
+        ))?;
     }
     Ok(Exit::Fine)
 }
@@ -47,10 +47,10 @@ fn show_one(general: &General, show: &HistoryShow, json: bool) -> anyhow::Result
         places::write_whole(path, &rubus_show::page::render(&run, &verdict))?;
     }
     if json || show.json.wanted {
-        println!("{}", super::checkup::json(&run, &verdict)?);
+        places::say(&(super::checkup::json(&run, &verdict)? + "\n"))?;
     } else {
         let style = Terminal::of(general).style();
-        print!("{}", rubus_show::checkup::render(&run, &verdict, style));
+        places::say(&rubus_show::checkup::render(&run, &verdict, style))?;
     }
     Ok(Exit::Fine)
 }

@@ -7,6 +7,7 @@ use rubus_host::recorder::Recorder;
 
 use crate::args::{General, Survey};
 use crate::exit::Exit;
+use crate::places;
 use crate::world::{Terminal, World};
 
 /// Shows the machine.
@@ -18,10 +19,10 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
         save(&recorder, path, survey, &machine.read_at)?;
     }
     if survey.json.wanted {
-        println!("{}", serde_json::to_string_pretty(&machine)?);
+        places::say(&(serde_json::to_string_pretty(&machine)? + "\n"))?;
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();
-        print!("{}", rubus_show::survey::render(&machine, style));
+        places::say(&rubus_show::survey::render(&machine, style))?;
     }
     Ok(Exit::Fine)
 }
