@@ -364,6 +364,10 @@ impl Tally {
         if lasted_ns < cold.order.warm_up_ns && cold.done_before < cold.order.warm_up_operations {
             return;
         }
+        // With nothing to come, what there is must do.
+        if self.left == 0 {
+            return;
+        }
         cold.warm_slices = Some(cold.slices);
         cold.longest_ns = 0;
         self.histogram.clear();

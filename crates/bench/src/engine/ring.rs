@@ -92,9 +92,10 @@ impl<'a> Queue<'a> {
         loop {
             self.submit_and_wait(queued)?;
             let now = now_ns();
-            let mut reaped = self.ring.waiting();
+            let waiting = self.ring.waiting();
+            let mut reaped = waiting;
             queued = 0;
-            for _ in 0..reaped {
+            for _ in 0..waiting {
                 // The next operation of the slot begins where this one ends.
                 let Some(slot) = self.reap(now, tally)? else {
                     reaped -= 1;
@@ -188,8 +189,9 @@ impl<'a> Queue<'a> {
             self.submit_and_wait(queued)?;
             queued = 0;
             let now = now_ns();
-            let mut reaped = self.ring.waiting();
-            for _ in 0..reaped {
+            let waiting = self.ring.waiting();
+            let mut reaped = waiting;
+            for _ in 0..waiting {
                 if self.reap(now, tally)?.is_none() {
                     reaped -= 1;
                     queued += 1;
