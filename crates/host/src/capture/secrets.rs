@@ -74,6 +74,7 @@ pub(crate) fn find(files: &dyn Files, record: &Record) -> Secrets {
     for text in texts(record) {
         secrets.add_shapes(&text, &public);
     }
+    secrets.forget_places(record);
     secrets.add_host_names(files, record);
     secrets
 }
@@ -228,6 +229,27 @@ impl Secrets {
         // The wider reach of two holds.
         let entry = self.found.entry(key).or_insert((shape, reach));
         entry.1 = entry.1.min(reach);
+    }
+
+    /// Takes back serial numbers that are names of places in the machine: the kernel gives a USB
+    /// root hub the name of its controller ("0000:00:14.0", "3f980000.usb") for one. Replaced, it
+    /// would no longer be the place that other facts name.
+    fn forget_places(&mut self, record: &Record) {
+        let paths = record.files.keys().chain(record.directories.keys());
+        let links = record
+            .links
+            .iter()
+            .flat_map(|(path, target)| [path, target]);
+        for path in paths.chain(links) {
+            if let Some((_, below)) = path.split_once("/devices/") {
+                for name in below.split('/') {
+                    let key = name.to_lowercase();
+                    if matches!(self.found.get(&key), Some((Shape::Serial, _))) {
+                        self.found.remove(&key);
+                    }
+                }
+            }
+        }
     }
 
     /// A serial number; spaces in it become `_` in udev's names.

@@ -282,6 +282,26 @@ fn pseudonyms_of_one_machine_stay_and_of_another_differ() {
 }
 
 #[test]
+fn the_controller_that_a_root_hub_gives_as_its_serial_number_is_no_secret() {
+    let hub = "/sys/devices/platform/soc/3f980000.usb/usb1";
+    let machine = machine()
+        .link("/sys/bus/usb/devices/usb1", hub)
+        .file(format!("{hub}/serial"), "3f980000.usb\n")
+        .file(
+            "/run/udev/data/c189:0",
+            "E:ID_SERIAL_SHORT=3f980000.usb\nE:ID_PATH=platform-3f980000.usb\n",
+        );
+    let (_directory, path) = saved(&machine, "capture.tar", Identities::Replace);
+    let captured = Captured::open(&path).unwrap();
+    let text = |path: &str| captured.text(Path::new(path)).unwrap();
+    assert_eq!(text(&format!("{hub}/serial")), "3f980000.usb");
+    assert!(text("/run/udev/data/c189:0").contains("ID_PATH=platform-3f980000.usb"));
+    // The device at the hub has a serial number of its own, and keeps its pseudonym.
+    let usb = text("/sys/devices/soc/usb1/1-1/serial");
+    assert!(usb.starts_with("serial-"), "{usb}");
+}
+
+#[test]
 fn common_host_names_are_no_secret() {
     let files = FakeFiles::new()
         .file("/etc/hostname", "raspberrypi\n")
