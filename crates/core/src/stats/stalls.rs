@@ -58,7 +58,7 @@ pub fn threshold_ns(latencies: &Histogram) -> u64 {
 ///
 /// In a deep queue one stall makes every waiting operation slow: all those overlap and are one
 /// episode, from the beginning of the first to the end of the last. What is only the device's pace
-/// is left out ([`without_pace`]). Of the rest, episodes that are less than a tenth of the threshold
+/// is left out (`without_pace` below). Of the rest, episodes that are less than a tenth of the threshold
 /// apart are joined too.
 pub fn find(candidates: &[Episode], threshold_ns: u64, window_ns: u64) -> Vec<Episode> {
     let mut long: Vec<Episode> = candidates

@@ -49,7 +49,7 @@ impl Window<'_> {
     }
 
     /// The times without any completion that are at least 50 ms and ten times as long as the mean
-    /// time between completions, and no mere pace ([`stalls::without_pace`]); those less than a bin
+    /// time between completions, and no mere pace (`stalls::find` leaves it out); those less than a bin
     /// apart are one. A gap that began before the
     /// window is cut at its start, one that is still open counts so far.
     ///
