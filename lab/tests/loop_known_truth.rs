@@ -294,30 +294,30 @@ fn a_processor_taken_away_is_not_blamed_on_the_device() {
 #[test]
 fn a_quiet_device_has_no_stalls() {
     let _turn = take_turns();
-    let needs = [Need::Root, Need::Loop, Need::BlockThrottle];
-    if !can_run("quiet device", &needs) {
+    if !can_run("quiet device", &[Need::Root, Need::NbdFile]) {
         return;
     }
-    // Slow but steady: 20 operations of 1 MiB per second, one as long as the other.
-    let limits = Limits {
-        read_bytes_per_second: Some(20 * MIB),
-        ..Limits::default()
-    };
-    let steady = ThrottledLoop::new(64 * MIB, limits).expect("a throttled device");
+    // The same device as the one that pauses, but nobody tells it to; and memory, which never waits.
+    let device = PausingDevice::new(64 * MIB).expect("a pausing device");
     let memory = SmallFilesystem::new(FilesystemKind::Tmpfs, 1024 * MIB).expect("a tmpfs");
-    let home = Home::new();
-    let measure = |nice: Command, target: &Path| {
-        finished(bench(nice, &home, target).arg("--read-only")).json()
-    };
-    let steady_run = measure(steady.command("nice"), steady.path());
-    let memory_run = measure(Command::new("nice"), memory.path());
-    let sequential = run::results(&steady_run)
-        .into_iter()
-        .filter(|r| r.fio_pattern() == "read");
-    for result in sequential.chain(run::results(&memory_run)) {
-        let stalls = result.stalls();
-        let false_ones: Vec<&Stall> = stalls.iter().filter(|s| s.cause == "device").collect();
-        assert!(false_ones.is_empty(), "{}: {false_ones:?}", result.name());
+    for (target, shortest_s) in [(device.path().as_path(), FALSE_S), (memory.path(), 0.0)] {
+        let home = Home::new();
+        let stalls = |run: &Value| -> Vec<Stall> {
+            let stalls = run::results(run).into_iter().flat_map(|job| job.stalls());
+            stalls
+                .filter(|stall| stall.cause == "device" && stall.length_s >= shortest_s)
+                .collect()
+        };
+        let run = measure_undisturbed(
+            &["cpu_starved", "cpu_stolen"],
+            |run| stalls(run).is_empty(),
+            || {
+                let mut command = bench(Command::new("nice"), &home, target);
+                finished(command.arg("--read-only")).json()
+            },
+        );
+        let seen = stalls(&run);
+        assert!(seen.is_empty(), "{}: {seen:?}", target.display());
     }
 }
 
@@ -460,12 +460,13 @@ fn what_others_write_meanwhile_is_noticed() {
     let home = Home::new();
     let mut command = bench(device.command("nice"), &home, device.path());
     let run = finished(command.arg("--read-only")).json();
-    let truth = THEIRS as f64 / (OURS + THEIRS) as f64;
     for result in run::results(&run) {
         let doubts = result.0["doubts"].as_array().expect("doubts");
         let doubt = doubts.iter().find(|doubt| doubt["kind"] == "other_traffic");
         let doubt = doubt.unwrap_or_else(|| panic!("{}: not noticed: {doubts:?}", result.name()));
         let share = doubt["share"].as_f64().expect("a share");
+        let theirs = (THEIRS * MIB) as f64;
+        let truth = theirs / (theirs + result.estimate("bytes_per_second").0);
         report(&format!(
             "{:<18} others' share {share:.3}, true {truth:.3}",
             result.name()
