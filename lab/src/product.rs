@@ -68,6 +68,9 @@ pub fn rubus_for(board: Board) -> Result<PathBuf> {
             if !path.is_file() {
                 bail!("{variable} names {path:?}, which is not a file");
             }
+            if path.file_name() != Some("rubus".as_ref()) {
+                bail!("{variable} names {path:?}, but commands on the board call it rubus");
+            }
             Ok(path)
         }
         None => {
