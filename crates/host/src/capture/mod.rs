@@ -90,4 +90,6 @@ pub enum CaptureError {
 }
 
 #[cfg(test)]
+mod reading;
+#[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::reading::read_everything_there;
 use super::*;
 use crate::fake::FakeFiles;
 use crate::files::{Files, ReadError};
@@ -783,25 +784,4 @@ fn example(packed: bool) -> &'static [u8] {
         let (_directory, path) = saved(&machine(), name, Identities::Keep);
         all_bytes(&path)
     })
-}
-
-/// As [`read_everything`], for a machine that may be anything.
-fn read_everything_there(files: &dyn Files) {
-    fn walk(files: &dyn Files, directory: &Path, depth: usize) {
-        if depth > 12 {
-            return;
-        }
-        for name in files
-            .list(directory)
-            .unwrap_or_default()
-            .into_iter()
-            .take(40)
-        {
-            let path = directory.join(name);
-            let _ = files.real_path(&path);
-            let _ = files.text(&path);
-            walk(files, &path, depth + 1);
-        }
-    }
-    walk(files, Path::new("/"), 0);
 }
