@@ -153,22 +153,20 @@ fn mirror() -> Result<String> {
     if let Ok(mirror) = std::env::var("RUBUS_LAB_MIRROR") {
         return Ok(mirror);
     }
-    let listing = tools::run(tools::command("apt-get").args([
-        "indextargets",
-        "--format",
-        "$(LABEL)|$(COMPONENT)|$(REPO_URI)",
-        "Created-By: Packages",
-    ]))?;
+    // Works before the first update too.
+    let listing = tools::run(tools::command("apt-get").args(["update", "--print-uris"]))?;
     mirror_in(&String::from_utf8_lossy(&listing)).context(
-        "apt on this machine has no source of Debian's main component; run apt-get update, or \
-         set RUBUS_LAB_MIRROR to a mirror",
+        "apt on this machine has no source that looks like Debian's archive; set \
+         RUBUS_LAB_MIRROR to a mirror",
     )
 }
 
+/// The main archive in a list of what an update would fetch: `'URI/dists/SUITE/InRelease' …`. It is
+/// told by the end of its address: the security archive and others end otherwise.
 fn mirror_in(listing: &str) -> Option<String> {
     listing.lines().find_map(|line| {
-        let rest = line.strip_prefix("Debian|main|")?;
-        Some(rest.trim_end_matches('/').to_owned())
+        let (uri, _) = line.strip_prefix('\'')?.split_once("/dists/")?;
+        uri.ends_with("/debian").then(|| uri.to_owned())
     })
 }
 
@@ -243,9 +241,9 @@ mod tests {
 
     #[test]
     fn the_mirror_is_the_main_archive_and_not_the_security_one() {
-        let listing = "Other|main|http://tools.example/apt/\n\
-                       Debian-Security|main|http://mirror.example/debian-security/\n\
-                       Debian|main|http://mirror.example/debian/\n";
+        let listing = "'http://tools.example/apt/dists/stable/InRelease' tools.example 0 \n\
+                       'http://mirror.example/debian-security/dists/x/InRelease' mirror 0 \n\
+                       'http://mirror.example/debian/dists/bookworm/InRelease' mirror 0 \n";
         assert_eq!(
             mirror_in(listing).as_deref(),
             Some("http://mirror.example/debian")
