@@ -28,6 +28,12 @@ pub enum Doubt {
         /// Which and why.
         filesystem: String,
     },
+    /// The target lies on a loop device that reaches its file through the page cache: direct I/O ends
+    /// there, too.
+    LoopThroughCache {
+        /// Kernel name of the loop device.
+        device: String,
+    },
     /// The measuring threads waited for a processor.
     CpuStarved {
         /// Share of the elapsed time spent runnable but not running.
@@ -96,12 +102,25 @@ pub enum Doubt {
         /// Seconds of the flush.
         seconds: f64,
     },
+    /// A server called parts of what was read zeros instead of sending them.
+    Holes {
+        /// Their share of the bytes read.
+        share: f64,
+    },
+    /// A server offers no flush: nothing tells when a write is durable.
+    NoFlush,
     /// The run was stopped by the user.
     Interrupted,
     /// The target failed in the middle.
     TargetFailed {
         /// The error in words.
         error: String,
+    },
+    /// What was to be found on the disk may have been in the kernel's memory, from which it cannot be
+    /// removed without disturbing other programs.
+    StillInMemory {
+        /// What ("names and attributes of the files").
+        what: String,
     },
     /// A watch file could not be read, so this disturbance cannot be excluded.
     NotWatched {
@@ -128,6 +147,9 @@ impl Doubt {
             }
             Doubt::DirectIsBuffered { filesystem } => {
                 format!("direct I/O goes through the page cache here: {filesystem}")
+            }
+            Doubt::LoopThroughCache { device } => {
+                format!("{device} reads and writes its file through the page cache")
             }
             Doubt::CpuStarved { share } => {
                 format!(
@@ -187,8 +209,16 @@ impl Doubt {
             Doubt::LongFlush { seconds } => {
                 format!("the final flush took {seconds:.1} s; the rate includes it")
             }
+            Doubt::Holes { share } => format!(
+                "{} of what was read was never written, and the server said so instead of sending it",
+                percent(*share)
+            ),
+            Doubt::NoFlush => {
+                "the server offers no flush, so nothing tells when the writes were durable".into()
+            }
             Doubt::Interrupted => "stopped by the user".into(),
             Doubt::TargetFailed { error } => format!("the target failed: {error}"),
+            Doubt::StillInMemory { what } => format!("still in memory: {what}"),
             Doubt::NotWatched { what } => format!("not watched: {what}"),
         }
     }
@@ -201,6 +231,9 @@ impl Doubt {
             }
             Doubt::ThroughPageCache { .. } | Doubt::DirectIsBuffered { .. } => {
                 "compare with a result on a filesystem with direct I/O before you trust the reads"
+            }
+            Doubt::LoopThroughCache { .. } => {
+                "attach it with `losetup --direct-io=on`, or read the figures as those of memory"
             }
             Doubt::CpuStarved { .. } | Doubt::CpuStolen { .. } => {
                 "stop other programs and measure again"
@@ -221,8 +254,13 @@ impl Doubt {
             Doubt::LongFlush { .. } => {
                 "trust the rate with the flush, not the device's first answer"
             }
+            Doubt::Holes { .. } => "fill the export with data, then measure again",
+            Doubt::NoFlush => "read the write rates as those of the server's memory",
             Doubt::Interrupted => "run it again to the end",
             Doubt::TargetFailed { .. } => "look at the kernel log and at the cable",
+            Doubt::StillInMemory { .. } => {
+                "read it as the kernel's speed; on a disk, --drop-caches as root measures it cold"
+            }
             Doubt::NotWatched { .. } => "run as root, or accept that this cannot be excluded",
         }
     }

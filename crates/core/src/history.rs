@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::result::{Outcome, Run};
+use crate::finding::job::COMMIT_LOGGER;
+use crate::result::{JobResult, Outcome, Run};
+use crate::spec::{Direction, Pattern};
 use crate::verdict::job;
 
 /// Number of a run in the history, from 1 upwards; a number is never given twice.
@@ -45,6 +47,9 @@ pub struct RunSummary {
     pub figures: KeyFigures,
     /// How many doubts the run has, those of its jobs included.
     pub doubts: u32,
+    /// What its owner calls it.
+    #[serde(default)]
+    pub label: Option<String>,
 }
 
 /// The figures by which runs are told apart at a glance; absent where the run has no such job
@@ -64,19 +69,54 @@ pub struct KeyFigures {
 }
 
 impl KeyFigures {
-    /// The key figures of a run of the suite `quick`, found by the names of its jobs.
+    /// The key figures of a run: of the jobs of the suite `quick` by their names, of other suites the first
+    /// job that does the same.
     pub fn of(run: &Run) -> Self {
-        let settled = |name| run.job(name).filter(|r| r.outcome != Outcome::Inconclusive);
-        let rate = |name| settled(name).map(|r| r.bytes_per_second.value);
-        let operations = |name| settled(name).map(|r| r.iops.value);
+        use Direction::{Read, Write};
+        use Pattern::{Random, Sequential};
+        let find = |name: &str, like: &dyn Fn(&JobResult) -> bool| {
+            let plain = |r: &&JobResult| {
+                r.operation.is_block() && r.queue_depth == 1 && !is_bystander(r) && like(r)
+            };
+            let found = run.job(name).or_else(|| run.results.iter().find(plain));
+            found.filter(|r| r.outcome != Outcome::Inconclusive)
+        };
+        let in_order = |name: &str, direction: Direction| {
+            find(name, &|r| {
+                r.direction == direction
+                    && r.pattern == Sequential
+                    && r.block_bytes >= LARGE
+                    && !r.commit
+            })
+            .map(|r| r.bytes_per_second.value)
+        };
+        let small = |name: &str, direction: Direction| {
+            find(name, &|r| {
+                r.direction == direction
+                    && r.pattern == Random
+                    && r.block_bytes == 4096
+                    && !r.commit
+            })
+            .map(|r| r.iops.value)
+        };
         KeyFigures {
-            sequential_read_bytes_per_second: rate(job::SEQUENTIAL_READ),
-            sequential_write_bytes_per_second: rate(job::SEQUENTIAL_WRITE),
-            random_read_iops: operations(job::RANDOM_READ),
-            random_write_iops: operations(job::RANDOM_WRITE),
-            commits_per_second: operations(job::COMMIT),
+            sequential_read_bytes_per_second: in_order(job::SEQUENTIAL_READ, Read),
+            sequential_write_bytes_per_second: in_order(job::SEQUENTIAL_WRITE, Write),
+            random_read_iops: small(job::RANDOM_READ, Read),
+            random_write_iops: small(job::RANDOM_WRITE, Write),
+            commits_per_second: find(job::COMMIT, &|r| {
+                r.commit && r.block_bytes == 4096 && r.job != COMMIT_LOGGER
+            })
+            .map(|r| r.iops.value),
         }
     }
+}
+
+/// From this block size on a sequential job counts as one in large blocks.
+const LARGE: u32 = 512 << 10;
+
+fn is_bystander(result: &JobResult) -> bool {
+    [job::BYSTANDER_READ, job::BYSTANDER_WRITE].contains(&result.job.as_str())
 }
 
 impl RunSummary {
@@ -89,7 +129,7 @@ impl RunSummary {
             started: run.started.clone(),
             rubus_version: run.rubus_version.clone(),
             suite: run.suite.clone(),
-            target: run.target.path.clone(),
+            target: run.place(),
             device: device.map(str::to_string),
             device_model: disk.and_then(|disk| disk.model.text()).map(str::to_string),
             board: run.machine.board.model.text().map(str::to_string),
@@ -99,8 +139,27 @@ impl RunSummary {
             figures: KeyFigures::of(run),
             doubts: (run.doubts.len() + run.results.iter().map(|r| r.doubts.len()).sum::<usize>())
                 as u32,
+            label: None,
         }
     }
+}
+
+/// Whether two records are of the same measurement, wherever they were kept and whichever version
+/// wrote them: the same moment, target, program and numbers.
+pub fn is_same_measurement(a: &Run, b: &Run) -> bool {
+    let figures = |run: &Run| -> Vec<(String, u64, u64)> {
+        let figure = |r: &JobResult| (r.job.clone(), r.operations, r.iops.value.to_bits());
+        run.results.iter().map(figure).collect()
+    };
+    a.started == b.started
+        && a.rubus_version == b.rubus_version
+        && a.suite == b.suite
+        && a.seed == b.seed
+        && a.target.path == b.target.path
+        && a.elapsed_s.to_bits() == b.elapsed_s.to_bits()
+        && a.bytes_written == b.bytes_written
+        && a.machine.board == b.machine.board
+        && figures(a) == figures(b)
 }
 
 #[cfg(test)]
@@ -119,6 +178,36 @@ mod tests {
         assert_eq!(figures.random_write_iops, Some(341e3 / 4096.0));
         assert_eq!(figures.commits_per_second, Some(94.2e3 / 4096.0));
         assert_eq!(line.device_model.as_deref(), Some("SC64G"));
+    }
+
+    #[test]
+    fn other_suites_have_figures_too_but_a_logger_is_no_commit_rate() {
+        let mut run = fixture::slow_sd_card_run();
+        for result in &mut run.results {
+            result.job = format!("{}-of-another-suite", result.job);
+        }
+        run.results
+            .retain(|result| !result.job.starts_with("bystander"));
+        let figures = KeyFigures::of(&run);
+        assert_eq!(figures.sequential_read_bytes_per_second, Some(22.6e6));
+        assert_eq!(figures.random_read_iops, Some(6.59e6 / 4096.0));
+        assert_eq!(figures.commits_per_second, Some(94.2e3 / 4096.0));
+        run.results.retain(|result| result.commit);
+        run.results[0].job = crate::finding::job::COMMIT_LOGGER.into();
+        assert_eq!(KeyFigures::of(&run).commits_per_second, None);
+    }
+
+    #[test]
+    fn a_record_is_known_again_by_its_numbers() {
+        let run = fixture::slow_sd_card_run();
+        let text = serde_json::to_string(&run).unwrap();
+        assert!(is_same_measurement(
+            &run,
+            &serde_json::from_str(&text).unwrap()
+        ));
+        let mut other = run.clone();
+        other.results[2].operations += 1;
+        assert!(!is_same_measurement(&run, &other));
     }
 
     #[test]

@@ -8,15 +8,27 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod application_class;
+pub mod boot;
+pub mod capacity;
 pub mod ceiling;
+pub mod checksum;
+pub mod compare;
+pub mod copy;
+pub mod disk;
 pub mod doubt;
 pub mod estimate;
 pub mod fact;
+pub mod finding;
 #[doc(hidden)]
 pub mod fixture;
 pub mod history;
+pub mod job_file;
 pub mod machine;
 pub mod parse;
+pub mod plan;
+pub mod recipe;
+pub mod reference;
+pub mod remote;
 pub mod result;
 pub mod revision;
 pub mod sd;
@@ -24,6 +36,7 @@ pub mod signature;
 pub mod spec;
 pub mod stats;
 pub mod title;
+pub mod together;
 pub mod units;
 pub mod usb_ids;
 pub mod verdict;

@@ -3,12 +3,16 @@
 //! Its JSON form is documented in `docs/bench-json.md` and checked against it by a test. Fields are
 //! only ever added; a reader must ignore those that it does not know.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::compare::PairedJob;
 use crate::doubt::Doubt;
 use crate::estimate::Estimate;
+use crate::finding::Finding;
 use crate::machine::Machine;
-use crate::spec::{Direction, Pattern};
+use crate::spec::{Direction, Operation, Pattern};
 
 /// One run of a suite on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +39,78 @@ pub struct Run {
     pub results: Vec<JobResult>,
     /// Doubts about the run as a whole.
     pub doubts: Vec<Doubt>,
+    /// What the results together say: knees, bends, cliffs and the like, in the order of the suite.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+    /// How the machine was reached when it was not the one before the user; absent: measured here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<RemoteFacts>,
+    /// What was asked for, where a job file said what to measure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_file: Option<JobFile>,
+    /// The other run, where two were measured in turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
+}
+
+/// The run with which this one was measured in turns, and the rounds of both.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Against {
+    /// When the other run began, as in its own record.
+    pub started: String,
+    /// Path of the other run's target.
+    pub target: String,
+    /// The rounds of each job; index 0 is the other run, the baseline, and index 1 this one.
+    pub jobs: Vec<PairedJob>,
+}
+
+/// What a job file asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobFile {
+    /// The job file, as the user named it.
+    pub path: String,
+    /// The options of its `[global]` sections.
+    pub global_options: BTreeMap<String, String>,
+    /// Its jobs, by the names that the results have.
+    pub jobs: Vec<JobFileJob>,
+    /// Options that are done in another way or have no effect on what is measured, with the
+    /// reason.
+    pub notes: Vec<String>,
+    /// Options that were not supported and ignored on request, with what they would have done.
+    pub ignored: Vec<String>,
+}
+
+/// One job of a job file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobFileJob {
+    /// Name of its results.
+    pub name: String,
+    /// Name in the job file; several jobs may have the same.
+    pub section: String,
+    /// Number of its reporting group, from 0.
+    pub group: u32,
+    /// Whether the jobs of its group are to be reported together.
+    pub group_reporting: bool,
+    /// Its description, if it has one.
+    pub description: Option<String>,
+    /// Its own options, as they stand in the file.
+    pub options: BTreeMap<String, String>,
+}
+
+/// The way to a machine that was measured from another one, and how busy the near end was. All
+/// other facts of such a run are those of the machine that was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RemoteFacts {
+    /// The machine as the user named it to ssh ("pi@attic").
+    pub destination: String,
+    /// What the ssh program here calls itself ("OpenSSH_9.2p1 …").
+    pub ssh_version: Option<String>,
+    /// Which program measured there: the file that was copied, or the command that was there.
+    pub binary: String,
+    /// Milliseconds from here to there and back through the connection: the least of a few.
+    pub round_trip_ms: Option<f64>,
+    /// Shares of all cores of the machine here, from the start of the run to its end.
+    pub local_cpu: Option<CpuShares>,
 }
 
 /// What was measured on.
@@ -56,6 +132,81 @@ pub struct TargetFacts {
     pub access: Access,
     /// What was written ("incompressible", …).
     pub content: String,
+    /// How a network disk was reached and what its server offers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkFacts>,
+}
+
+/// How a network block device was reached, and what its server offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkFacts {
+    /// Its address, in full and without secrets.
+    pub uri: String,
+    /// What was connected to: an address with its port, or a socket.
+    pub peer: String,
+    /// Size of the export.
+    pub export_bytes: u64,
+    /// The server's words about the export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// How both ends came to terms: `fixed newstyle`, `newstyle` or `oldstyle`.
+    pub handshake: String,
+    /// Reads were answered with structured replies.
+    pub structured_replies: bool,
+    /// Encrypted, and with what ("TLS 1.3, …"); absent: in the clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<String>,
+    /// The sizes of requests that the server takes.
+    pub block_sizes: NetworkBlockSizes,
+    /// The server refuses writes.
+    pub is_read_only: bool,
+    /// The server says that the medium turns.
+    pub is_rotational: bool,
+    /// What was answered can be made durable.
+    pub can_flush: bool,
+    /// A write can be durable by itself (FUA).
+    pub can_fua: bool,
+    /// Bytes can be given up.
+    pub can_trim: bool,
+    /// Bytes can be made zeros without sending zeros.
+    pub can_write_zeroes: bool,
+    /// Several connections see the same data.
+    pub can_multi_conn: bool,
+    /// Connections that were used at once at most.
+    pub connections: u32,
+    /// How long connecting took, in nanoseconds: over TCP one round trip of the network, which the
+    /// other end's kernel answers.
+    pub connect_ns: u64,
+    /// How long the smallest reads took, one after the other, before the first job: the network
+    /// and the server together. Absent where there was nothing to read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip: Option<RoundTrip>,
+}
+
+/// The sizes of requests that a server takes, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkBlockSizes {
+    /// Offsets and lengths are multiples of this.
+    pub least_bytes: u32,
+    /// From this on requests are efficient.
+    pub preferred_bytes: u32,
+    /// A request moves at most this.
+    pub most_bytes: u32,
+    /// The server said so; else these are the protocol's defaults.
+    pub is_stated: bool,
+}
+
+/// What small exchanges took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundTrip {
+    /// Bytes that each read.
+    pub read_bytes: u32,
+    /// How many there were.
+    pub exchanges: u32,
+    /// The shortest, in nanoseconds.
+    pub least_ns: u64,
+    /// The median, in nanoseconds.
+    pub median_ns: u64,
 }
 
 /// What kind of thing a target is.
@@ -68,6 +219,10 @@ pub enum TargetKind {
     File,
     /// A block device.
     Device,
+    /// Memory: a file without a name and without a disk below.
+    Ram,
+    /// A network block device, spoken to without the kernel.
+    Network,
 }
 
 /// How a target was opened.
@@ -108,17 +263,39 @@ pub enum Outcome {
 pub struct JobResult {
     /// Name of the job in its suite.
     pub job: String,
+    /// What it is called, where a job file says it; absent: it is called after what it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What an operation was.
+    #[serde(default, skip_serializing_if = "Operation::is_block")]
+    pub operation: Operation,
     /// Read or write.
     pub direction: Direction,
     /// Sequential or random.
     pub pattern: Pattern,
-    /// Bytes per operation.
+    /// Bytes per operation; 0 where none are moved.
     pub block_bytes: u32,
     /// Operations kept in flight.
     pub queue_depth: u32,
     /// True where each operation is a commit: a write made durable with `fdatasync`.
     #[serde(default)]
     pub commit: bool,
+    /// How this job reached the target, where a suite mixes ways; else the target's `access` holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+    /// What was written by this job, where it differs from the run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// What this job ran on, where the run has several targets or files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// So many copies of the job ran at the same time and are reported together; absent: one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<u32>,
+    /// The job was repeated as a whole so many times, each time with its flush, and the intervals are
+    /// those of the passes' rates; absent: it was judged by its own course.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<u32>,
     /// Which engine ran: `positional`, `ring`, `threads`.
     pub engine: String,
     /// Seconds from the run's `started` to the start of this job, from which its stalls count.
@@ -128,6 +305,9 @@ pub struct JobResult {
     pub elapsed_s: f64,
     /// Operations measured.
     pub operations: u64,
+    /// Bytes that they moved, where operations differ in size; absent: operations times block size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// Bytes per second.
     pub bytes_per_second: Estimate,
     /// Operations per second.
@@ -147,6 +327,9 @@ pub struct JobResult {
     /// Throughput in bins, for the curve over time.
     #[serde(default)]
     pub series: Option<Series>,
+    /// The distribution of the latencies.
+    #[serde(default)]
+    pub latency_bins: Option<LatencyBins>,
 }
 
 /// Percentiles of the latency, in nanoseconds. A percentile for which there were too few
@@ -163,6 +346,25 @@ pub struct Latency {
     pub p99_9: Option<u64>,
     /// The longest.
     pub max: Option<u64>,
+    /// The shortest.
+    #[serde(default)]
+    pub min: Option<u64>,
+    /// Arithmetic mean.
+    #[serde(default)]
+    pub mean: Option<f64>,
+    /// Standard deviation.
+    #[serde(default)]
+    pub stddev: Option<f64>,
+}
+
+/// How the latencies are distributed: the counts of a logarithmic histogram, empty bins left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyBins {
+    /// Upper end of each bin, in nanoseconds, ascending. The lower end is that of the bin before or, where bins were left
+    /// out, about 10 % below.
+    pub up_to_ns: Vec<u64>,
+    /// Operations in each bin.
+    pub operations: Vec<u64>,
 }
 
 /// Shares of the time of all cores: 1.0 is every core all the time.
@@ -220,7 +422,25 @@ pub struct Series {
     pub bytes: Vec<u64>,
 }
 
+impl JobResult {
+    /// Bytes moved by the measured operations.
+    pub fn moved_bytes(&self) -> u64 {
+        self.bytes
+            .unwrap_or(self.operations * u64::from(self.block_bytes))
+    }
+}
+
 impl Run {
+    /// Where it was measured, with the machine where that was not the one before the user:
+    /// "/home/pi", "pi@attic:/home/pi".
+    pub fn place(&self) -> String {
+        let path = &self.target.path;
+        match &self.on {
+            None => path.clone(),
+            Some(on) => format!("{}:{path}", on.destination),
+        }
+    }
+
     /// The result of a job by its name.
     pub fn job(&self, name: &str) -> Option<&JobResult> {
         self.results.iter().find(|result| result.job == name)

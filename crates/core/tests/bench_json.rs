@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 
 use rubus_core::doubt::Doubt;
+use rubus_core::finding::Finding;
 use rubus_core::fixture;
+use rubus_core::result::{Access, JobResult, Run};
+use rubus_core::spec::Operation;
 use serde_json::Value;
 
 const DOCUMENT: &str = include_str!("../../../docs/bench-json.md");
@@ -34,7 +37,9 @@ fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
                     format!("{prefix}.{name}")
                 };
                 into.insert(path.clone());
-                if path != "machine" && !path.ends_with("doubts") {
+                // The names of options are the job file's.
+                let is_open = path == "machine" || path.ends_with("options");
+                if !is_open && !path.ends_with("doubts") {
                     paths(field, &path, into);
                 }
             }
@@ -53,7 +58,19 @@ fn every_field_of_a_run_is_documented_and_every_documented_field_exists() {
     let run = serde_json::to_value(fixture::slow_sd_card_run()).expect("a run serialises");
     let mut real = BTreeSet::new();
     paths(&run, "", &mut real);
-    let documented = documented("## The run", "## Kinds of doubt");
+    // What only some runs have.
+    let remote = serde_json::to_value(fixture::remote_run()).expect("a run serialises");
+    paths(&remote, "", &mut real);
+    let network = serde_json::to_value(fixture::network_run()).expect("a run serialises");
+    paths(&network, "", &mut real);
+    let unusual = serde_json::to_value(unusual_run()).expect("a run serialises");
+    paths(&unusual, "", &mut real);
+    let job_file = serde_json::to_value(fixture::job_file_run()).expect("a run serialises");
+    paths(&job_file, "", &mut real);
+    let [_, in_turns] = fixture::runs_in_turns();
+    let in_turns = serde_json::to_value(in_turns).expect("a run serialises");
+    paths(&in_turns, "", &mut real);
+    let documented = documented("## The run", "## Kinds of finding");
     let undocumented: Vec<_> = real.difference(&documented).collect();
     let invented: Vec<_> = documented.difference(&real).collect();
     assert!(undocumented.is_empty(), "undocumented: {undocumented:?}");
@@ -61,6 +78,44 @@ fn every_field_of_a_run_is_documented_and_every_documented_field_exists() {
         invented.is_empty(),
         "documented but not there: {invented:?}"
     );
+}
+
+/// A run whose results have what most leave out.
+fn unusual_run() -> Run {
+    let mut run = fixture::slow_sd_card_run();
+    run.results[0] = JobResult {
+        operation: Operation::Stamp,
+        access: Some(Access::Buffered),
+        content: Some("zeros".into()),
+        on: Some("sda".into()),
+        copies: Some(4),
+        passes: Some(3),
+        bytes: Some(1 << 20),
+        ..run.results[0].clone()
+    };
+    run
+}
+
+#[test]
+fn every_field_of_every_finding_is_documented() {
+    let mut real = BTreeSet::new();
+    for finding in fixture::every_finding() {
+        let mut value = serde_json::to_value(&finding).expect("a finding serialises");
+        let back: Finding = serde_json::from_value(value.clone()).expect("and reads back");
+        assert_eq!(back, finding);
+        let fields = value.as_object_mut().expect("a finding is an object");
+        let kind = fields.remove("kind").expect("a finding has a kind");
+        let kind = kind.as_str().expect("a kind is a text");
+        real.insert(kind.to_string());
+        paths(&value, kind, &mut real);
+    }
+    // What an estimate is made of is said once.
+    real.retain(|path| {
+        ![".value", ".low", ".high"]
+            .iter()
+            .any(|end| path.ends_with(end))
+    });
+    assert_eq!(documented("## Kinds of finding", "## Kinds of doubt"), real);
 }
 
 #[test]
@@ -85,6 +140,6 @@ fn every_kind_of_doubt_is_documented() {
 fn a_run_reads_back_as_it_was_written() {
     let run = fixture::slow_sd_card_run();
     let text = serde_json::to_string(&run).expect("a run serialises");
-    let back: rubus_core::result::Run = serde_json::from_str(&text).expect("and reads back");
+    let back: Run = serde_json::from_str(&text).expect("and reads back");
     assert!(back == run, "the run changed on its way through JSON");
 }

@@ -3,7 +3,9 @@
 //! One file per format, each a pure function from text to values. What only one room reads is
 //! parsed in that room.
 
+pub mod btrfs;
 pub mod mountinfo;
+pub mod stat;
 pub mod swaps;
 
 /// Undoes the escapes that the kernel uses for white space and backslashes in names: `\040` is a

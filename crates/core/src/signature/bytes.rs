@@ -67,41 +67,41 @@ impl<'a> Window<'a> {
     }
 
     /// One byte.
-    pub(super) fn u8(&self, offset: u64) -> Option<u8> {
+    pub(crate) fn u8(&self, offset: u64) -> Option<u8> {
         self.at(offset, 1).map(|bytes| bytes[0])
     }
 
     /// Little-endian 16 bits.
-    pub(super) fn le16(&self, offset: u64) -> Option<u16> {
+    pub(crate) fn le16(&self, offset: u64) -> Option<u16> {
         let bytes = self.at(offset, 2)?;
         Some(u16::from_le_bytes([bytes[0], bytes[1]]))
     }
 
     /// Little-endian 32 bits.
-    pub(super) fn le32(&self, offset: u64) -> Option<u32> {
+    pub(crate) fn le32(&self, offset: u64) -> Option<u32> {
         let bytes = self.at(offset, 4)?;
         Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
     /// Little-endian 64 bits.
-    pub(super) fn le64(&self, offset: u64) -> Option<u64> {
+    pub(crate) fn le64(&self, offset: u64) -> Option<u64> {
         let low = self.le32(offset)?;
         let high = self.le32(offset.checked_add(4)?)?;
         Some(u64::from(low) | u64::from(high) << 32)
     }
 
     /// Big-endian 16 bits.
-    pub(super) fn be16(&self, offset: u64) -> Option<u16> {
+    pub(crate) fn be16(&self, offset: u64) -> Option<u16> {
         self.le16(offset).map(u16::swap_bytes)
     }
 
     /// Big-endian 32 bits.
-    pub(super) fn be32(&self, offset: u64) -> Option<u32> {
+    pub(crate) fn be32(&self, offset: u64) -> Option<u32> {
         self.le32(offset).map(u32::swap_bytes)
     }
 
     /// Big-endian 64 bits.
-    pub(super) fn be64(&self, offset: u64) -> Option<u64> {
+    pub(crate) fn be64(&self, offset: u64) -> Option<u64> {
         self.le64(offset).map(u64::swap_bytes)
     }
 
@@ -126,7 +126,7 @@ impl<'a> Window<'a> {
 
     /// A UUID whose sixteen bytes are stored in the order in which they are printed; none when
     /// they are all zero.
-    pub(super) fn uuid(&self, offset: u64) -> Option<String> {
+    pub(crate) fn uuid(&self, offset: u64) -> Option<String> {
         let bytes = self.at(offset, 16)?;
         (!all_zero(bytes)).then(|| uuid_text(bytes))
     }
@@ -168,7 +168,7 @@ fn printable(c: char) -> char {
 }
 
 /// Sixteen bytes as `8-4-4-4-12` digits.
-pub(super) fn uuid_text(bytes: &[u8]) -> String {
+pub(crate) fn uuid_text(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(36);
     for (index, byte) in bytes.iter().enumerate() {
         if matches!(index, 4 | 6 | 8 | 10) {
@@ -180,7 +180,7 @@ pub(super) fn uuid_text(bytes: &[u8]) -> String {
 }
 
 /// CRC-32 of IEEE 802.3 (reflected, polynomial 0xEDB88320, start and end inverted), as GPT uses.
-pub(super) fn crc32(parts: &[&[u8]]) -> u32 {
+pub(crate) fn crc32(parts: &[&[u8]]) -> u32 {
     let mut crc = u32::MAX;
     for byte in parts.iter().flat_map(|part| part.iter()) {
         crc ^= u32::from(*byte);

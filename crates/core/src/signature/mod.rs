@@ -13,7 +13,8 @@ mod members;
 mod tables;
 
 pub use bytes::{Window, all_zero};
-pub use tables::{PartitionEntry, partitions};
+pub(crate) use bytes::{crc32, uuid_text};
+pub use tables::{FoundTable, PartitionEntry, partition_table, partitions};
 
 /// How many bytes of each end a [`Window`] should have: every format here has a mark within them.
 pub const END_BYTES: usize = 1 << 20;

@@ -28,6 +28,34 @@ pub struct PartitionEntry {
     pub type_id: String,
     /// Name, in a GPT.
     pub name: Option<String>,
+    /// Its PARTUUID as the kernel says it: `3b0a02d1-02` in an MBR that has an identifier, a GUID in a GPT.
+    pub partuuid: Option<String>,
+}
+
+/// The table that divides a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundTable {
+    /// Which.
+    pub kind: Table,
+    /// Its identifier: eight hexadecimal digits, or a GUID.
+    pub id: Option<String>,
+    /// Its partitions, in the order of their numbers.
+    pub partitions: Vec<PartitionEntry>,
+}
+
+/// The table of a disk: the GPT where there is one, even damaged; else the MBR.
+pub fn partition_table(window: &Window<'_>) -> Option<FoundTable> {
+    let mut found = Vec::new();
+    sniff(window, &mut found);
+    let first = found.into_iter().next()?;
+    let Kind::PartitionTable(kind) = first.kind else {
+        return None;
+    };
+    Some(FoundTable {
+        kind,
+        id: first.uuid,
+        partitions: partitions(window),
+    })
 }
 
 pub(super) fn sniff(window: &Window<'_>, found: &mut Vec<Signature>) {
@@ -142,6 +170,7 @@ fn gpt_entries(window: &Window<'_>, header: &GptHeader) -> Vec<PartitionEntry> {
                 name: window
                     .text_utf16(at + 56, 36)
                     .filter(|name| !name.is_empty()),
+                partuuid: window.guid(at + 16),
             })
         })
         .collect()
@@ -170,6 +199,7 @@ fn mbr_entries(window: &Window<'_>) -> Vec<PartitionEntry> {
         return Vec::new();
     }
     let block = u64::from(window.logical_block_bytes());
+    let disk_id = window.le32(440).filter(|id| *id != 0);
     (0..MBR_ENTRIES)
         .filter_map(|index| {
             let at = MBR_FIRST_ENTRY + 16 * index;
@@ -182,6 +212,7 @@ fn mbr_entries(window: &Window<'_>) -> Vec<PartitionEntry> {
                 size_bytes: blocks * block,
                 type_id: format!("0x{type_id:02x}"),
                 name: None,
+                partuuid: disk_id.map(|id| format!("{id:08x}-{:02x}", index + 1)),
             })
         })
         .collect()

@@ -7,7 +7,7 @@
 //! significant digits, without its runtime parameters: with a constant layout the index
 //! cannot leave the table, and recording is a dozen instructions without a check that can fail.
 
-use crate::result::Latency;
+use crate::result::{Latency, LatencyBins};
 
 /// log2 of the buckets per power of two.
 const SUB_BITS: u32 = 6;
@@ -182,7 +182,44 @@ impl Histogram {
             p99: from(P99_OPERATIONS, 0.99),
             p99_9: from(P99_9_OPERATIONS, 0.999),
             max: self.max_ns(),
+            min: self.min_ns(),
+            mean: self.mean_ns(),
+            stddev: self.stddev_ns(),
         }
+    }
+
+    /// The standard deviation in nanoseconds, from the middles of the buckets; absent when nothing
+    /// was recorded.
+    pub fn stddev_ns(&self) -> Option<f64> {
+        let mean = self.mean_ns()?;
+        let (mut count, mut sum) = (0u64, 0.0);
+        for (middle_ns, n) in self.buckets() {
+            count += n;
+            sum += (middle_ns as f64 - mean).powi(2) * n as f64;
+        }
+        Some((sum / count as f64).sqrt())
+    }
+
+    /// The distribution in coarser bins, for a drawing: eight to each doubling.
+    pub fn coarse_bins(&self) -> LatencyBins {
+        const COARSE_BITS: u32 = 3;
+        let mut bins = LatencyBins::default();
+        let occupied = self.counts.iter().enumerate().filter(|&(_, &n)| n > 0);
+        for (bucket, &n) in occupied {
+            let (low, width) = range_of(bucket);
+            let top_bit = 63 - low.max(1 << COARSE_BITS).leading_zeros();
+            let step = 1u64 << (top_bit - COARSE_BITS);
+            let end = (low / step * step).saturating_add(step.max(width));
+            if bins.up_to_ns.last() == Some(&end) {
+                if let Some(last) = bins.operations.last_mut() {
+                    *last += n;
+                }
+            } else {
+                bins.up_to_ns.push(end);
+                bins.operations.push(n);
+            }
+        }
+        bins
     }
 
     /// Adds what another histogram holds.
@@ -217,6 +254,37 @@ impl Histogram {
 mod tests {
     use super::*;
     use crate::stats::rng::Rng;
+
+    #[test]
+    fn coarse_bins_lose_no_operation_and_hold_their_values() {
+        let mut histogram = Histogram::new();
+        let mut random = Rng::from_seed(5);
+        for _ in 0..10_000 {
+            histogram.record(random.next_u64() >> (random.next_u64() % 60));
+        }
+        let bins = histogram.coarse_bins();
+        assert_eq!(bins.operations.iter().sum::<u64>(), 10_000);
+        assert!(bins.up_to_ns.is_sorted());
+        assert!(bins.up_to_ns.len() < 8 * 64);
+        let mut few = Histogram::new();
+        few.record_n(1000, 3);
+        few.record_n(1010, 2);
+        few.record_n(2000, 1);
+        let bins = few.coarse_bins();
+        assert_eq!(bins.up_to_ns, [1024, 2048]);
+        assert_eq!(bins.operations, [5, 1]);
+    }
+
+    #[test]
+    fn the_deviation_is_that_of_the_values() {
+        let mut histogram = Histogram::new();
+        for value in [2, 4, 4, 4, 5, 5, 7, 9] {
+            histogram.record(value);
+        }
+        assert_eq!(histogram.mean_ns(), Some(5.0));
+        assert_eq!(histogram.stddev_ns(), Some(2.0));
+        assert_eq!(Histogram::new().stddev_ns(), None);
+    }
 
     #[test]
     fn buckets_follow_one_another_without_gap() {

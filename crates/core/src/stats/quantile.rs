@@ -100,7 +100,7 @@ pub fn incomplete_gamma(a: f64, x: f64) -> f64 {
 }
 
 /// The probability that a Student t variable with `freedom` degrees of freedom is above `t >= 0`.
-fn student_upper_tail(t: f64, freedom: f64) -> f64 {
+pub fn student_upper_tail(t: f64, freedom: f64) -> f64 {
     0.5 * incomplete_beta(freedom / (freedom + t * t), freedom / 2.0, 0.5)
 }
 

@@ -61,6 +61,17 @@ pub fn threshold_ns(latencies: &Histogram) -> u64 {
 /// is left out (`without_pace` below). Of the rest, episodes that are less than a tenth of the threshold
 /// apart are joined too.
 pub fn find(candidates: &[Episode], threshold_ns: u64, window_ns: u64) -> Vec<Episode> {
+    find_among(candidates, None, threshold_ns, window_ns)
+}
+
+/// [`find`] for a job so long that only the longest candidates were kept, and of the others only
+/// their lengths, in `forgotten`.
+pub fn find_among(
+    candidates: &[Episode],
+    forgotten: Option<&Histogram>,
+    threshold_ns: u64,
+    window_ns: u64,
+) -> Vec<Episode> {
     let mut long: Vec<Episode> = candidates
         .iter()
         .copied()
@@ -68,8 +79,40 @@ pub fn find(candidates: &[Episode], threshold_ns: u64, window_ns: u64) -> Vec<Ep
         .collect();
     long.sort_unstable_by_key(|episode| (episode.start_ns, episode.length_ns));
     let separate = join(&long, 0);
-    join(&without_pace(separate, window_ns), threshold_ns / 10)
+    let interruptions = match forgotten {
+        None => without_pace(separate, window_ns),
+        Some(lengths) => without_pace_among(separate, lengths, threshold_ns, window_ns),
+    };
+    join(&interruptions, threshold_ns / 10)
 }
+
+/// [`without_pace`] where the lengths of further episodes are known, and nothing else of them.
+fn without_pace_among(
+    mut episodes: Vec<Episode>,
+    forgotten: &Histogram,
+    threshold_ns: u64,
+    window_ns: u64,
+) -> Vec<Episode> {
+    let mut lengths = Histogram::new();
+    let (mut count, mut total_ns) = (0_u64, 0_u64);
+    let kept = episodes.iter().map(|episode| (episode.length_ns, 1));
+    let others = forgotten
+        .buckets()
+        .filter(|bucket| bucket.0 >= threshold_ns);
+    for (length_ns, n) in kept.chain(others) {
+        lengths.record_n(length_ns, n);
+        count += n;
+        total_ns = total_ns.saturating_add(length_ns.saturating_mul(n));
+    }
+    if count >= PACE && total_ns > window_ns / 4 * 3 {
+        let usual_ns = lengths.percentile_ns(0.5).unwrap_or(0);
+        episodes.retain(|episode| episode.length_ns > 2 * usual_ns);
+    }
+    episodes
+}
+
+/// From so many on, episodes that take most of the time are the pace of the device.
+const PACE: u64 = 8;
 
 /// Episodes that are no interruption but the way in which a device works are left out: when eight
 /// or more of them take more than three quarters of the time, only those twice as long as the
@@ -78,11 +121,10 @@ pub fn find(candidates: &[Episode], threshold_ns: u64, window_ns: u64) -> Vec<Ep
 /// A volume with a limited rate works like this: it takes as many operations at once as it may do
 /// in a tenth of a second, and then none until that time is over.
 pub(crate) fn without_pace(mut episodes: Vec<Episode>, window_ns: u64) -> Vec<Episode> {
-    const PACE: usize = 8;
     let total_ns = episodes
         .iter()
         .fold(0u64, |total, e| total.saturating_add(e.length_ns));
-    if episodes.len() >= PACE && total_ns > window_ns / 4 * 3 {
+    if episodes.len() as u64 >= PACE && total_ns > window_ns / 4 * 3 {
         let mut lengths_ns: Vec<u64> = episodes.iter().map(|e| e.length_ns).collect();
         lengths_ns.sort_unstable();
         let usual_ns = lengths_ns[lengths_ns.len() / 2];
@@ -210,6 +252,19 @@ mod tests {
         // One that stalls for half of the time is none either.
         let often: Vec<Episode> = (0..10).map(|i| at(1000 * i, 500)).collect();
         assert_eq!(find(&often, 50 * MS, WINDOW_NS), often);
+    }
+
+    #[test]
+    fn a_pace_is_known_from_lengths_alone() {
+        // An hour of 98 ms in every 100, of which the longest few were kept, and one real stall.
+        let forgotten = latencies(&[(98 * MS, 35_000)]);
+        let mut kept: Vec<Episode> = (0..500).map(|i| at(7000 * i, 98)).collect();
+        kept.push(at(3_550_000, 700));
+        let hour_ns = 3_600_000 * MS;
+        let found = find_among(&kept, Some(&forgotten), 50 * MS, hour_ns);
+        assert_eq!(found, [at(3_550_000, 700)]);
+        // The same stalls alone are no pace.
+        assert_eq!(find_among(&kept, None, 50 * MS, hour_ns).len(), 501);
     }
 
     #[test]

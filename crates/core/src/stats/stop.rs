@@ -9,6 +9,7 @@
 
 use super::drift;
 use super::interval;
+use super::record::{Record, View};
 use super::series::Bin;
 use super::stalls::Episode;
 use super::window::{ENOUGH_STALLS, Window};
@@ -66,6 +67,23 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// Counts what came after the last whole bin: `operations` that moved `bytes` in `seconds`. The
+    /// rates become those of everything that was measured, with intervals as wide as before.
+    pub fn include_tail(&mut self, operations: u64, bytes: u64, seconds: f64) {
+        self.measured_s += seconds.max(0.0);
+        self.operations += operations;
+        self.bytes += bytes;
+        let moved = |estimate: Estimate, amount: u64| {
+            let rate = amount as f64 / self.measured_s;
+            match estimate.value > 0.0 && rate.is_finite() {
+                true => estimate.scaled(rate / estimate.value),
+                false => estimate,
+            }
+        };
+        self.iops = moved(self.iops, self.operations);
+        self.bytes_per_second = moved(self.bytes_per_second, self.bytes);
+    }
+
     /// Counts `flush_s` seconds of a final flush, in which nothing completed, as measured time. The
     /// bins stay as they are.
     pub fn include_flush(&mut self, flush_s: f64) {
@@ -87,10 +105,14 @@ impl Measured {
 pub struct StopRule {
     spec: StopSpec,
     bin_s: f64,
-    bins: Vec<Bin>,
+    record: Record,
+    operations: u64,
     bytes: u64,
-    warm_up_bins: usize,
     warm_up_known: bool,
+    /// Precision does not end it.
+    whole_time: bool,
+    /// The job rests of its own will, so that bins without operations say nothing.
+    is_paced: bool,
     checks_passed: u32,
     next_check: usize,
     decision: Decision,
@@ -106,10 +128,12 @@ impl StopRule {
         StopRule {
             spec,
             bin_s,
-            bins: Vec::new(),
+            record: Record::new(bin_s, (WARM_UP_S / bin_s).round() as usize),
+            operations: 0,
             bytes: 0,
-            warm_up_bins: (WARM_UP_S / bin_s).round() as usize,
             warm_up_known: false,
+            whole_time: false,
+            is_paced: false,
             checks_passed: 0,
             next_check: 0,
             decision: Decision::Continue,
@@ -119,14 +143,36 @@ impl StopRule {
     /// The rule with another length of the warm-up than half a second, for jobs whose write
     /// budget lasts not much longer than that.
     pub fn with_warm_up_s(mut self, warm_up_s: f64) -> Self {
-        self.warm_up_bins = (warm_up_s.max(0.0) / self.bin_s).round() as usize;
+        let bins = (warm_up_s.max(0.0) / self.bin_s).round() as usize;
+        self.record.set_warm_up_bins(bins);
+        self
+    }
+
+    /// The rule with a warm-up of exactly this length, whatever the series looks like.
+    pub fn with_ramp_s(mut self, ramp_s: f64) -> Self {
+        self.warm_up_known = true;
+        self.with_warm_up_s(ramp_s)
+    }
+
+    /// The rule for a job that runs for its whole time: precision does not end it, but it is still
+    /// judged by the precision that it reached.
+    pub fn for_its_whole_time(mut self) -> Self {
+        self.whole_time = true;
+        self
+    }
+
+    /// The rule for a job that rests of its own will, because of a limit or in pauses: that nothing
+    /// has completed for a while is no stall then until something late completes.
+    pub fn with_own_pace(mut self) -> Self {
+        self.is_paced = true;
         self
     }
 
     /// Takes the next bin and decides. After the decision to stop, more bins are taken but do not
     /// change it.
     pub fn push(&mut self, bin: Bin) -> Decision {
-        self.bins.push(bin);
+        self.record.push(bin);
+        self.operations = self.operations.saturating_add(bin.ops);
         self.bytes = self.bytes.saturating_add(bin.bytes);
         if self.decision != Decision::Continue {
             return self.decision;
@@ -135,9 +181,10 @@ impl StopRule {
             self.warm_up_known = true;
             self.judge_warm_up();
         }
-        if self.bins.len() >= self.next_check && self.exposure_suffices() {
-            let step = self.window().bins.len() / 50;
-            self.next_check = self.bins.len() + step.max(1);
+        let may_end = !self.whole_time;
+        if may_end && self.record.len() >= self.next_check && self.exposure_suffices() {
+            let step = (self.record.len() - self.record.warm_up_bins()) / 50;
+            self.next_check = self.record.len() + step.max(1);
             self.checks_passed = if self.is_precise() {
                 self.checks_passed + 1
             } else {
@@ -156,17 +203,17 @@ impl StopRule {
 
     /// Seconds since the start of the job, warm-up included.
     pub fn elapsed_s(&self) -> f64 {
-        self.bins.len() as f64 * self.bin_s
+        self.record.len() as f64 * self.bin_s
     }
 
     /// Seconds that count so far.
     pub fn measured_s(&self) -> f64 {
-        self.window().seconds()
+        self.record.measured_s()
     }
 
     /// How many bins at the start do not count.
     pub fn warm_up_bins(&self) -> usize {
-        self.warm_up_bins.min(self.bins.len())
+        self.record.warm_up_bins()
     }
 
     /// Bytes moved so far, warm-up included.
@@ -174,16 +221,19 @@ impl StopRule {
         self.bytes
     }
 
+    /// Operations so far, warm-up included.
+    pub fn operations(&self) -> u64 {
+        self.operations
+    }
+
     /// Operations per second so far.
     pub fn iops(&self) -> Estimate {
-        let window = self.window();
-        window.iops(&window.stalls())
+        iops(&self.view())
     }
 
     /// Bytes per second so far.
     pub fn bytes_per_second(&self) -> Estimate {
-        let window = self.window();
-        window.bytes_per_second(&window.stalls())
+        bytes_per_second(&self.view())
     }
 
     /// How many more seconds this job will probably take, for a progress line: until the interval,
@@ -210,9 +260,9 @@ impl StopRule {
     /// What was measured. May be asked at any time: a job that was not stopped by the rule (the
     /// bystander of another job) is judged by the precision that it reached.
     pub fn finish(&self) -> Measured {
-        let window = self.window();
-        let stalls = window.stalls();
-        let iops = window.iops(&stalls);
+        let view = self.view();
+        let window = view.window();
+        let iops = iops(&view);
         let warm_up_s = self.warm_up_bins() as f64 * self.bin_s;
         let warm_up_ns = (warm_up_s * 1e9) as u64;
         Measured {
@@ -220,11 +270,12 @@ impl StopRule {
             warm_up_s,
             operations: window.operations(),
             bytes: window.bytes(),
-            bytes_per_second: window.bytes_per_second(&stalls),
+            bytes_per_second: bytes_per_second(&view),
             iops,
             outcome: self.outcome(iops),
-            doubts: self.doubts(iops, &stalls),
-            stalls: stalls
+            doubts: self.doubts(iops, &view),
+            stalls: view
+                .stalls
                 .iter()
                 .map(|stall| Episode {
                     start_ns: stall.start_ns.saturating_add(warm_up_ns),
@@ -232,8 +283,8 @@ impl StopRule {
                 })
                 .collect(),
             series: Series {
-                bin_s: self.bin_s,
-                bytes: window.bins.iter().map(|bin| bin.bytes).collect(),
+                bin_s: view.bin_s,
+                bytes: view.bins.iter().map(|bin| bin.bytes).collect(),
             },
         }
     }
@@ -241,8 +292,10 @@ impl StopRule {
     fn outcome(&self, iops: Estimate) -> Outcome {
         let converged = match self.decision {
             Decision::Converged => true,
-            Decision::Capped => false,
-            Decision::Continue => self.exposure_suffices() && self.is_precise(),
+            Decision::Capped if !self.whole_time => false,
+            Decision::Capped | Decision::Continue => {
+                (self.whole_time || self.exposure_suffices()) && self.is_precise()
+            }
         };
         if converged {
             Outcome::Converged
@@ -253,8 +306,8 @@ impl StopRule {
         }
     }
 
-    fn doubts(&self, iops: Estimate, stalls: &[Episode]) -> Vec<Doubt> {
-        let window = self.window();
+    fn doubts(&self, iops: Estimate, view: &View<'_>) -> Vec<Doubt> {
+        let window = view.window();
         let (reached, wanted) = (iops.relative_half_width(), self.spec.relative_half_width);
         let mut doubts = Vec::new();
         if reached > wanted {
@@ -262,7 +315,7 @@ impl StopRule {
         }
         // A stall in the last third is a stall, not a drift.
         let counts = window.operation_counts();
-        let touched = window.touched(stalls);
+        let touched = window.touched(&view.stalls);
         let running = counts.iter().zip(&touched).filter(|(_, t)| !**t);
         let running: Vec<f64> = running.map(|(count, _)| *count).collect();
         if let Some(ratio) = drift::drift(&running) {
@@ -271,23 +324,32 @@ impl StopRule {
         doubts
     }
 
-    /// The bins that count.
-    fn window(&self) -> Window<'_> {
-        Window {
-            bins: &self.bins[self.warm_up_bins()..],
-            bin_s: self.bin_s,
+    /// What counts.
+    fn view(&self) -> View<'_> {
+        let mut view = self.record.view();
+        if self.is_paced {
+            let end_ns = (view.window().seconds() * 1e9) as u64;
+            // A gap that is still open may be the job's own rest.
+            let is_open = |stall: &Episode| stall.end_ns() + 1000 >= end_ns;
+            if view.stalls.last().is_some_and(is_open)
+                && view.bins.last().is_some_and(|b| b.ops == 0)
+            {
+                view.stalls.pop();
+            }
         }
+        view
     }
 
     /// Moves the end of the warm-up to the first change of level, if it comes early. Bins with a
     /// stall have no say in it: a stall at the start is a stall.
     fn judge_warm_up(&mut self) {
+        let bins = self.record.all();
         let all = Window {
-            bins: &self.bins,
+            bins,
             bin_s: self.bin_s,
         };
         let touched = all.touched(&all.stalls());
-        let bins = self.bins.iter().zip(touched).enumerate();
+        let bins = bins.iter().zip(touched).enumerate();
         let (places, counts): (Vec<usize>, Vec<f64>) = bins
             .filter(|(_, (_, stalled))| !stalled)
             .map(|(place, (bin, _))| (place, bin.ops as f64))
@@ -295,7 +357,8 @@ impl StopRule {
         if let Some(change) = drift::change_point(&counts) {
             let place = places[change.at];
             if place as f64 * self.bin_s <= WARM_UP_AT_MOST_S {
-                self.warm_up_bins = self.warm_up_bins.max(place);
+                let bins = self.record.warm_up_bins().max(place);
+                self.record.set_warm_up_bins(bins);
             }
         }
     }
@@ -306,14 +369,27 @@ impl StopRule {
     }
 
     fn is_precise(&self) -> bool {
-        let window = self.window();
+        let view = self.view();
         let wanted = self.spec.relative_half_width;
-        if interval::surely_wider(&window.operation_counts(), 1.0, wanted) {
+        if interval::surely_wider(&view.window().operation_counts(), 1.0, wanted) {
             return false;
         }
-        let stalls = window.stalls();
-        (stalls.is_empty() || stalls.len() >= ENOUGH_STALLS)
-            && window.iops(&stalls).relative_half_width() <= wanted
+        let stalls = view.stalls.len();
+        (stalls == 0 || stalls >= ENOUGH_STALLS) && iops(&view).relative_half_width() <= wanted
+    }
+}
+
+fn iops(view: &View<'_>) -> Estimate {
+    match view.has_many_stalls {
+        true => view.window().iops_of_the_series(),
+        false => view.window().iops(&view.stalls),
+    }
+}
+
+fn bytes_per_second(view: &View<'_>) -> Estimate {
+    match view.has_many_stalls {
+        true => view.window().bytes_per_second_of_the_series(),
+        false => view.window().bytes_per_second(&view.stalls),
     }
 }
 
@@ -514,6 +590,14 @@ mod tests {
         assert!((was.relative_half_width() - is.relative_half_width()).abs() < 1e-12);
         measured.include_flush(0.0);
         assert_eq!(measured.iops, is);
+    }
+
+    #[test]
+    fn operations_of_a_long_job_are_all_counted() {
+        let mut rule = StopRule::new(SPEC, 0.1).for_its_whole_time();
+        (0..20_000).for_each(|_| _ = rule.push(bin(7)));
+        assert_eq!(rule.operations(), 140_000);
+        assert_eq!(rule.bytes(), 140_000 * 4096);
     }
 
     #[test]

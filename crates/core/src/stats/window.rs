@@ -94,9 +94,27 @@ impl Window<'_> {
 
     /// Bytes per second with the 95 % interval.
     pub fn bytes_per_second(&self, stalls: &[Episode]) -> Estimate {
-        let counts: Vec<f64> = self.bins.iter().map(|bin| bin.bytes as f64).collect();
-        let block_bytes = self.bytes() as f64 / (self.operations() as f64).max(1.0);
-        self.rate(&counts, block_bytes.max(1.0), stalls)
+        self.rate(&self.byte_counts(), self.block_bytes(), stalls)
+    }
+
+    fn byte_counts(&self) -> Vec<f64> {
+        self.bins.iter().map(|bin| bin.bytes as f64).collect()
+    }
+
+    /// Bytes per operation on average.
+    fn block_bytes(&self) -> f64 {
+        (self.bytes() as f64 / (self.operations() as f64).max(1.0)).max(1.0)
+    }
+
+    /// Operations per second with the 95 % interval, when stalls are so many that the series shows all
+    /// that there is to know of them.
+    pub fn iops_of_the_series(&self) -> Estimate {
+        interval::rate(&self.operation_counts(), self.bin_s, 1.0)
+    }
+
+    /// The same for bytes per second.
+    pub fn bytes_per_second_of_the_series(&self) -> Estimate {
+        interval::rate(&self.byte_counts(), self.bin_s, self.block_bytes())
     }
 
     /// A rate with the interval of the series, widened by what stalls may do to it.

@@ -58,10 +58,13 @@ pub(super) fn certainty(run: &Run) -> String {
         "The figures hold within the intervals given (95 % confidence)".to_string()
     };
     if !inconclusive.is_empty() && inconclusive.len() < run.results.len() {
-        sentence.push_str(&format!(
-            ", except {}, which did not settle",
-            inconclusive.join(", ")
-        ));
+        // More names than this are no sentence; the tables mark them.
+        const MOST_NAMES: usize = 4;
+        let which = match inconclusive.len() <= MOST_NAMES {
+            true => inconclusive.join(", "),
+            false => format!("{} of {}", inconclusive.len(), run.results.len()),
+        };
+        sentence.push_str(&format!(", except {which}, which did not settle"));
     }
     if !sentence.ends_with('.') {
         sentence.push('.');

@@ -1,0 +1,112 @@
+//! The filters in brackets: which are on, and whether they let a setting through.
+//!
+//! Source: Raspberry Pi documentation, "Conditional filters": those of one kind replace each other, those of
+//! different kinds must all apply, `[all]` ends them all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Reader;
+
+/// The filters that are on at a line, the last of each kind.
+#[derive(Debug, Default)]
+pub(super) struct Filters {
+    on: BTreeMap<Kind, String>,
+}
+
+/// Whether a setting under filters counts.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Yes,
+    No,
+    /// If all of these apply.
+    If(BTreeSet<String>),
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// Boards, `none`, and whatever is not known, which applies to no board.
+    Model,
+    Tryboot,
+    Serial,
+    Monitor,
+    Port,
+    Pin(String),
+    /// `name=value` of another name.
+    Other(String),
+    /// Whatever an included file that nobody looked into ends with.
+    Included,
+}
+
+impl Filters {
+    /// A filter line is passed.
+    pub(super) fn meet(&mut self, name: &str) {
+        if name == "all" {
+            self.on.clear();
+        } else {
+            self.on.insert(kind(name), name.into());
+        }
+    }
+
+    /// A line includes a file that is not looked into: it may have left a filter on.
+    pub(super) fn meet_inclusion(&mut self) {
+        self.on.insert(Kind::Included, String::new());
+    }
+
+    /// Whether none is on.
+    pub(super) fn is_for_all(&self) -> bool {
+        self.on.is_empty()
+    }
+
+    pub(super) fn answer(&self, reader: &Reader<'_>) -> Answer {
+        let mut doubtful = BTreeSet::new();
+        for (kind, name) in &self.on {
+            match applies(kind, name, reader) {
+                Some(true) => {}
+                Some(false) => return Answer::No,
+                None => {
+                    doubtful.insert(format!("[{name}]"));
+                }
+            }
+        }
+        match doubtful.is_empty() {
+            true => Answer::Yes,
+            false => Answer::If(doubtful),
+        }
+    }
+}
+
+fn kind(name: &str) -> Kind {
+    match name.split_once(['=', ':']) {
+        None if name == "tryboot" => Kind::Tryboot,
+        None if name.starts_with("0x") => Kind::Serial,
+        None => Kind::Model,
+        Some(("board-type", _)) => Kind::Model,
+        Some(("EDID", _)) => Kind::Monitor,
+        Some(("HDMI", _)) => Kind::Port,
+        Some((pin, _)) if pin.starts_with("gpio") => Kind::Pin(pin.into()),
+        Some((other, _)) => Kind::Other(other.into()),
+    }
+}
+
+/// Whether one filter applies; absent where only the board knows.
+fn applies(kind: &Kind, name: &str, reader: &Reader<'_>) -> Option<bool> {
+    match kind {
+        Kind::Tryboot => Some(reader.tryboot),
+        // It says to which port a setting belongs; it keeps nothing out.
+        Kind::Port => Some(true),
+        Kind::Model => match name.strip_prefix("board-type=") {
+            Some(number) => {
+                let wanted = super::number(number.trim())?;
+                reader.model.type_number.map(|own| u64::from(own) == wanted)
+            }
+            None => Some(reader.model.filters.contains(&name)),
+        },
+        // Only the lower half of the serial number is written in older files.
+        Kind::Serial => {
+            let wanted = super::number(name)?;
+            let own = reader.serial?;
+            Some(own == wanted || own & 0xFFFF_FFFF == wanted)
+        }
+        Kind::Monitor | Kind::Pin(_) | Kind::Other(_) | Kind::Included => None,
+    }
+}

@@ -1,0 +1,275 @@
+//! What is compared: runs of ours, results of fio, published figures and bare machines, all in one
+//! form.
+
+use serde::{Deserialize, Serialize};
+
+use super::{PairedJob, facts, latency};
+use crate::doubt::Doubt;
+use crate::estimate::Estimate;
+use crate::machine::Machine;
+use crate::result::{Access, Against, JobResult, Run};
+use crate::spec::{Direction, Operation, Pattern};
+use crate::title::job_title;
+use crate::verdict::job as name;
+
+/// One thing that is compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// How it is called in tables: "run 12", "before.json".
+    pub name: String,
+    /// Where its figures come from.
+    pub source: Source,
+    /// When it was measured, RFC 3339 in UTC, where that is known.
+    pub when: Option<String>,
+    /// Board, device, settings and versions, by name, in the order in which they are shown.
+    pub facts: Vec<Named>,
+    /// What was measured.
+    pub jobs: Vec<SubjectJob>,
+    /// Doubts about the whole.
+    pub doubts: Vec<SubjectDoubt>,
+    /// What a reader must know about these figures, in words.
+    pub note: Option<String>,
+    /// The rounds in which it was measured in turns with another run.
+    pub against: Option<Against>,
+}
+
+/// Where figures come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// A run of this program.
+    Run,
+    /// fio's JSON.
+    Fio,
+    /// Printed in an article.
+    Published,
+    /// The facts of a machine, without any measurement.
+    Machine,
+}
+
+/// A fact by its name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Named {
+    /// "board", "kernel", "vm.dirty_ratio".
+    pub name: String,
+    /// Its value in words; absent where it is not known or does not exist.
+    pub value: Option<String>,
+}
+
+/// One job of a subject. What the source does not say is absent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SubjectJob {
+    /// Its name there.
+    pub name: String,
+    /// What it does, in words.
+    pub title: String,
+    /// Read or write.
+    pub direction: Direction,
+    /// Sequential or random.
+    pub pattern: Pattern,
+    /// Bytes per operation.
+    pub block_bytes: Option<u32>,
+    /// Operations kept in flight, by one copy.
+    pub queue_depth: Option<u32>,
+    /// Copies that ran at the same time and are reported together.
+    pub copies: u32,
+    /// Whether each operation is a commit.
+    pub commit: bool,
+    /// How the target was opened.
+    pub access: Option<Access>,
+    /// What was written, where the source says it for this job.
+    pub content: Option<String>,
+    /// The target of this job, of a run with several.
+    pub on: Option<String>,
+    /// Something else ran on the target at the same time: the other half of a mix, or the writing
+    /// beside a small reader.
+    pub is_shared: bool,
+    /// What an operation was.
+    pub operation: Operation,
+    /// Throughput, in the unit that `unit` says.
+    pub throughput: Figure,
+    /// What the throughput counts.
+    pub unit: Unit,
+    /// Median latency in nanoseconds.
+    pub p50_ns: Option<Figure>,
+    /// The latency in nanoseconds that 99 % of the operations did not exceed.
+    pub p99_ns: Option<Figure>,
+    /// Doubts about this job.
+    pub doubts: Vec<SubjectDoubt>,
+}
+
+/// A doubt of a subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubjectDoubt {
+    /// Its kind, as in the JSON of a run: "other_traffic".
+    pub kind: String,
+    /// In words, with its figures.
+    pub what: String,
+}
+
+impl SubjectDoubt {
+    fn of(doubt: &Doubt) -> Self {
+        let value = serde_json::to_value(doubt).unwrap_or_default();
+        SubjectDoubt {
+            kind: value["kind"].as_str().unwrap_or("other").to_string(),
+            what: doubt.what(),
+        }
+    }
+}
+
+/// What a throughput counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Bytes, of jobs that read or write blocks.
+    BytesPerSecond,
+    /// Operations, of jobs with whole small files.
+    OperationsPerSecond,
+}
+
+/// A number as its source gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The number.
+    pub value: f64,
+    /// Its 95 % interval, where there is one.
+    pub interval: Option<Interval>,
+}
+
+/// A 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end; infinite (in JSON `null`) where it is not bounded.
+    #[serde(deserialize_with = "crate::estimate::null_is_infinite")]
+    pub high: f64,
+    /// Made of another tool's deviation between samples, which takes neighbouring samples for
+    /// independent.
+    pub rough: bool,
+}
+
+impl Figure {
+    /// A number without an interval.
+    pub fn bare(value: f64) -> Self {
+        Figure {
+            value,
+            interval: None,
+        }
+    }
+
+    /// A number with the interval of our own statistics.
+    pub fn of(estimate: Estimate) -> Self {
+        Figure {
+            value: estimate.value,
+            interval: Some(Interval {
+                low: estimate.low,
+                high: estimate.high,
+                rough: false,
+            }),
+        }
+    }
+
+    /// The number with its interval, if it has one.
+    pub fn estimate(&self) -> Option<Estimate> {
+        let interval = self.interval?;
+        let is_sound = interval.low <= self.value && self.value <= interval.high;
+        is_sound.then(|| Estimate::new(self.value, interval.low, interval.high))
+    }
+}
+
+impl Subject {
+    /// A run of ours.
+    pub fn of_run(name: &str, run: &Run) -> Self {
+        Subject {
+            name: name.into(),
+            source: Source::Run,
+            when: Some(run.started.clone()),
+            facts: facts::of_run(run),
+            jobs: run.results.iter().map(|result| job(run, result)).collect(),
+            doubts: run.doubts.iter().map(SubjectDoubt::of).collect(),
+            note: None,
+            against: run.against.clone(),
+        }
+    }
+
+    /// A machine without any measurement.
+    pub fn of_machine(name: &str, machine: &Machine) -> Self {
+        Subject {
+            name: name.into(),
+            source: Source::Machine,
+            when: Some(machine.read_at.clone()),
+            facts: facts::of_machine(machine),
+            jobs: Vec::new(),
+            doubts: Vec::new(),
+            note: None,
+            against: None,
+        }
+    }
+
+    /// The rounds in which this one and `baseline` were measured in turns, whichever of the two has
+    /// them; empty if they were not.
+    pub fn rounds_against(&self, baseline: &Subject) -> Vec<PairedJob> {
+        let meant = |against: &Against, other: &Subject| {
+            other.when.as_deref() == Some(against.started.as_str())
+                && other.fact("target") == Some(against.target.as_str())
+        };
+        if let Some(against) = self.against.as_ref().filter(|a| meant(a, baseline)) {
+            return against.jobs.clone();
+        }
+        match baseline.against.as_ref().filter(|a| meant(a, self)) {
+            Some(against) => against.jobs.iter().map(PairedJob::turned).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// A fact by its name.
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        let found = self.facts.iter().find(|fact| fact.name == name)?;
+        found.value.as_deref()
+    }
+}
+
+/// Whether the job had the target to share: it is half of a mix, or ran beside another job.
+fn is_shared(run: &Run, result: &JobResult) -> bool {
+    let is_bystander = [name::BYSTANDER_READ, name::BYSTANDER_WRITE].contains(&result.job.as_str());
+    let mut others = run.results.iter();
+    let is_half = |other: &JobResult| {
+        other.job == result.job && other.on == result.on && other.direction != result.direction
+    };
+    is_bystander || others.any(is_half)
+}
+
+fn job(run: &Run, result: &JobResult) -> SubjectJob {
+    // How precise a figure is, its interval says.
+    let disturbs = |doubt: &&Doubt| !matches!(doubt, Doubt::NotPrecise { .. });
+    let doubts = result.doubts.iter().filter(disturbs);
+    let measured = result.operations > 0;
+    let unit = match result.operation.is_of_file() {
+        false => Unit::BytesPerSecond,
+        true => Unit::OperationsPerSecond,
+    };
+    SubjectJob {
+        name: result.job.clone(),
+        title: job_title(result),
+        direction: result.direction,
+        pattern: result.pattern,
+        block_bytes: Some(result.block_bytes),
+        queue_depth: Some(result.queue_depth),
+        copies: result.copies.unwrap_or(1).max(1),
+        commit: result.commit,
+        access: Some(result.access.unwrap_or(run.target.access)),
+        content: result.content.clone(),
+        on: result.on.clone(),
+        is_shared: is_shared(run, result),
+        operation: result.operation,
+        throughput: match unit {
+            Unit::BytesPerSecond => Figure::of(result.bytes_per_second),
+            Unit::OperationsPerSecond => Figure::of(result.iops),
+        },
+        unit,
+        p50_ns: measured.then(|| latency::p50(result)).flatten(),
+        p99_ns: measured.then(|| latency::p99(result)).flatten(),
+        doubts: doubts.map(SubjectDoubt::of).collect(),
+    }
+}

@@ -1,0 +1,159 @@
+//! What the fits of sweeps share: points with an uncertainty on the logarithmic scale, a curve with
+//! one free factor and a table of shapes, and intervals by drawing the points again.
+
+use crate::estimate::Estimate;
+use crate::stats::Rng;
+use crate::stats::bootstrap::percentile;
+
+/// How often the points are drawn again for an interval.
+const ROUNDS: usize = 400;
+/// No point is trusted more than this (standard deviation of its logarithm), since no device is an
+/// exact queue.
+const LEAST_DEVIATION: f64 = 0.01;
+/// What stands for an interval without an end.
+const MOST_DEVIATION: f64 = 1.5;
+/// The 97.5 % point of the standard normal distribution.
+const Z_95: f64 = 1.959_964;
+
+/// A measured rate on the logarithmic scale.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Point {
+    /// Logarithm of the value.
+    pub(super) ln: f64,
+    /// Standard deviation of the logarithm.
+    pub(super) deviation: f64,
+}
+
+impl Point {
+    /// The point of an estimate; nothing when there is no positive finite value.
+    pub(super) fn of(estimate: &Estimate) -> Option<Point> {
+        if !(estimate.value > 0.0 && estimate.value.is_finite()) {
+            return None;
+        }
+        // Where the low end is 0 or the high end infinite the other one counts for both.
+        let below = (estimate.value / estimate.low.max(0.0)).ln();
+        let above = (estimate.high / estimate.value).ln();
+        let width = match (below.is_finite(), above.is_finite()) {
+            (true, true) => (below + above) / 2.0,
+            _ => f64::INFINITY,
+        };
+        Some(Point {
+            ln: estimate.value.ln(),
+            deviation: (width / Z_95).clamp(LEAST_DEVIATION, MOST_DEVIATION),
+        })
+    }
+
+    fn weight(&self) -> f64 {
+        1.0 / (self.deviation * self.deviation)
+    }
+}
+
+/// A family of curves: for each shape (a row of the table) the logarithm of the curve at each point,
+/// up to a free factor.
+pub(super) struct Family {
+    /// The shapes, in rows of `along` neighbours, in the order of the parameter that is of interest.
+    pub(super) shapes: Vec<Vec<f64>>,
+    /// Length of a row.
+    pub(super) along: usize,
+}
+
+/// The best curve of a family.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Fitted {
+    /// Logarithm of the free factor.
+    pub(super) ln_factor: f64,
+    /// Row of the shape.
+    pub(super) row: usize,
+    /// Place in the row, with a fraction.
+    pub(super) place: f64,
+}
+
+impl Family {
+    /// The curve with the least squares, each weighted by the point's own uncertainty.
+    pub(super) fn fit(&self, points: &[Point]) -> Fitted {
+        let values: Vec<f64> = points.iter().map(|point| point.ln).collect();
+        let weights: Vec<f64> = points.iter().map(Point::weight).collect();
+        self.fit_values(&values, &weights)
+    }
+
+    fn fit_values(&self, values: &[f64], weights: &[f64]) -> Fitted {
+        let judge = |index: usize| misfit(&self.shapes[index], values, weights);
+        let best = (0..self.shapes.len())
+            .map(|index| (index, judge(index)))
+            .min_by(|(_, (a, _)), (_, (b, _))| a.total_cmp(b))
+            .map_or((0, (0.0, 0.0)), |found| found);
+        let (index, (squares, ln_factor)) = best;
+        let (row, place) = (index / self.along, index % self.along);
+        // Between the neighbours the squares are nearly a parabola.
+        let mut shift = 0.0;
+        let mut factor = ln_factor;
+        if place > 0 && place + 1 < self.along {
+            let ((before, factor_before), (after, factor_after)) =
+                (judge(index - 1), judge(index + 1));
+            let bend = before - 2.0 * squares + after;
+            if bend > 0.0 {
+                shift = ((before - after) / (2.0 * bend)).clamp(-0.5, 0.5);
+                let slope = (factor_after - factor_before) / 2.0;
+                factor += shift * slope;
+            }
+        }
+        Fitted {
+            ln_factor: factor,
+            row,
+            place: place as f64 + shift,
+        }
+    }
+
+    /// The fits of points that are drawn again, each from its own uncertainty. Where the best curve
+    /// misses the points by more than that, no curve of the family is quite right, and they are drawn
+    /// from as much as it misses them by.
+    pub(super) fn resampled(&self, points: &[Point], best: &Fitted, seed: u64) -> Vec<Fitted> {
+        let mut rng = Rng::from_seed(seed);
+        let excess = self.excess(points, best);
+        let weights: Vec<f64> = points.iter().map(Point::weight).collect();
+        let mut values = vec![0.0; points.len()];
+        (0..ROUNDS)
+            .map(|_| {
+                for (value, point) in values.iter_mut().zip(points) {
+                    *value = point.ln + excess * point.deviation * rng.normal();
+                }
+                self.fit_values(&values, &weights)
+            })
+            .collect()
+    }
+
+    /// By how much the points miss the best curve beyond their own uncertainty, at least 1.
+    fn excess(&self, points: &[Point], best: &Fitted) -> f64 {
+        /// Parameters of a curve: the factor and the place; the row is hardly one.
+        const PARAMETERS: usize = 2;
+        let values: Vec<f64> = points.iter().map(|point| point.ln).collect();
+        let weights: Vec<f64> = points.iter().map(Point::weight).collect();
+        let index = best.row * self.along + (best.place.round() as usize).min(self.along - 1);
+        let (squares, _) = misfit(&self.shapes[index], &values, &weights);
+        let freedom = points.len().saturating_sub(PARAMETERS).max(1);
+        (squares / freedom as f64).sqrt().max(1.0)
+    }
+}
+
+/// Weighted squares of the distances from a shape with the best factor, and that factor.
+fn misfit(shape: &[f64], values: &[f64], weights: &[f64]) -> (f64, f64) {
+    let (mut sum, mut total) = (0.0, 0.0);
+    for i in 0..shape.len() {
+        sum += weights[i] * (values[i] - shape[i]);
+        total += weights[i];
+    }
+    let factor = sum / total;
+    let mut squares = 0.0;
+    for i in 0..shape.len() {
+        let distance = values[i] - shape[i] - factor;
+        squares += weights[i] * distance * distance;
+    }
+    (squares, factor)
+}
+
+/// The middle 95 % of resampled values around the fitted one.
+pub(super) fn interval(value: f64, mut values: Vec<f64>) -> Estimate {
+    let low = percentile(&mut values, 0.025);
+    let high = percentile(&mut values, 0.975);
+    Estimate::new(value, low.min(value), high.max(value))
+}

@@ -1,0 +1,601 @@
+//! What must hold before a root is moved, and what was found.
+
+use std::path::{Path, PathBuf};
+
+use super::super::{Draft, Sight, Situation, zswap};
+use super::compression::{Chosen, Link, choose};
+use super::ground::{self, Start, disk_name, used_bytes};
+use super::kernels::{Has, Kernel, has, kernels};
+use super::layout::{NewDisk, mount_options, new_disk, root_least_bytes};
+use super::options::{Choice, SwapKind};
+use super::{gains, memory, root};
+use crate::machine::{BlockDevice, Machine, Setting};
+use crate::plan::TextFile;
+use crate::plan::volume::DiskIdentity;
+use crate::units::{bytes_iec, bytes_si};
+
+const MIB: u64 = 1 << 20;
+pub(super) const FSTAB: &str = "/etc/fstab";
+/// Names of programs that install packages.
+const INSTALLERS: [&str; 7] = [
+    "apt",
+    "apt-get",
+    "aptitude",
+    "dpkg",
+    "unattended-upgr",
+    "packagekitd",
+    "rpi-update",
+];
+/// The copy and the initial RAM filesystem need some memory, and swap on a card would be slow.
+const LEAST_AVAILABLE_BYTES: u64 = 64 * MIB;
+/// What an initial RAM filesystem with the drivers of all disks may take, beside the one that is kept.
+const INITRAMFS_BYTES: u64 = 40 * MIB;
+const DIRECTORIES: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Everything that the steps are made of.
+pub(super) struct Scene<'a> {
+    pub(super) start: Start<'a>,
+    pub(super) device: &'a BlockDevice,
+    pub(super) old_disks: Vec<&'a BlockDevice>,
+    pub(super) kernels: Vec<Kernel>,
+    pub(super) fstab: &'a TextFile,
+    pub(super) chosen: Chosen,
+    pub(super) link: Link,
+    pub(super) new: NewDisk,
+    /// Name in the boot partition, the text of now, the new one.
+    pub(super) cmdlines: Vec<(String, &'a TextFile, String)>,
+    /// Words of a first start that are taken out of them.
+    pub(super) removed: Vec<String>,
+}
+
+/// What to look at for the checks.
+pub(super) fn paths(choice_boot_copy: bool) -> Vec<PathBuf> {
+    let mut paths = vec![PathBuf::from("/proc/*/comm"), FSTAB.into()];
+    for (program, _) in programs(choice_boot_copy) {
+        paths.extend(DIRECTORIES.map(|directory| Path::new(directory).join(program)));
+    }
+    paths
+}
+
+/// Programs that the steps run, with their Debian packages.
+fn programs(boot_copy: bool) -> Vec<(&'static str, &'static str)> {
+    let mut programs = vec![
+        ("mkfs.btrfs", "btrfs-progs"),
+        ("btrfs", "btrfs-progs"),
+        ("mkinitramfs", "initramfs-tools"),
+        ("mkswap", "util-linux"),
+    ];
+    if boot_copy {
+        programs.push(("mkfs.vfat", "dosfstools"));
+    }
+    programs
+}
+
+/// Checks everything; what the steps need, where enough was found.
+pub(super) fn look<'a>(
+    situation: &Situation<'a>,
+    choice: &Choice,
+    draft: &mut Draft,
+) -> Option<Scene<'a>> {
+    let machine = situation.machine;
+    let start = system(situation, draft);
+    let disk = disk(situation, choice, draft);
+    let old_disks = old_disks(machine);
+    tools(situation, choice, draft);
+    quiet(situation, draft);
+    let kernels = start
+        .as_ref()
+        .and_then(|start| boot(situation, start, draft));
+    let fstab = situation.file(Path::new(FSTAB));
+    draft.check(
+        "the table of mounts can be read",
+        fstab.is_some(),
+        situation.presence(Path::new(FSTAB)),
+        "this system is set up in another way; the recipe needs /etc/fstab",
+    );
+    compressed_swap(situation, choice, draft);
+    let (start, disk, kernels, fstab) = (start?, disk?, kernels?, fstab?);
+    lines(fstab, machine, disk, draft);
+    let device = machine.device(disk_name(&disk.path))?;
+    let link = gains::link(situation, Some(device));
+    let chosen = choose(&choice.compress, &link, situation);
+    let new = divided(situation, choice, disk, &chosen, draft)?;
+    let (cmdlines, removed) = command_lines(situation, &start, &new, &chosen, draft)?;
+    Some(Scene {
+        start,
+        device,
+        old_disks,
+        kernels,
+        fstab,
+        chosen,
+        link,
+        new,
+        cmdlines,
+        removed,
+    })
+}
+
+/// The disks that the machine starts from and runs on.
+pub(super) fn old_disks(machine: &Machine) -> Vec<&BlockDevice> {
+    let mounts = [ground::root(machine), ground::boot(machine)];
+    let mut disks: Vec<&BlockDevice> = Vec::new();
+    for disk in mounts
+        .into_iter()
+        .flatten()
+        .flat_map(|mount| ground::disks(machine, mount))
+    {
+        if !disks.iter().any(|known| known.name == disk.name) {
+            disks.push(disk);
+        }
+    }
+    disks
+}
+
+/// The running system and how it starts.
+fn system<'a>(situation: &Situation<'a>, draft: &mut Draft) -> Option<Start<'a>> {
+    let machine = situation.machine;
+    let root = ground::root(machine);
+    let is_on_disk = root.is_some_and(|root| !ground::disks(machine, root).is_empty());
+    draft.check(
+        "the running system is on a disk of its own",
+        is_on_disk,
+        match root {
+            Some(root) => format!("/ is {} on {}", root.filesystem, root.source),
+            None => "nobody knows what is mounted at /".into(),
+        },
+        "with an overlay switch that off (raspi-config: Performance Options, Overlay File System); a root over the network \
+         is not copied",
+    );
+    let boot = ground::boot(machine);
+    draft.check(
+        "the boot partition is mounted",
+        boot.is_some(),
+        match boot {
+            Some(boot) => format!("{} is {} on {}", boot.point, boot.filesystem, boot.source),
+            None => "no FAT filesystem is mounted at /boot/firmware or /boot".into(),
+        },
+        "mount it (mount /boot/firmware); the recipe is for boards that start from config.txt and cmdline.txt",
+    );
+    boot?;
+    let start = Start::of(situation);
+    let found = match &start {
+        Ok(start) => {
+            let first = start.paths.first();
+            let first = first.map_or(String::new(), |path| {
+                format!("{} with {}", path.kernel, path.cmdline)
+            });
+            format!("config.txt leads to {first}")
+        }
+        Err(what) => what.clone(),
+    };
+    draft.check(
+        "how the board starts is known",
+        start.is_ok(),
+        found,
+        "this recipe changes config.txt and cmdline.txt of a Raspberry Pi's boot partition and knows no other way to start",
+    );
+    start.ok().filter(|_| is_on_disk)
+}
+
+/// The disk that is to be the new root.
+fn disk<'a>(
+    situation: &Situation<'a>,
+    choice: &Choice,
+    draft: &mut Draft,
+) -> Option<&'a DiskIdentity> {
+    let machine = situation.machine;
+    let path = choice.device.as_ref()?;
+    let shown = path.display();
+    let disk = match situation.facts.disks.get(path) {
+        Some(Ok(disk)) => disk,
+        other => {
+            let why = match other {
+                Some(Err(why)) => why.clone(),
+                _ => format!("nobody looked at {shown}"),
+            };
+            draft.check(
+                &format!("{shown} can be given away"),
+                false,
+                why,
+                &others(machine, path),
+            );
+            return None;
+        }
+    };
+    let model = disk.model.as_deref().unwrap_or("a disk without a name");
+    let holds = match disk.contents.is_empty() {
+        true => "nothing was found on it".to_string(),
+        false => format!("holds {}", disk.contents.join(", ")),
+    };
+    draft.check(
+        &format!("{shown} can be given away"),
+        true,
+        format!("{model}, {}; {holds}", bytes_si(disk.size_bytes)),
+        "",
+    );
+    let name = disk_name(&disk.path);
+    let used_for = uses(machine, name);
+    draft.check(
+        "the running system does not need it",
+        used_for.is_empty(),
+        match used_for.is_empty() {
+            true => "neither root, boot partition nor swap is on it, and nothing of it is mounted"
+                .into(),
+            false => used_for.join(", "),
+        },
+        &format!(
+            "name another disk, or take it out of use first; {}",
+            others(machine, path)
+        ),
+    );
+    let marks: Vec<String> = [
+        disk.serial
+            .as_ref()
+            .map(|serial| format!("serial number {serial}")),
+        disk.wwn
+            .as_ref()
+            .map(|wwn| format!("world-wide name {wwn}")),
+        disk.diskseq
+            .map(|number| format!("number {number} of this boot")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    draft.check(
+        "it can be told from every other disk",
+        !marks.is_empty(),
+        match marks.is_empty() {
+            true => "it has neither a serial number nor a world-wide name".into(),
+            false => marks.join(", "),
+        },
+        "use a disk or enclosure with a serial number, or a kernel from 5.15 on",
+    );
+    Some(disk)
+}
+
+fn uses(machine: &Machine, disk: &str) -> Vec<String> {
+    let mounts = machine.mounts.iter().filter(|mount| {
+        let device = mount.device.as_deref();
+        device.is_some_and(|device| ground::is_on(machine, device, disk))
+    });
+    let mut used: Vec<String> = mounts
+        .map(|mount| format!("{} is on it", mount.point))
+        .collect();
+    let areas = machine.swap.areas.iter().filter(|area| {
+        let device = area.device.text();
+        device.is_some_and(|device| ground::is_on(machine, device, disk))
+    });
+    used.extend(areas.map(|area| format!("the swap {} is on it", area.path)));
+    used
+}
+
+/// The disks that could be named.
+pub(super) fn others(machine: &Machine, not: &Path) -> String {
+    let disks = machine.block_devices.iter().filter(|device| {
+        use crate::machine::BlockKind;
+        device.kind == BlockKind::Disk
+            && device.parent.is_none()
+            && uses(machine, &device.name).is_empty()
+            && device.size_bytes.get().unwrap_or(0) > 0
+            && Path::new("/dev").join(&device.name) != not
+    });
+    let words: Vec<String> = disks
+        .map(|device| {
+            let size = device
+                .size_bytes
+                .get()
+                .map_or(String::new(), |size| format!(", {}", bytes_si(size)));
+            format!(
+                "device=/dev/{} ({}{size})",
+                device.name,
+                device.model.text().unwrap_or("no name")
+            )
+        })
+        .collect();
+    match words.is_empty() {
+        true => "this machine shows no other disk that is free: plug one in".into(),
+        false => format!("free here: {}", words.join("; ")),
+    }
+}
+
+fn tools(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
+    let mut missing: Vec<(&str, &str)> = programs(choice.boot_copy);
+    let all: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
+    let is_there = |program: &str| {
+        let mut paths = DIRECTORIES
+            .iter()
+            .map(|directory| Path::new(directory).join(program));
+        paths.any(|path| situation.is_there(&path))
+    };
+    missing.retain(|(program, _)| !is_there(program));
+    let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+    packages.dedup();
+    let names: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
+    draft.check(
+        "the programs are there that it takes",
+        missing.is_empty(),
+        match missing.is_empty() {
+            true => all.join(", "),
+            false => format!("there is no {}", names.join(", no ")),
+        },
+        &format!("sudo apt install {}", packages.join(" ")),
+    );
+}
+
+/// Nothing is in the way now.
+fn quiet(situation: &Situation<'_>, draft: &mut Draft) {
+    let mut at_work: Vec<&str> = Vec::new();
+    for (path, sight) in &situation.facts.seen {
+        if let (true, Sight::Text(file)) = (path.ends_with("comm"), sight) {
+            let name = file.text.trim();
+            if path.starts_with("/proc") && INSTALLERS.contains(&name) && !at_work.contains(&name) {
+                at_work.push(name);
+            }
+        }
+    }
+    draft.check(
+        "no package is being installed",
+        at_work.is_empty(),
+        match at_work.is_empty() {
+            true => "no such program runs".into(),
+            false => format!("{} runs", at_work.join(", ")),
+        },
+        "wait until it has ended, or the copy has half of a package",
+    );
+    let power = &situation.machine.power.throttling;
+    let is_low = power.value().is_some_and(|word| word.undervoltage_now);
+    draft.check(
+        "the supply voltage is right",
+        !is_low,
+        match (power.value(), power.reason()) {
+            (Some(_), _) if is_low => "too low now".into(),
+            (Some(word), _) if word.undervoltage_seen => {
+                "right now, too low at some time since the boot".into()
+            }
+            (Some(_), _) => "right".into(),
+            (None, reason) => format!("not known: {}", reason.unwrap_or("nobody looked")),
+        },
+        "use a stronger power supply or a shorter cable; disks lose data before the board stops",
+    );
+    let available = situation.machine.memory.available_bytes.get();
+    draft.check(
+        "there is memory to work with",
+        available.is_none_or(|bytes| bytes >= LEAST_AVAILABLE_BYTES),
+        match available {
+            Some(bytes) => format!("{} available", bytes_iec(bytes)),
+            None => "not known".into(),
+        },
+        "end some programs first",
+    );
+}
+
+/// The kernels that can be started, and room for their initial RAM filesystems.
+fn boot(situation: &Situation<'_>, start: &Start<'_>, draft: &mut Draft) -> Option<Vec<Kernel>> {
+    let machine = situation.machine;
+    let kernels = match kernels(situation, start) {
+        Ok(kernels) => kernels,
+        Err(what) => {
+            draft.check(
+                "the kernels that can be started are known",
+                false,
+                format!("not known: {what}"),
+                "name them in config.txt (kernel=, initramfs), with their modules in /lib/modules",
+            );
+            return None;
+        }
+    };
+    let running = machine.system.kernel_release.text();
+    let config = |name: &str| setting(&machine.kernel_config, name);
+    let is_in = |kernel: &Kernel| {
+        let by_config =
+            || Some(kernel.release.as_str()) == running && config("BTRFS_FS") == Some("y");
+        has(situation, &kernel.release, "btrfs") != Has::Not || by_config()
+    };
+    let words: Vec<String> = kernels
+        .iter()
+        .map(|kernel| {
+            let has = if is_in(kernel) { "with" } else { "without" };
+            format!("{} is {} {has} btrfs", kernel.file, kernel.release)
+        })
+        .collect();
+    draft.check(
+        "every kernel that can be started has btrfs",
+        kernels.iter().all(is_in),
+        words.join(", "),
+        "use the kernel of Raspberry Pi OS (sudo apt install linux-image-rpi-v8) or Debian, which have it; one of your \
+         own needs the lines CONFIG_BTRFS_FS=m and CONFIG_ZSWAP=y",
+    );
+    let blank: Vec<&str> = kernels
+        .iter()
+        .filter(|kernel| !kernel.is_loaded && !kernel.initramfs.starts_with("initramfs"))
+        .map(|kernel| kernel.file.as_str())
+        .collect();
+    draft.check(
+        "an initial RAM filesystem can be loaded with each",
+        blank.is_empty(),
+        match blank.is_empty() {
+            true => kernels
+                .iter()
+                .map(|kernel| kernel.initramfs.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+            false => format!("none is named for {}", blank.join(", ")),
+        },
+        "write a line like `initramfs initrd.img followkernel` into config.txt and put one there",
+    );
+    let need = kernels.len() as u64 * INITRAMFS_BYTES;
+    let available = ground::boot(machine).and_then(|mount| mount.available_bytes.get());
+    draft.check(
+        "the boot partition has room for them",
+        available.is_none_or(|bytes| bytes >= need),
+        match available {
+            Some(bytes) => format!(
+                "{} free, at most {} are needed",
+                bytes_iec(bytes),
+                bytes_iec(need)
+            ),
+            None => "not known".into(),
+        },
+        "remove kernels that you do not use any more",
+    );
+    Some(kernels)
+}
+
+fn compressed_swap(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
+    if choice.swap == SwapKind::None {
+        return;
+    }
+    let config = setting(&situation.machine.kernel_config, "ZSWAP");
+    let has = zswap::parameters(situation.machine).is_some();
+    draft.check(
+        "the kernel has zswap",
+        has,
+        match (has, config) {
+            (true, _) => format!("yes ({})", zswap::PARAMETERS),
+            (false, Some(value)) => format!("no: CONFIG_ZSWAP is {value}"),
+            (false, None) => format!("no ({})", zswap::PARAMETERS),
+        },
+        "use the kernel of Raspberry Pi OS or Debian, or build yours with CONFIG_ZSWAP=y, CONFIG_ZSMALLOC=y and \
+         CONFIG_CRYPTO_ZSTD=m; swap=none does without",
+    );
+}
+
+fn setting<'a>(settings: &'a [Setting], name: &str) -> Option<&'a str> {
+    let found = settings.iter().find(|setting| setting.name == name);
+    found.and_then(|setting| setting.value.text())
+}
+
+/// The new system must not wait for what the disk holds now.
+fn lines(fstab: &TextFile, machine: &Machine, disk: &DiskIdentity, draft: &mut Draft) {
+    let about = root::lines_about(&fstab.text, machine, disk_name(&disk.path));
+    draft.check(
+        "no line of /etc/fstab is about that disk",
+        about.is_empty(),
+        match about.is_empty() {
+            true => "none".into(),
+            false => about.join(", "),
+        },
+        "take these lines out of /etc/fstab: what they name will be gone, and the start would wait for it",
+    );
+}
+
+/// Whether everything fits, and the disk divided.
+fn divided(
+    situation: &Situation<'_>,
+    choice: &Choice,
+    disk: &DiskIdentity,
+    chosen: &Chosen,
+    draft: &mut Draft,
+) -> Option<NewDisk> {
+    let what = "everything fits on it";
+    let Some(used) = used_bytes(situation) else {
+        let found = "nobody knows how much the running system takes".to_string();
+        draft.check(what, false, found, "mount / so that its size can be read");
+        return None;
+    };
+    let memory = situation.machine.memory.total_bytes.get();
+    let swap = memory::swap_bytes(choice, memory, disk.size_bytes);
+    let swap = if choice.swap == SwapKind::None {
+        0
+    } else {
+        swap
+    };
+    let least = root_least_bytes(used, chosen.share());
+    let method = chosen.method.as_deref();
+    let made = new_disk(situation, choice, disk, least, swap, method);
+    let compressed = match &chosen.forecast {
+        Some(forecast) => format!(", {:.2} times smaller when compressed", forecast.ratio),
+        None => String::new(),
+    };
+    let need = format!(
+        "{} are in use{compressed}; with 15 % to spare{} {} are needed",
+        bytes_iec(used),
+        if swap > 0 {
+            format!(" and {} of swap", bytes_iec(swap))
+        } else {
+            String::new()
+        },
+        bytes_iec(least.saturating_add(swap))
+    );
+    let found = match &made {
+        Ok(_) => format!("{need}, it has {}", bytes_iec(disk.size_bytes)),
+        Err(error) => format!("{need}: {error}"),
+    };
+    draft.check(
+        what,
+        made.is_ok(),
+        found,
+        "take a larger disk, remove what you do not need, or wish for less swap (swap-size=)",
+    );
+    made.ok()
+}
+
+type CommandLines<'a> = (Vec<(String, &'a TextFile, String)>, Vec<String>);
+
+fn command_lines<'a>(
+    situation: &Situation<'_>,
+    start: &Start<'a>,
+    new: &NewDisk,
+    chosen: &Chosen,
+    draft: &mut Draft,
+) -> Option<CommandLines<'a>> {
+    let arch = situation
+        .machine
+        .system
+        .kernel_arch
+        .text()
+        .unwrap_or_default();
+    let is_32_bit_arm = arch.starts_with("armv");
+    let mut lines = Vec::new();
+    let mut removed = Vec::new();
+    for (name, file) in &start.cmdlines {
+        match root::cmdline(&file.text, new, chosen.method.as_deref(), is_32_bit_arm) {
+            Ok((text, words)) => {
+                lines.push((name.clone(), *file, text));
+                removed.extend(words);
+            }
+            Err(error) => {
+                draft.check(
+                    "the kernel's command line has room",
+                    false,
+                    format!("{name}: {error}"),
+                    "take words out of it that you do not need",
+                );
+                return None;
+            }
+        }
+    }
+    Some((lines, removed))
+}
+
+/// Whether the change is made already, in words.
+pub(super) fn already(situation: &Situation<'_>, choice: &Choice) -> Option<(String, String)> {
+    let machine = situation.machine;
+    let path = choice.device.as_ref()?;
+    let disk = match situation.facts.disks.get(path) {
+        Some(Ok(disk)) => disk_name(&disk.path),
+        _ => disk_name(path),
+    };
+    let root = ground::root(machine)?;
+    let is_there = |device: &str| ground::is_on(machine, device, disk);
+    if root.filesystem == "btrfs" && root.device.as_deref().is_some_and(is_there) {
+        let options = mount_options(root.compression.as_deref());
+        return Some((
+            format!("/ is btrfs on {} ({options})", root.source),
+            "The root is on that disk already; `rubus verify` looks whether everything is as promised. Another compression is \
+             a word in /etc/fstab and in cmdline.txt."
+                .into(),
+        ));
+    }
+    let start = Start::of(situation).ok()?;
+    let known = ground::volumes(machine);
+    let roots = start.roots(&known);
+    let next = roots.iter().find(|volume| {
+        let device = volume.path.strip_prefix("/dev/").unwrap_or_default();
+        is_there(device) && volume.filesystem.as_deref() == Some("btrfs")
+    })?;
+    Some((
+        format!("the next start is from btrfs on {}", next.path),
+        "The change is made and waits for the next boot: start the machine again.".into(),
+    ))
+}

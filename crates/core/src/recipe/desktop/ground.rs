@@ -1,0 +1,191 @@
+//! What the machine has now: where its root is, how it starts, which disks it stands on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::super::{Sight, Situation};
+use crate::boot::cmdline_txt::CmdlineTxt;
+use crate::boot::config_txt::{BootPath, ConfigTxt, Reader};
+use crate::boot::model::Model;
+use crate::boot::volume::{Name, NamedVolume};
+use crate::machine::{BlockDevice, Machine, Mount};
+use crate::plan::TextFile;
+
+/// Where boot partitions are mounted: today, and by older systems.
+const BOOT_POINTS: [&str; 2] = ["/boot/firmware", "/boot"];
+const FAT: [&str; 2] = ["vfat", "msdos"];
+
+/// The filesystem of `/`.
+pub(super) fn root(machine: &Machine) -> Option<&Mount> {
+    machine.mounts.iter().rfind(|mount| mount.point == "/")
+}
+
+/// The boot partition, where one is mounted.
+pub(super) fn boot(machine: &Machine) -> Option<&Mount> {
+    let at = |point: &&str| {
+        let mut mounts = machine.mounts.iter().rev();
+        mounts.find(|mount| mount.point == **point && FAT.contains(&mount.filesystem.as_str()))
+    };
+    BOOT_POINTS.iter().find_map(at)
+}
+
+/// The mount point of the boot partition, or where it would be today.
+pub(super) fn boot_point(machine: &Machine) -> PathBuf {
+    boot(machine)
+        .map_or(BOOT_POINTS[0], |mount| &mount.point)
+        .into()
+}
+
+/// The disks below a mount.
+pub(super) fn disks<'a>(machine: &'a Machine, mount: &Mount) -> Vec<&'a BlockDevice> {
+    let device = mount.device.as_deref();
+    device.map_or(Vec::new(), |device| machine.disks_below(device))
+}
+
+/// How the machine starts: the boot partition's text files, and what follows from them.
+#[derive(Clone, Debug)]
+pub(super) struct Start<'a> {
+    /// Mount point of the boot partition.
+    pub(super) point: PathBuf,
+    /// Names at its top.
+    pub(super) names: BTreeSet<&'a str>,
+    /// `config.txt`.
+    pub(super) config: &'a TextFile,
+    /// What the firmware may load, the usual case first.
+    pub(super) paths: Vec<BootPath>,
+    /// The files with the kernel's command line, by name.
+    pub(super) cmdlines: BTreeMap<String, &'a TextFile>,
+}
+
+impl<'a> Start<'a> {
+    /// # Errors
+    /// What is missing, as a sentence.
+    pub(super) fn of(situation: &Situation<'a>) -> Result<Start<'a>, String> {
+        let machine = situation.machine;
+        let point = boot_point(machine);
+        let config_path = point.join("config.txt");
+        let Some(config) = situation.facts.seen.get(&config_path).and_then(text) else {
+            return Err(situation.presence(&config_path));
+        };
+        let names: BTreeSet<&str> = match situation.facts.seen.get(&point) {
+            Some(Sight::Directory(names)) => names.iter().map(String::as_str).collect(),
+            _ => return Err(situation.presence(&point)),
+        };
+        let parsed = ConfigTxt::parse(config.text.as_str());
+        let mut includes = BTreeMap::new();
+        for name in parsed.includes() {
+            let Some(file) = situation.facts.seen.get(&point.join(name)).and_then(text) else {
+                return Err(format!(
+                    "{}, which {} includes",
+                    situation.presence(&point.join(name)),
+                    config_path.display()
+                ));
+            };
+            includes.insert(name.to_string(), file.text.clone());
+        }
+        let model = Model::of(&machine.board);
+        let reader = Reader {
+            model: &model,
+            serial: None,
+            tryboot: false,
+            includes: &includes,
+        };
+        let exists = |name: &str| is_file(&names, name);
+        let paths = parsed.boot_paths(&reader, &exists);
+        if paths.is_empty() {
+            return Err(format!(
+                "{} names no kernel for this board",
+                config_path.display()
+            ));
+        }
+        let mut cmdlines = BTreeMap::new();
+        for path in &paths {
+            let file = point.join(&path.cmdline);
+            let Some(text) = situation.facts.seen.get(&file).and_then(text) else {
+                return Err(situation.presence(&file));
+            };
+            cmdlines.insert(path.cmdline.clone(), text);
+        }
+        Ok(Start {
+            point,
+            names,
+            config,
+            paths,
+            cmdlines,
+        })
+    }
+
+    /// Whether a file is at the top of the boot partition. FAT does not know capital letters.
+    pub(super) fn has(&self, name: &str) -> bool {
+        is_file(&self.names, name)
+    }
+
+    /// The volumes that `root=` of the command lines names.
+    pub(super) fn roots<'v>(&self, volumes: &'v [NamedVolume]) -> Vec<&'v NamedVolume> {
+        let lines = self.cmdlines.values();
+        let names = lines.filter_map(|file| {
+            let line = CmdlineTxt::parse(file.text.as_str());
+            line.get("root").map(Name::parse)
+        });
+        names.flat_map(|name| name.resolve(volumes)).collect()
+    }
+}
+
+fn is_file(names: &BTreeSet<&str>, name: &str) -> bool {
+    names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn text(sight: &Sight) -> Option<&TextFile> {
+    match sight {
+        Sight::Text(file) => Some(file),
+        _ => None,
+    }
+}
+
+/// The volumes of a machine under all the names that the survey knows.
+pub(super) fn volumes(machine: &Machine) -> Vec<NamedVolume> {
+    let mounted_as = |name: &str| {
+        let mut mounts = machine.mounts.iter();
+        mounts.find(|mount| mount.device.as_deref() == Some(name))
+    };
+    let devices = machine.block_devices.iter();
+    let volumes = devices.map(|device| NamedVolume {
+        path: format!("/dev/{}", device.name),
+        partuuid: device.identity.partuuid.clone(),
+        uuid: device.identity.uuid.clone(),
+        label: device.identity.label.clone(),
+        filesystem: device
+            .content
+            .text()
+            .map(str::to_string)
+            .or_else(|| mounted_as(&device.name).map(|mount| mount.filesystem.clone())),
+        ..NamedVolume::default()
+    });
+    volumes.collect()
+}
+
+/// The kernel's name of a disk by its path; a link is followed only through what the survey knows.
+pub(super) fn disk_name(path: &Path) -> &str {
+    path.strip_prefix("/dev")
+        .ok()
+        .and_then(Path::to_str)
+        .unwrap_or_default()
+}
+
+/// The part of a device that is a disk's, or the disk itself.
+pub(super) fn is_on(machine: &Machine, device: &str, disk: &str) -> bool {
+    machine
+        .disks_below(device)
+        .iter()
+        .any(|below| below.name == disk)
+}
+
+/// What the running system takes on its root, bytes.
+pub(super) fn used_bytes(situation: &Situation<'_>) -> Option<u64> {
+    if let Some(size) = situation.facts.trees.get(Path::new("/")) {
+        return Some(size.bytes);
+    }
+    let root = root(situation.machine)?;
+    let size = root.size_bytes.get()?;
+    size.checked_sub(root.available_bytes.get()?)
+}

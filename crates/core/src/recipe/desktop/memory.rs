@@ -1,0 +1,181 @@
+//! Memory and what is written back: swap, zswap in front of it, limits of unwritten data.
+
+use super::super::{Situation, swap_managers, zswap};
+use super::kernels::{Has, has};
+use super::options::{Choice, SwapKind};
+use crate::units::{bytes_iec, rate_si};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+/// Priority of the new swap: above those that the kernel gives by itself.
+pub(super) const SWAP_PRIORITY: i32 = 10;
+/// Unwritten data at most: what the disk writes in this time. Filesystem people ask for 5 s of streaming.
+const DIRTY_S: f64 = 4.0;
+/// Writing begins with what the disk writes in this time.
+const BACKGROUND_S: f64 = 1.0;
+const LEAST_DIRTY_BYTES: u64 = 16 * MIB;
+
+/// How large the swap becomes when nobody says: twice the memory, whole 64 MiB.
+pub(super) fn swap_bytes(choice: &Choice, memory_bytes: Option<u64>, disk_bytes: u64) -> u64 {
+    let wished = choice.swap_bytes.unwrap_or_else(|| {
+        let twice = memory_bytes.unwrap_or(GIB).saturating_mul(2);
+        let step = 64 * MIB;
+        let size = twice.min(4 * GIB).min(disk_bytes / 8);
+        (size / step * step).max(step)
+    });
+    wished / 4096 * 4096
+}
+
+/// Settings of zswap on the new system, as the kernel of now has them; empty where it has none.
+pub(super) fn zswap_settings(situation: &Situation<'_>, choice: &Choice) -> Vec<(String, String)> {
+    if choice.swap == SwapKind::None {
+        return Vec::new();
+    }
+    let Some(now) = zswap::parameters(situation.machine) else {
+        return Vec::new();
+    };
+    let compressor = choice
+        .zswap_compressor
+        .clone()
+        .or_else(|| compressor(situation));
+    zswap::settings(&now, compressor.as_deref(), choice.zswap_percent)
+}
+
+/// The best compressor that the running kernel can load: zstd keeps most pages in memory, lz4 is quick.
+fn compressor(situation: &Situation<'_>) -> Option<String> {
+    let release = situation.machine.system.kernel_release.text()?;
+    let mut known = ["zstd", "lz4"].into_iter();
+    known
+        .find(|name| has(situation, release, name) != Has::Not)
+        .map(str::to_string)
+}
+
+/// Limits of unwritten data in bytes: hard one, and where writing begins.
+fn dirty_bytes(write_bytes_per_second: f64, memory_bytes: Option<u64>) -> (u64, u64) {
+    let most = memory_bytes
+        .map_or(u64::MAX, |bytes| bytes / 10)
+        .max(LEAST_DIRTY_BYTES);
+    let whole = |bytes: f64| (bytes as u64).div_ceil(MIB) * MIB;
+    let hard = whole(write_bytes_per_second * DIRTY_S).clamp(LEAST_DIRTY_BYTES, most) / MIB * MIB;
+    let background = whole(write_bytes_per_second * BACKGROUND_S).clamp(4 * MIB, hard / 2);
+    (hard, background)
+}
+
+/// How eagerly memory of programs is swapped out before files are dropped: 200 r / (1 + r) where swap is r
+/// times as fast as the filesystem (Linux, Documentation/admin-guide/sysctl/vm.rst).
+fn swappiness(swap_by_filesystem: f64) -> u32 {
+    (200.0 * swap_by_filesystem / (1.0 + swap_by_filesystem)).round() as u32
+}
+
+/// Name and value of the new system's settings below `vm.`, with the reason of each.
+pub(super) fn sysctls(
+    situation: &Situation<'_>,
+    choice: &Choice,
+    write_bytes_per_second: f64,
+    source: &str,
+) -> Vec<(&'static str, String, String)> {
+    let memory = situation.machine.memory.total_bytes.get();
+    let (hard, background) = dirty_bytes(write_bytes_per_second, memory);
+    let rate = rate_si(write_bytes_per_second);
+    let mut lines = vec![
+        (
+            "dirty_bytes",
+            hard.to_string(),
+            format!(
+                "At most {} wait to be written: some {DIRTY_S:.0} s of this disk's writes ({rate}, {source}), never more than a \
+                 tenth of the memory.",
+                bytes_iec(hard)
+            ),
+        ),
+        (
+            "dirty_background_bytes",
+            background.to_string(),
+            format!("Writing begins at {}.", bytes_iec(background)),
+        ),
+    ];
+    if choice.swap != SwapKind::None {
+        let is_compressed = zswap::parameters(situation.machine).is_some();
+        // Half of the pages that come back are taken to come from memory.
+        let (ratio, why) = match is_compressed {
+            true => (
+                2.0,
+                "with zswap in front the swap is taken for twice as fast as the files on the same disk",
+            ),
+            false => (1.0, "swap and files are on the same disk"),
+        };
+        lines.push((
+            "swappiness",
+            swappiness(ratio).to_string(),
+            format!("200 r / (1 + r) with r = {ratio:.0}: {why}."),
+        ));
+        lines.push((
+            "page-cluster",
+            "0".into(),
+            "Swapped pages are found one by one; reading their neighbours ahead costs and gains nothing."
+                .into(),
+        ));
+    }
+    lines
+}
+
+/// The file that says them at each boot.
+pub(super) fn sysctl_text(lines: &[(&'static str, String, String)]) -> String {
+    let mut text = String::from("# Made by rubus (desktop).\n");
+    for (name, value, why) in lines {
+        text.push_str(&format!("# {why}\nvm.{name} = {value}\n"));
+    }
+    text
+}
+
+/// Swap files of now, which are not copied.
+pub(super) fn swap_files(situation: &Situation<'_>) -> Vec<std::path::PathBuf> {
+    let swap = &situation.machine.swap;
+    let areas = swap.areas.iter().filter(|area| area.kind == "file");
+    let mut files: Vec<std::path::PathBuf> = areas.map(|area| (&area.path).into()).collect();
+    for manager in &swap.managers {
+        let settings = manager
+            .settings
+            .value()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let values = settings.iter().filter_map(|line| {
+            let (name, value) = line.split_once(" = ")?;
+            matches!(name, "CONF_SWAPFILE" | "[File] Path").then_some(value)
+        });
+        files.extend(values.filter(|path| path.starts_with('/')).map(Into::into));
+        if matches!(manager.name.as_str(), "rpi-swap" | "dphys-swapfile") {
+            files.push("/var/swap".into());
+        }
+    }
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// What [`crate::recipe::swap_managers`] and the rest here want to see.
+pub(super) fn paths() -> Vec<std::path::PathBuf> {
+    let mut paths = swap_managers::paths();
+    paths.extend(zswap::boot_paths().map(Into::into));
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unwritten_data_is_seconds_of_the_disk_and_never_much_memory() {
+        let mib = |(hard, background): (u64, u64)| (hard / MIB, background / MIB);
+        assert_eq!(mib(dirty_bytes(10e6, Some(GIB))), (39, 10));
+        assert_eq!(mib(dirty_bytes(34e6, Some(GIB))), (102, 33));
+        assert_eq!(mib(dirty_bytes(0.5e6, Some(GIB))), (16, 4));
+        assert_eq!(mib(dirty_bytes(400e6, Some(64 * MIB))), (16, 8));
+        assert_eq!(mib(dirty_bytes(400e6, None)), (1526, 382));
+    }
+
+    #[test]
+    fn swappiness_is_the_kernels_formula() {
+        assert_eq!(swappiness(1.0), 100);
+        assert_eq!(swappiness(2.0), 133);
+    }
+}

@@ -1,0 +1,486 @@
+//! The steps, in their order: the new disk, the copy, its files, what the board starts with, and last the one file that
+//! says where the root is.
+
+use std::path::{Path, PathBuf};
+
+use super::super::edits::{Edits, on};
+use super::super::{Draft, Situation, swap_managers, zswap};
+use super::checks::{FSTAB, Scene};
+use super::kernels::modules_for;
+use super::layout::{SWAP_FILE, SWAP_POINT};
+use super::options::{Choice, SwapKind};
+use super::{gains, memory, root};
+use crate::boot::config_txt::ConfigTxt;
+use crate::plan::volume::{NewFilesystem, Partition};
+use crate::plan::{Action, Pass, Step, TextFile};
+
+const INITRAMFS_MODULES: &str = "/etc/initramfs-tools/modules";
+const INITRAMFS_POLICY: &str = "/etc/initramfs-tools/conf.d/rubus-desktop.conf";
+const SYSCTLS: &str = "/etc/sysctl.d/90-rubus-desktop.conf";
+/// What is kept of a file in the boot partition.
+pub(super) const KEPT: &str = "before-rubus";
+/// Directories whose contents belong to the running system alone, or are made anew.
+const WITHOUT_CONTENTS: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
+/// What only an ext4 has.
+const LOST_AND_FOUND: &str = "/lost+found";
+
+/// What to look at for the files of the new root.
+pub(super) fn paths() -> Vec<PathBuf> {
+    let files = [INITRAMFS_MODULES, INITRAMFS_POLICY, SYSCTLS, SWAP_POINT];
+    let mut paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    paths.extend(
+        files[..3]
+            .iter()
+            .filter_map(|file| Path::new(file).parent().map(PathBuf::from)),
+    );
+    paths
+}
+
+/// All steps, and what is told beside them.
+pub(super) fn draw(
+    situation: &Situation<'_>,
+    choice: &Choice,
+    scene: &Scene<'_>,
+    draft: &mut Draft,
+) {
+    disk(scene, draft);
+    let zswap = memory::zswap_settings(situation, choice);
+    let link = &scene.link;
+    let sysctls = memory::sysctls(situation, choice, link.write, &link.source);
+    let files = files(situation, choice, scene, &zswap, &sysctls);
+    let changed = paths_of(&files);
+    let mut without = memory::swap_files(situation);
+    without.push(LOST_AND_FOUND.into());
+    copy(scene, Pass::First, without.clone(), draft);
+    draft.steps.extend(on(&scene.new.root_volume, files));
+    swap_file(scene, draft);
+    let mut without_again = without;
+    without_again.extend(changed);
+    without_again.sort();
+    without_again.dedup();
+    copy(scene, Pass::Again, without_again, draft);
+    start(situation, scene, draft);
+    draft.needs_boot = true;
+    let old = scene.old_disks.first().copied();
+    gains::gains(situation, old, scene.device, &scene.chosen, link, draft);
+    let kernels = scene.kernels.len();
+    draft.effort = gains::effort(situation, old, &scene.chosen, link, kernels);
+    gains::promises(
+        &scene.new,
+        &scene.old_disks,
+        &scene.chosen,
+        &zswap,
+        &sysctls,
+        draft,
+    );
+    gains::risks(situation, &scene.new, &scene.old_disks, draft);
+    gains::notes(
+        situation,
+        &scene.new,
+        &scene.chosen,
+        &scene.start.point,
+        draft,
+    );
+    if choice.direct_boot {
+        gains::direct_boot(situation, draft);
+    }
+}
+
+fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
+    draft.steps.push(Step {
+        id: id.into(),
+        why: why.into(),
+        action,
+    });
+}
+
+/// Partitions and filesystems.
+fn disk(scene: &Scene<'_>, draft: &mut Draft) {
+    let new = &scene.new;
+    push(
+        draft,
+        "partition",
+        "The new root and its swap get partitions of their own, aligned to what flash erases at once.",
+        Action::Partition {
+            disk: new.disk.clone(),
+            table: new.layout.table.clone(),
+        },
+    );
+    let mut format = |id: &str, why: &str, partition: &Partition, filesystem: &NewFilesystem| {
+        push(
+            draft,
+            id,
+            why,
+            Action::Format {
+                place: new.place(partition),
+                filesystem: filesystem.clone(),
+            },
+        );
+    };
+    format(
+        "make-root",
+        "btrfs compresses what is written and sees damage by its checksums. The root lies in the subvolume @, so that it can \
+         be snapshotted and replaced as a whole.",
+        &new.layout.root,
+        &new.root,
+    );
+    if let Some((partition, filesystem)) = new.layout.swap.as_ref().zip(new.swap.as_ref()) {
+        let why = "Pages that do not fit into memory go to this disk and not to the card.";
+        format("make-swap", why, partition, filesystem);
+    }
+    if let Some((partition, filesystem)) = new.layout.boot.as_ref().zip(new.boot.as_ref()) {
+        let why = "You asked for a copy of the boot partition on the new disk.";
+        format("make-boot-copy", why, partition, filesystem);
+    }
+}
+
+fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: &mut Draft) {
+    let (id, why) = match pass {
+        Pass::First => (
+            "copy",
+            "Everything on the running root, with all its attributes, is compressed as it is written. Swap files and what \
+             only lives while the system runs are left out.",
+        ),
+        Pass::Again => (
+            "copy-again",
+            "What was changed since the first pass follows; the files that were just changed for the new root are left as they are.",
+        ),
+    };
+    push(
+        draft,
+        id,
+        why,
+        Action::CopyTree {
+            from: "/".into(),
+            to: scene.new.root_volume.clone(),
+            without_contents_of: WITHOUT_CONTENTS.map(PathBuf::from).to_vec(),
+            without,
+            pass,
+        },
+    );
+}
+
+fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
+    let Some((volume, size_bytes)) = scene
+        .new
+        .swap_volume
+        .as_ref()
+        .zip(scene.new.swap_file_bytes)
+    else {
+        return;
+    };
+    push(
+        draft,
+        "swap-file",
+        "Swap in a subvolume of its own: one with an active swap file cannot be snapshotted.",
+        Action::On {
+            volume: volume.clone(),
+            action: Box::new(Action::MakeSwapFile {
+                path: SWAP_FILE.into(),
+                size_bytes,
+            }),
+        },
+    );
+}
+
+/// The new root's own files, as steps that would change the running one.
+fn files(
+    situation: &Situation<'_>,
+    choice: &Choice,
+    scene: &Scene<'_>,
+    zswap: &[(String, String)],
+    sysctls: &[(&'static str, String, String)],
+) -> Vec<Step> {
+    let seen = &situation.facts.seen;
+    let machine = situation.machine;
+    let mut edits = Edits::new(seen);
+    edits.write(
+        "fstab",
+        "The new system mounts the new root by its PARTUUID, uses its own swap, and still mounts the card's boot partition.",
+        Path::new(FSTAB),
+        root::fstab(&scene.fstab.text, &scene.new, machine),
+    );
+    if scene.new.swap_file_bytes.is_some() {
+        let why = "The subvolume with the swap file is mounted here.";
+        edits.directory("swap-directory", why, Path::new(SWAP_POINT));
+    }
+    initramfs_files(situation, scene, &mut edits);
+    if !zswap.is_empty() {
+        edits.write(
+            "zswap-at-boot",
+            "zswap keeps swapped pages compressed in memory and writes only the rest; systemd-tmpfiles switches it on at each \
+             boot, when the compressor's module can be loaded.",
+            Path::new(zswap::BOOT_FILE),
+            zswap::boot_text(zswap),
+        );
+    }
+    edits.write(
+        "sysctls",
+        "Limits of unwritten data in seconds of this disk, and how eagerly memory is swapped.",
+        Path::new(SYSCTLS),
+        memory::sysctl_text(sysctls),
+    );
+    let mut steps = edits.into_steps();
+    let with_zram = choice.swap == SwapKind::None;
+    let managers = machine.swap.managers.iter().filter(|manager| {
+        // Without a swap on the disk compressed memory is what is left.
+        !(with_zram && matches!(manager.name.as_str(), "zram-generator" | "zram-tools"))
+    });
+    steps.extend(swap_managers::switch_off(managers, seen));
+    steps
+}
+
+/// What later updates of the kernel have to know.
+fn initramfs_files(situation: &Situation<'_>, scene: &Scene<'_>, edits: &mut Edits<'_>) {
+    let old = match situation.file(Path::new(INITRAMFS_MODULES)) {
+        Some(file) => file.text.clone(),
+        None => String::new(),
+    };
+    let mut text = old.clone();
+    for module in all_modules(situation, scene) {
+        let is_there = |line: &str| line.split_whitespace().next() == Some(module.as_str());
+        if text.lines().any(is_there) {
+            continue;
+        }
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&module);
+        text.push('\n');
+    }
+    if text != old {
+        edits.write(
+            "initramfs-modules",
+            "The kernel finds its root only with these modules, also after it is updated. The old root's are kept, so that \
+             one initial RAM filesystem starts both.",
+            Path::new(INITRAMFS_MODULES),
+            text,
+        );
+    }
+    edits.write(
+        "initramfs-policy",
+        "Raspberry Pi OS puts only the drivers of the present root inside (MODULES=dep); with those of all disks the board \
+         starts from either root.",
+        Path::new(INITRAMFS_POLICY),
+        "# Made by rubus (desktop): drivers of all disks, so that old and new root can be started.\nMODULES=most\n".into(),
+    );
+}
+
+/// The modules of all kernels together.
+fn all_modules(situation: &Situation<'_>, scene: &Scene<'_>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for kernel in &scene.kernels {
+        for module in modules(situation, scene, &kernel.release) {
+            if !all.contains(&module) {
+                all.push(module);
+            }
+        }
+    }
+    all
+}
+
+/// The modules of one kernel that the new root and the old one need.
+fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &str) -> Vec<String> {
+    let mut modules = modules_for(situation, release, &[scene.device], "btrfs");
+    let old = super::ground::root(situation.machine).map_or("ext4", |root| &root.filesystem);
+    for module in modules_for(situation, release, &scene.old_disks, old) {
+        if !modules.contains(&module) {
+            modules.push(module);
+        }
+    }
+    modules
+}
+
+/// What the board starts with. The command line is last: it alone decides which root it is.
+fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+    let point = &scene.start.point;
+    let several = scene.kernels.len() > 1;
+    for kernel in &scene.kernels {
+        let path = point.join(&kernel.initramfs);
+        let id = match several {
+            true => format!("initramfs-{}", kernel.file.replace(['.', '_'], "-")),
+            false => "initramfs".into(),
+        };
+        push(
+            draft,
+            &id,
+            "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount.",
+            Action::BuildInitramfs {
+                root: scene.new.root_volume.clone(),
+                release: kernel.release.clone(),
+                kept: kernel.has_initramfs.then(|| kept(&path)),
+                path,
+                modules: modules(situation, scene, &kernel.release),
+            },
+        );
+    }
+    config(situation, scene, draft);
+    for (name, file, _) in &scene.cmdlines {
+        write(
+            situation,
+            draft,
+            &format!("keep-{}", id_of(name)),
+            "The command line of now, to be renamed back on any PC if the board does not come up.",
+            &kept(&point.join(name)),
+            (*file).clone(),
+        );
+    }
+    boot_copy(scene, draft);
+    push(
+        draft,
+        "keep-journal",
+        "So that the change can be verified and undone from the new system.",
+        Action::KeepJournal {
+            on: scene.new.root_volume.clone(),
+        },
+    );
+    push(
+        draft,
+        "prove-boot",
+        "Before the one step that decides, everything that the firmware may load is looked at as it will be then. If anything \
+         does not fit, all is undone and the board starts as before.",
+        Action::ProveBoot {
+            root: scene.new.root_volume.clone(),
+            boot: point.clone(),
+        },
+    );
+    let taken_out = match scene.removed.is_empty() {
+        true => String::new(),
+        false => format!(
+            " What grows the root at a first start is taken out ({}).",
+            scene.removed.join(", ")
+        ),
+    };
+    for (name, file, text) in &scene.cmdlines {
+        write(
+            situation,
+            draft,
+            &id_of(name),
+            &format!(
+                "From the next boot on the kernel takes the new root. This is the last step and the only one that decides.{taken_out}"
+            ),
+            &point.join(name),
+            TextFile {
+                text: text.clone(),
+                mode: file.mode,
+            },
+        );
+    }
+}
+
+/// The boot partition's copy on the new disk, which starts the new root from the first moment on.
+fn boot_copy(scene: &Scene<'_>, draft: &mut Draft) {
+    let Some(volume) = &scene.new.boot_volume else {
+        return;
+    };
+    let point = &scene.start.point;
+    let own = scene.cmdlines.iter();
+    let own: Vec<PathBuf> = own.map(|(name, ..)| point.join(name)).collect();
+    push(
+        draft,
+        "copy-boot",
+        "The same files as on the card, with the new initial RAM filesystems.",
+        Action::CopyTree {
+            from: point.clone(),
+            to: volume.clone(),
+            without_contents_of: Vec::new(),
+            without: own,
+            pass: Pass::First,
+        },
+    );
+    for (name, file, text) in &scene.cmdlines {
+        push(
+            draft,
+            &format!("boot-copy-{}", id_of(name)),
+            "The copy starts the new root.",
+            Action::On {
+                volume: volume.clone(),
+                action: Box::new(Action::WriteFile {
+                    path: Path::new("/").join(name),
+                    was: None,
+                    becomes: TextFile {
+                        text: text.clone(),
+                        mode: file.mode,
+                    },
+                }),
+            },
+        );
+    }
+}
+
+/// `config.txt` loads the initial RAM filesystems, where it does not yet.
+fn config(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+    if scene.kernels.iter().all(|kernel| kernel.is_loaded) {
+        return;
+    }
+    let path = scene.start.point.join("config.txt");
+    let mut text = ConfigTxt::parse(scene.start.config.text.as_str());
+    text.set("auto_initramfs", "1");
+    let why = "The file of now, to be renamed back on any PC.";
+    write(
+        situation,
+        draft,
+        "keep-config-txt",
+        why,
+        &kept(&path),
+        scene.start.config.clone(),
+    );
+    let why = "The firmware loads the initial RAM filesystem with its kernel only when it is told to; the old root starts with it too.";
+    write(
+        situation,
+        draft,
+        "config-txt",
+        why,
+        &path,
+        TextFile {
+            text: text.text().to_string(),
+            mode: scene.start.config.mode,
+        },
+    );
+}
+
+/// A file of the boot partition. FAT keeps no modes: every file has the one that the mount gives it, so that a new one
+/// gets that of its neighbours.
+fn write(
+    situation: &Situation<'_>,
+    draft: &mut Draft,
+    id: &str,
+    why: &str,
+    path: &Path,
+    becomes: TextFile,
+) {
+    let was = situation.file(path).cloned();
+    if was.as_ref() == Some(&becomes) {
+        return;
+    }
+    push(
+        draft,
+        id,
+        why,
+        Action::WriteFile {
+            path: path.into(),
+            was,
+            becomes,
+        },
+    );
+}
+
+fn id_of(name: &str) -> String {
+    name.replace(['.', '/', '_'], "-").to_lowercase()
+}
+
+fn kept(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{KEPT}"));
+    name.into()
+}
+
+/// The files, directories and links that steps change.
+fn paths_of(steps: &[Step]) -> Vec<PathBuf> {
+    let paths = steps
+        .iter()
+        .filter(|step| !matches!(step.action, Action::MakeDirectory { .. }));
+    paths
+        .filter_map(|step| step.action.path().cloned())
+        .collect()
+}

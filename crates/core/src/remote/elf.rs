@@ -1,0 +1,240 @@
+//! The head of an ELF file: for which processor a program is, and whether it needs a loader. Format:
+//! elf(5), Linux man-pages; System V ABI, "Object Files".
+
+/// What the head of a program says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elf {
+    /// 32 or 64.
+    pub bits: u8,
+    /// `EM_…`, the processor's number.
+    pub machine: u16,
+    /// The loader that a dynamically linked program asks for ("/lib/ld-linux-aarch64.so.1"); absent:
+    /// it is static.
+    pub interpreter: Option<String>,
+}
+
+/// How many bytes from the start of a file are enough for [`parse`].
+pub const HEAD_BYTES: usize = 64 << 10;
+
+/// Processor numbers of the ELF specification and its supplements.
+pub mod machine {
+    /// Intel 80386 and later, 32 bits.
+    pub const X86: u16 = 3;
+    /// Arm, 32 bits.
+    pub const ARM: u16 = 40;
+    /// x86-64.
+    pub const X86_64: u16 = 62;
+    /// Arm, 64 bits.
+    pub const AARCH64: u16 = 183;
+    /// RISC-V, 32 or 64 bits.
+    pub const RISCV: u16 = 243;
+}
+
+/// Segment type of the loader's path.
+const PT_INTERP: u32 = 3;
+/// Object types: a program at a fixed place, or one that can be anywhere.
+const PROGRAMS: [u16; 2] = [2, 3];
+
+/// Reads the head of a file.
+///
+/// # Errors
+/// A phrase for "FILE is …" when it is no program in ELF format.
+pub fn parse(head: &[u8]) -> Result<Elf, &'static str> {
+    if !head.starts_with(b"\x7fELF") {
+        return Err("no program (it does not begin like an ELF file)");
+    }
+    let reader = Reader {
+        bytes: head,
+        wide: match head.get(4) {
+            Some(1) => false,
+            Some(2) => true,
+            _ => return Err("broken (neither 32 nor 64 bits)"),
+        },
+        big_endian: match head.get(5) {
+            Some(1) => false,
+            Some(2) => true,
+            _ => return Err("broken (neither byte order)"),
+        },
+    };
+    reader.elf().ok_or("cut short")?
+}
+
+/// Numbers of a file in its own width and byte order.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    wide: bool,
+    big_endian: bool,
+}
+
+impl Reader<'_> {
+    fn elf(&self) -> Option<Result<Elf, &'static str>> {
+        if !PROGRAMS.contains(&self.half(16)?) {
+            return Some(Err("no program (an object file or a core dump)"));
+        }
+        Some(Ok(Elf {
+            bits: if self.wide { 64 } else { 32 },
+            machine: self.half(18)?,
+            interpreter: self.interpreter()?,
+        }))
+    }
+
+    /// The path in the segment of the loader; the inner option is absent when there is none.
+    fn interpreter(&self) -> Option<Option<String>> {
+        let (table, entry_bytes, entries) = if self.wide {
+            (self.long(32)?, self.half(54)?, self.half(56)?)
+        } else {
+            (u64::from(self.word(28)?), self.half(42)?, self.half(44)?)
+        };
+        for entry in 0..u64::from(entries) {
+            let at = table.checked_add(entry * u64::from(entry_bytes))?;
+            let at = usize::try_from(at).ok()?;
+            if self.word(at)? != PT_INTERP {
+                continue;
+            }
+            let (offset, length) = if self.wide {
+                (
+                    self.long(at.checked_add(8)?)?,
+                    self.long(at.checked_add(32)?)?,
+                )
+            } else {
+                let short = |plus: usize| Some(u64::from(self.word(at.checked_add(plus)?)?));
+                (short(4)?, short(16)?)
+            };
+            let from = usize::try_from(offset).ok()?;
+            let to = from.checked_add(usize::try_from(length).ok()?)?;
+            let path = String::from_utf8_lossy(self.bytes.get(from..to)?);
+            return Some(Some(path.trim_end_matches('\0').to_string()));
+        }
+        Some(None)
+    }
+
+    fn array<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        self.bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+    }
+
+    fn half(&self, at: usize) -> Option<u16> {
+        let bytes = self.array(at)?;
+        Some(match self.big_endian {
+            true => u16::from_be_bytes(bytes),
+            false => u16::from_le_bytes(bytes),
+        })
+    }
+
+    fn word(&self, at: usize) -> Option<u32> {
+        let bytes = self.array(at)?;
+        Some(match self.big_endian {
+            true => u32::from_be_bytes(bytes),
+            false => u32::from_le_bytes(bytes),
+        })
+    }
+
+    fn long(&self, at: usize) -> Option<u64> {
+        let bytes = self.array(at)?;
+        Some(match self.big_endian {
+            true => u64::from_be_bytes(bytes),
+            false => u64::from_le_bytes(bytes),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A head with one or two segments, written by hand after elf(5).
+    fn head(wide: bool, big_endian: bool, machine: u16, loader: Option<&str>) -> Vec<u8> {
+        let mut bytes = b"\x7fELF".to_vec();
+        bytes.push(if wide { 2 } else { 1 });
+        bytes.push(if big_endian { 2 } else { 1 });
+        bytes.resize(if wide { 64 } else { 52 }, 0);
+        let put = |bytes: &mut Vec<u8>, at: usize, size: usize, value: u64| {
+            if bytes.len() < at + size {
+                bytes.resize(at + size, 0);
+            }
+            let all = match big_endian {
+                true => value.to_be_bytes()[8 - size..].to_vec(),
+                false => value.to_le_bytes()[..size].to_vec(),
+            };
+            bytes[at..at + size].copy_from_slice(&all);
+        };
+        let start = bytes.len();
+        let (entry, pointer) = if wide { (56, 8) } else { (32, 4) };
+        put(&mut bytes, 16, 2, 3);
+        put(&mut bytes, 18, 2, machine.into());
+        put(
+            &mut bytes,
+            if wide { 32 } else { 28 },
+            pointer,
+            start as u64,
+        );
+        put(&mut bytes, if wide { 54 } else { 42 }, 2, entry as u64);
+        put(
+            &mut bytes,
+            if wide { 56 } else { 44 },
+            2,
+            1 + u64::from(loader.is_some()),
+        );
+        put(&mut bytes, start, 4, 1);
+        bytes.resize(start + entry, 0);
+        if let Some(loader) = loader {
+            let at = start + entry;
+            let text = at + entry;
+            put(&mut bytes, at, 4, 3);
+            let (offset, size) = if wide { (8, 32) } else { (4, 16) };
+            put(&mut bytes, at + offset, pointer, text as u64);
+            put(&mut bytes, at + size, pointer, loader.len() as u64 + 1);
+            bytes.resize(text, 0);
+            bytes.extend_from_slice(loader.as_bytes());
+            bytes.push(0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn every_width_and_byte_order_is_read() {
+        for wide in [false, true] {
+            for big_endian in [false, true] {
+                for loader in [None, Some("/lib/ld-linux-armhf.so.3")] {
+                    let elf = parse(&head(wide, big_endian, machine::ARM, loader)).unwrap();
+                    let expected = Elf {
+                        bits: if wide { 64 } else { 32 },
+                        machine: machine::ARM,
+                        interpreter: loader.map(str::to_string),
+                    };
+                    assert_eq!(elf, expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_program_says_why() {
+        let mut object = head(true, false, machine::X86_64, None);
+        object[16] = 1;
+        let cases: [(&[u8], &str); 5] = [
+            (b"#!/bin/sh\n", "does not begin like an ELF file"),
+            (b"", "does not begin like an ELF file"),
+            (b"\x7fELF\x02\x01", "cut short"),
+            (b"\x7fELF\x07\x01", "neither 32 nor 64"),
+            (&object, "an object file"),
+        ];
+        for (bytes, phrase) in cases {
+            let error = parse(bytes).unwrap_err();
+            assert!(error.contains(phrase), "{error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(
+            wide: bool, big: bool, at in 0_usize..160, byte: u8, cut in 0_usize..200,
+        ) {
+            let mut bytes = head(wide, big, 62, Some("/lib/ld.so"));
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+            bytes.truncate(cut);
+            let _ = parse(&bytes);
+        }
+    }
+}
