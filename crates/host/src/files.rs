@@ -76,6 +76,34 @@ pub trait Files {
     /// status other than 0, [`ReadError::Other`] when it takes longer than 5 s or cannot be run.
     fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, ReadError>;
 
+    /// The permission bits of what is at a path, not following a link at its end.
+    ///
+    /// # Errors
+    /// [`ReadError`] when it does not exist or may not be reached; a capture does not keep them.
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        match self.exists(path) {
+            true => Err(ReadError::NotCaptured),
+            false => Err(ReadError::Absent),
+        }
+    }
+
+    /// Whether the filesystem of a path keeps permission bits. FAT and its kin answer for all
+    /// files what they were mounted with.
+    fn keeps_modes(&self, _: &Path) -> bool {
+        true
+    }
+
+    /// Where a symbolic link points, as it is written.
+    ///
+    /// # Errors
+    /// [`ReadError`] when nothing is there, or something that is no link; a capture does not keep them.
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        match self.exists(path) {
+            true => Err(ReadError::NotCaptured),
+            false => Err(ReadError::Absent),
+        }
+    }
+
     /// Asks the Raspberry Pi firmware for one property of one word through `/dev/vcio`, by its tag
     /// ("Mailbox property interface", raspberrypi/firmware wiki).
     ///

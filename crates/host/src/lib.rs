@@ -2,16 +2,28 @@
 //!
 //! Nothing here knows what a Raspberry Pi, a swap policy or a confidence interval is.
 
+pub mod block_writing;
 pub mod blockdev;
+pub mod btrfs;
 pub mod capture;
 pub mod clock;
+pub mod copy_door;
+pub mod digest;
 pub mod fake;
 pub mod files;
+pub mod filling;
+pub mod hands;
 pub mod live;
+pub mod live_hands;
 mod mailbox;
+pub mod mounting;
+pub mod net;
 pub mod programs;
 pub mod recorder;
+pub mod rehearsal;
+pub mod ssh;
 mod tree;
 
 pub use files::{Files, ReadError, Space};
+pub use hands::{Hands, WriteError};
 pub use live::Live;

@@ -39,6 +39,16 @@ impl Files for Live {
         Ok(names)
     }
 
+    fn keeps_modes(&self, path: &Path) -> bool {
+        // Magic numbers of linux/magic.h: FAT, exFAT and NTFS (ntfs3).
+        const WITHOUT: [u64; 3] = [0x4d44, 0x2011_bab0, 0x7366_746e];
+        rustix::fs::statfs(path).map_or(true, |fs| !WITHOUT.contains(&(fs.f_type as u64)))
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        Ok(std::fs::read_link(path)?)
+    }
+
     fn real_path(&self, path: &Path) -> Result<PathBuf, ReadError> {
         Ok(std::fs::canonicalize(path)?)
     }
@@ -49,6 +59,12 @@ impl Files for Live {
             size_bytes: found.f_blocks.saturating_mul(found.f_frsize),
             available_bytes: found.f_bavail.saturating_mul(found.f_frsize),
         })
+    }
+
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        use std::os::unix::fs::PermissionsExt;
+        let metadata = std::fs::symlink_metadata(path)?;
+        Ok(metadata.permissions().mode() & 0o7777)
     }
 
     fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, ReadError> {

@@ -1,4 +1,4 @@
-//! Running programs that only look, with a time limit.
+//! Running programs: those that only look, with a time limit, and those that change something.
 //!
 //! Programs are found in fixed directories, never through `PATH`, run with a bare environment and
 //! without input, and are killed with everything they started when they take too long.
@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -46,7 +47,107 @@ pub(crate) fn ask(program: &str, arguments: &[&str]) -> Result<String, ReadError
 
 fn ask_within(program: &str, arguments: &[&str], limit: Duration) -> Result<String, ReadError> {
     let path = find(program).ok_or(ReadError::Absent)?;
-    let mut child = Command::new(&path)
+    match spawn(&path, arguments, &Limit::within(limit)) {
+        Ok(output) => output.into_answer(),
+        Err(Failure::TooSlow | Failure::Stopped) => Err(ReadError::Other(format!(
+            "no answer within {} s",
+            limit.as_secs_f32()
+        ))),
+        Err(Failure::Io(error)) => Err(error.into()),
+    }
+}
+
+/// Why a program that was to change something did not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// It is not installed.
+    #[error("{program} is not installed")]
+    Missing {
+        /// Its name.
+        program: String,
+    },
+    /// It ended with a status other than 0, or was killed.
+    #[error("`{line}` ended with {how}{}{complaint}", if .complaint.is_empty() { "" } else { ": " })]
+    Failed {
+        /// The whole command.
+        line: String,
+        /// "status 1", "signal 9".
+        how: String,
+        /// The end of its error output, in one line.
+        complaint: String,
+    },
+    /// The user wants everything to stop; it was killed with all that it had started.
+    #[error("`{line}` was stopped, as asked for")]
+    Stopped {
+        /// The whole command.
+        line: String,
+    },
+    /// It cannot be run.
+    #[error("`{line}` cannot be run: {reason}")]
+    Unable {
+        /// The whole command.
+        line: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Runs a program that changes something until it ends, or until `stop` is raised, and gives its standard output.
+/// It is found and run like those that only look, without a limit of time.
+///
+/// # Errors
+/// [`RunError`]; what a stopped or failed program has left is the caller's business.
+pub fn run(program: &str, arguments: &[&str], stop: &AtomicBool) -> Result<String, RunError> {
+    let path = find(program).ok_or_else(|| RunError::Missing {
+        program: program.into(),
+    })?;
+    let line = || shell_line(program, arguments);
+    match spawn(&path, arguments, &Limit::until(stop)) {
+        Ok(output) if output.status.success() => {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        Ok(output) => Err(RunError::Failed {
+            line: line(),
+            how: match output.status.signal() {
+                Some(signal) => format!("signal {signal}"),
+                None => format!("status {}", output.status.code().unwrap_or(-1)),
+            },
+            complaint: last_words(&output.stderr),
+        }),
+        Err(Failure::TooSlow | Failure::Stopped) => Err(RunError::Stopped { line: line() }),
+        Err(Failure::Io(error)) => Err(RunError::Unable {
+            line: line(),
+            reason: error.to_string(),
+        }),
+    }
+}
+
+/// A command as a shell would have to be given it.
+pub fn shell_line(program: &str, arguments: &[&str]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=^".contains(c);
+    let quoted = |word: &&str| match !word.is_empty() && word.chars().all(plain) {
+        true => (*word).to_string(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    let mut words = vec![program.to_string()];
+    words.extend(arguments.iter().map(quoted));
+    words.join(" ")
+}
+
+/// The last lines of an error output, which say why; what came before is mostly chatter.
+fn last_words(stderr: &[u8]) -> String {
+    const LINES: usize = 4;
+    let text = String::from_utf8_lossy(stderr);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(LINES)..].join("; ")
+}
+
+fn spawn(path: &Path, arguments: &[&str], limit: &Limit<'_>) -> Result<Output, Failure> {
+    let mut child = Command::new(path)
         .args(arguments)
         .env_clear()
         .env("PATH", DIRECTORIES.join(":"))
@@ -57,24 +158,56 @@ fn ask_within(program: &str, arguments: &[&str], limit: Duration) -> Result<Stri
         // Its own group, so that what it starts can be killed with it.
         .process_group(0)
         .spawn()?;
-    match collect(&mut child, Instant::now() + limit) {
-        Ok(output) => output.into_answer(),
-        Err(error) => {
-            kill_group(&child);
-            // Reaps it; it was killed, so this does not wait long.
-            let _ = child.wait();
-            Err(match error {
-                Failure::TooSlow => {
-                    ReadError::Other(format!("no answer within {} s", limit.as_secs_f32()))
-                }
-                Failure::Io(error) => error.into(),
-            })
+    let collected = collect(&mut child, limit);
+    if collected.is_err() {
+        kill_group(&child);
+        // Reaps it; it was killed, so this does not wait long.
+        let _ = child.wait();
+    }
+    collected
+}
+
+/// How long a program may run.
+struct Limit<'a> {
+    deadline: Option<Instant>,
+    stop: Option<&'a AtomicBool>,
+}
+
+impl<'a> Limit<'a> {
+    fn within(time: Duration) -> Self {
+        Limit {
+            deadline: Some(Instant::now() + time),
+            stop: None,
+        }
+    }
+
+    fn until(stop: &'a AtomicBool) -> Self {
+        Limit {
+            deadline: None,
+            stop: Some(stop),
+        }
+    }
+
+    /// How long to wait before looking again.
+    fn left(&self) -> Result<Duration, Failure> {
+        const LOOK_AGAIN: Duration = Duration::from_millis(200);
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(Failure::Stopped);
+        }
+        let Some(deadline) = self.deadline else {
+            return Ok(LOOK_AGAIN);
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            true => Err(Failure::TooSlow),
+            false => Ok(left),
         }
     }
 }
 
 enum Failure {
     TooSlow,
+    Stopped,
     Io(std::io::Error),
 }
 
@@ -108,12 +241,12 @@ impl Output {
     }
 }
 
-/// Reads both pipes until the program closes them and ends, or until the deadline.
-fn collect(child: &mut Child, deadline: Instant) -> Result<Output, Failure> {
+/// Reads both pipes until the program closes them and ends, or until its limit.
+fn collect(child: &mut Child, limit: &Limit<'_>) -> Result<Output, Failure> {
     let mut stdout = Pipe::new(child.stdout.take());
     let mut stderr = Pipe::new(child.stderr.take());
     while stdout.is_open() || stderr.is_open() {
-        wait_for_data(&[&stdout, &stderr], deadline)?;
+        wait_for_data(&[&stdout, &stderr], limit)?;
         stdout.read_available()?;
         stderr.read_available()?;
     }
@@ -126,18 +259,13 @@ fn collect(child: &mut Child, deadline: Instant) -> Result<Output, Failure> {
                 stderr: stderr.bytes,
             });
         }
-        if Instant::now() >= deadline {
-            return Err(Failure::TooSlow);
-        }
+        limit.left()?;
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-fn wait_for_data(pipes: &[&dyn AsPollFd], deadline: Instant) -> Result<(), Failure> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return Err(Failure::TooSlow);
-    }
+fn wait_for_data(pipes: &[&dyn AsPollFd], limit: &Limit<'_>) -> Result<(), Failure> {
+    let left = limit.left()?;
     let mut waiting: Vec<PollFd<'_>> = pipes.iter().filter_map(|pipe| pipe.poll_fd()).collect();
     let timeout = rustix::event::Timespec {
         tv_sec: left.as_secs() as i64,
@@ -229,6 +357,23 @@ mod tests {
             names.iter().all(|name| ["PATH", "LC_ALL"].contains(name)),
             "{names:?}"
         );
+    }
+
+    #[test]
+    fn a_program_that_changes_something_says_why_it_failed() {
+        let go = AtomicBool::new(false);
+        assert_eq!(run("echo", &["one"], &go).unwrap(), "one\n");
+        let script = "for i in 1 2 3 4 5 6; do echo line $i >&2; done; exit 3";
+        let error = run("sh", &["-c", script], &go).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("`sh -c '{script}'` ended with status 3: line 3; line 4; line 5; line 6")
+        );
+        let error = run("no-such-program-here", &[], &go).unwrap_err();
+        assert_eq!(error.to_string(), "no-such-program-here is not installed");
+        let stop = AtomicBool::new(true);
+        let error = run("sleep", &["1000"], &stop).unwrap_err();
+        assert!(matches!(error, RunError::Stopped { .. }), "{error}");
     }
 
     #[test]

@@ -165,15 +165,15 @@ impl Redactor {
     }
 
     fn path(&self, path: &str) -> String {
-        self.lossless(path, is_identity_place(path))
+        self.lossless(path, Place::of_path(path))
     }
 
     fn text(&self, text: &str) -> String {
-        self.lossless(text, false)
+        self.lossless(text, Place::Anywhere)
     }
 
-    fn lossless(&self, text: &str, identities: bool) -> String {
-        let replaced = self.replace(text.as_bytes(), identities);
+    fn lossless(&self, text: &str, place: Place) -> String {
+        let replaced = self.replace(text.as_bytes(), place);
         String::from_utf8_lossy(&replaced).into_owned()
     }
 
@@ -182,7 +182,13 @@ impl Redactor {
         if name == "cid" {
             return self.card_register(bytes, kinds.get(directory).map(String::as_str));
         }
-        self.replace(bytes, is_identity_place(path))
+        if path.starts_with(UDEV) {
+            let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+            return lines
+                .flat_map(|line| self.replace(line, Place::of_udev_line(line)))
+                .collect();
+        }
+        self.replace(bytes, Place::of_path(path))
     }
 
     /// Everything else in the register says what kind of card it is and stays; the check digits at
@@ -191,7 +197,7 @@ impl Redactor {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let register = text.trim();
         if register.len() != 32 || !shapes::is_hex(register) {
-            return self.replace(bytes, true);
+            return self.replace(bytes, Place::Serials);
         }
         let (start, end) = shapes::serial_in_cid(kind);
         let pseudonym = self.pseudonym(&register.as_bytes()[start..end], Shape::Hex);
@@ -206,11 +212,11 @@ impl Redactor {
     }
 
     /// One pass from left to right, so that no pseudonym is replaced again.
-    fn replace(&self, bytes: &[u8], identities: bool) -> Vec<u8> {
+    fn replace(&self, bytes: &[u8], place: Place) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         let mut at = 0;
         while at < bytes.len() {
-            match self.match_at(bytes, at, identities) {
+            match self.match_at(bytes, at, place) {
                 Some(pattern) => {
                     let found = &bytes[at..at + pattern.bytes.len()];
                     match &pattern.raw {
@@ -228,7 +234,7 @@ impl Redactor {
         out
     }
 
-    fn match_at(&self, bytes: &[u8], at: usize, identities: bool) -> Option<&Pattern> {
+    fn match_at(&self, bytes: &[u8], at: usize, place: Place) -> Option<&Pattern> {
         self.patterns
             .get(&bytes[at].to_ascii_lowercase())?
             .iter()
@@ -240,12 +246,12 @@ impl Redactor {
                     Some(_) => here == pattern.bytes,
                     None => here.eq_ignore_ascii_case(&pattern.bytes),
                 };
+                let alone = || stands_alone(bytes, at, pattern.bytes.len());
                 same && match pattern.reach {
                     Reach::Everywhere => true,
-                    Reach::Words => stands_alone(bytes, at, pattern.bytes.len()),
-                    Reach::IdentityPlaces => {
-                        identities && stands_alone(bytes, at, pattern.bytes.len())
-                    }
+                    Reach::Words => alone(),
+                    Reach::IdentityPlaces => place != Place::Anywhere && alone(),
+                    Reach::SerialPlaces => place == Place::Serials && alone(),
                 }
             })
     }
@@ -341,13 +347,43 @@ fn card_kinds(record: &Record) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Files and names that are about identities.
-fn is_identity_place(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    SERIAL_FILES.contains(&name)
-        || ID_FILES.contains(&name)
-        || path.starts_with("/run/udev/data/")
-        || path.starts_with("/dev/disk/")
+/// Where udev keeps what it knows of each device.
+const UDEV: &str = "/run/udev/data/";
+
+/// What a text is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Anything.
+    Anywhere,
+    /// Identities, labels that people gave among them.
+    Identities,
+    /// Serial numbers.
+    Serials,
+}
+
+impl Place {
+    fn of_path(path: &str) -> Place {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if SERIAL_FILES.contains(&name) || path.starts_with("/dev/disk/by-id/") {
+            return Place::Serials;
+        }
+        let is_about =
+            ID_FILES.contains(&name) || path.starts_with(UDEV) || path.starts_with("/dev/disk/");
+        if is_about {
+            Place::Identities
+        } else {
+            Place::Anywhere
+        }
+    }
+
+    /// Of udev's properties, and of the links that it makes, some are serial numbers.
+    fn of_udev_line(line: &[u8]) -> Place {
+        let serials: [&[u8]; 3] = [b"E:ID_SERIAL", b"E:ID_SCSI_SERIAL", b"S:disk/by-id/"];
+        match serials.iter().any(|start| line.starts_with(start)) {
+            true => Place::Serials,
+            false => Place::Identities,
+        }
+    }
 }
 
 /// Whether no letter or digit touches it; "0x" before it does not count.
@@ -385,4 +421,56 @@ fn turned(bytes: &[u8]) -> Vec<u8> {
     turned[4..6].reverse();
     turned[6..8].reverse();
     turned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reading::read_everything_there;
+    use super::super::secrets;
+    use super::*;
+    use crate::fake::FakeFiles;
+    use crate::recorder::Recorder;
+
+    #[test]
+    fn a_serial_number_that_is_a_word_is_replaced_where_it_is_one_and_nowhere_else() {
+        let files = FakeFiles::new()
+            .file("/sys/block/vda/serial", "root\n")
+            .file("/sys/block/vdb/serial", "000000\n")
+            .link("/dev/disk/by-id/virtio-root", "/sys/block/vda")
+            .link("/dev/disk/by-label/root", "/sys/block/vda")
+            .file(
+                "/run/udev/data/b254:0",
+                "S:disk/by-id/virtio-root\nE:ID_SERIAL=root\nE:ID_FS_LABEL=root\n",
+            )
+            .file("/proc/cmdline", "root=/dev/vda1 rootwait\n");
+        let recorder = Recorder::new(&files);
+        read_everything_there(&recorder);
+        let mut record = recorder.record();
+        Redactor::new(secrets::find(&files, &record)).redact(&mut record);
+        let text = |path: &str| {
+            let contents = record.files.get(path).expect("it is recorded");
+            String::from_utf8_lossy(&contents.bytes).into_owned()
+        };
+        let serial = text("/sys/block/vda/serial");
+        let pseudonym = serial.trim();
+        assert_ne!(pseudonym, "root");
+        assert_eq!(pseudonym.len(), 4);
+        assert_eq!(text("/sys/block/vdb/serial"), "000000\n");
+        assert_eq!(text("/proc/cmdline"), "root=/dev/vda1 rootwait\n");
+        assert_eq!(
+            text("/run/udev/data/b254:0"),
+            format!(
+                "S:disk/by-id/virtio-{pseudonym}\nE:ID_SERIAL={pseudonym}\nE:ID_FS_LABEL=root\n"
+            )
+        );
+        let links: Vec<&String> = record.links.keys().collect();
+        assert!(
+            links.contains(&&format!("/dev/disk/by-id/virtio-{pseudonym}")),
+            "{links:?}"
+        );
+        assert!(
+            links.contains(&&"/dev/disk/by-label/root".to_string()),
+            "{links:?}"
+        );
+    }
 }

@@ -13,7 +13,8 @@ use crate::recorder::{Record, Recorder};
 ///
 /// Labels of filesystems, mount points, paths of files, names of servers and what else stands on
 /// the kernel's command line are never replaced, nor are host names that many machines have
-/// ("raspberrypi") and serial numbers that tell nothing apart (zeros, plain words).
+/// ("raspberrypi") and serial numbers of zeros. One that is a plain word is replaced only
+/// where serial numbers stand: elsewhere it is a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identities {
     /// Replace each by a pseudonym, the same everywhere in the capture.

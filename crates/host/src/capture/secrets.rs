@@ -37,6 +37,9 @@ pub(crate) enum Reach {
     /// Alone, and only in files and names that are about identities: it is so short or plain that
     /// elsewhere the same characters mean something else.
     IdentityPlaces,
+    /// Alone, and only in files of serial numbers and in what udev makes of them: it is a word that
+    /// stands for other things everywhere else.
+    SerialPlaces,
 }
 
 /// What is to be replaced.
@@ -269,6 +272,16 @@ impl Secrets {
         }
     }
 
+    /// A serial number that is a plain word: it may be anything, also what somebody called the device
+    /// after. Zeros and the like are nobody's.
+    fn add_word(&mut self, text: &str) {
+        let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+        let has_letter = text.chars().any(char::is_alphabetic);
+        if has_letter && distinct(text) > 1 && !shapes::identifies(text) {
+            self.add(text, Shape::Serial, Reach::SerialPlaces);
+        }
+    }
+
     /// A UUID or other identifier of hexadecimal digits; anything else counts as a serial number.
     fn add_id(&mut self, text: &str) {
         let text = text.trim().trim_matches('"');
@@ -329,7 +342,10 @@ impl Secrets {
                 let serial = bytes.get(4..).unwrap_or_default();
                 self.add_serial(&String::from_utf8_lossy(serial));
             }
-            _ if SERIAL_FILES.contains(&name) => self.add_board_serial(&text),
+            _ if SERIAL_FILES.contains(&name) => {
+                self.add_board_serial(&text);
+                self.add_word(&text);
+            }
             _ if ID_FILES.contains(&name) => self.add_wide_id(&text),
             "address" => self.add_address(&text),
             "cpuinfo" => {

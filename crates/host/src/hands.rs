@@ -1,0 +1,94 @@
+//! Changing the machine: the few operations on files and knobs of which every change is made.
+//!
+//! Each operation is small enough to be reasoned about when the power fails in its middle, and says what is on
+//! stable storage when it returns. Whoever composes them is in the room `apply`.
+
+use std::path::{Path, PathBuf};
+
+use crate::files::Files;
+
+/// Why something could not be changed. Says what was tried, on what, why it failed, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot {tried} {path}: {reason}")]
+pub struct WriteError {
+    /// As a verb ("write", "rename").
+    pub tried: &'static str,
+    /// The path.
+    pub path: String,
+    /// The system's words, with advice where there is some.
+    pub reason: String,
+}
+
+/// The write side of a machine. Paths are absolute. Nothing but what the caller names is changed.
+pub trait Hands {
+    /// The read side of the same machine.
+    fn files(&self) -> &dyn Files;
+
+    /// Makes a directory whose parent exists. It is durable after [`Hands::sync_directory`] of the parent.
+    ///
+    /// # Errors
+    /// When it exists or cannot be made.
+    fn make_directory(&mut self, path: &Path) -> Result<(), WriteError>;
+
+    /// Removes an empty directory; durable like [`Hands::make_directory`].
+    ///
+    /// # Errors
+    /// When it is not empty or cannot be removed.
+    fn remove_directory(&mut self, path: &Path) -> Result<(), WriteError>;
+
+    /// Makes a file that does not exist, with owner and extended attributes of `like` where that is
+    /// given. The contents are on stable storage afterwards, the name after
+    /// [`Hands::sync_directory`].
+    ///
+    /// # Errors
+    /// When it exists or cannot be written; nothing is left then where that can be arranged.
+    fn write_new(
+        &mut self,
+        path: &Path,
+        bytes: &[u8],
+        mode: u32,
+        like: Option<&Path>,
+    ) -> Result<(), WriteError>;
+
+    /// Makes a symbolic link that does not exist; durable like [`Hands::make_directory`].
+    ///
+    /// # Errors
+    /// When something of that name exists, or it cannot be made.
+    fn make_link(&mut self, path: &Path, target: &Path) -> Result<(), WriteError>;
+
+    /// Cuts a file to its first `keep` bytes and appends `bytes`; all is on stable storage afterwards.
+    ///
+    /// # Errors
+    /// When the file does not exist or cannot be written.
+    fn append(&mut self, path: &Path, keep: u64, bytes: &[u8]) -> Result<(), WriteError>;
+
+    /// Gives a file another name in the same directory, in place of what had that name: at any moment
+    /// the name is the old file's or the new one's. Durable after [`Hands::sync_directory`].
+    ///
+    /// # Errors
+    /// When it does not exist or the system refuses.
+    fn rename(&mut self, from: &Path, to: &Path) -> Result<(), WriteError>;
+
+    /// Removes a file. Durable after [`Hands::sync_directory`].
+    ///
+    /// # Errors
+    /// When it does not exist or the system refuses.
+    fn remove(&mut self, path: &Path) -> Result<(), WriteError>;
+
+    /// Makes durable what was made, renamed and removed in a directory.
+    ///
+    /// # Errors
+    /// When the system refuses, or the device fails.
+    fn sync_directory(&mut self, path: &Path) -> Result<(), WriteError>;
+
+    /// Writes a value to a file of `/sys` or `/proc`, in one call as the kernel wants it.
+    ///
+    /// # Errors
+    /// When it does not exist or the kernel refuses the value.
+    fn set_knob(&mut self, path: &Path, value: &str) -> Result<(), WriteError>;
+}
+
+/// The directory that a path is in.
+pub fn parent_of(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(Path::new("/")).to_path_buf()
+}

@@ -1,0 +1,319 @@
+//! Streams to other programs: TCP and Unix sockets.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, recvmsg, sendmsg,
+};
+
+use crate::clock;
+
+/// Why there is no stream, in words, with what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// The name has no address.
+    #[error(
+        "cannot find the address of '{host}': {error}; check the spelling and the name service"
+    )]
+    Name {
+        /// The name.
+        host: String,
+        /// What the resolver says.
+        error: io::Error,
+    },
+    /// Nobody listens there.
+    #[error("nothing listens on {place}; is the server running, and is that its port?")]
+    Refused {
+        /// The address.
+        place: String,
+    },
+    /// No answer.
+    #[error(
+        "no answer from {place} within {seconds} s; is it on, and does a firewall let it through?"
+    )]
+    TimedOut {
+        /// The address.
+        place: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// There is no such socket.
+    #[error("there is no socket {place}; is the server running?")]
+    NoSocket {
+        /// Its path.
+        place: String,
+    },
+    /// Anything else.
+    #[error("cannot connect to {place}: {error}")]
+    Other {
+        /// The address or path.
+        place: String,
+        /// The system's error.
+        error: io::Error,
+    },
+}
+
+/// A connected stream.
+#[derive(Debug)]
+pub struct Stream {
+    fd: OwnedFd,
+    /// What it is connected to, as an address or a path.
+    pub peer: String,
+    /// How long connecting took, in nanoseconds: over TCP one round trip of the network, in which
+    /// the other end's kernel answers and not the program.
+    pub connect_ns: u64,
+}
+
+impl Stream {
+    /// Connects over TCP, to each address of the name in turn, at most `most` for each. Small
+    /// messages are sent at once (`TCP_NODELAY`), and a dead peer is noticed (keep-alive).
+    ///
+    /// # Errors
+    /// That of the first address, when none can be reached.
+    pub fn tcp(host: &str, port: u16, most: Duration) -> Result<Stream, NetError> {
+        let named = |error| NetError::Name {
+            host: host.into(),
+            error,
+        };
+        let addresses = (host, port).to_socket_addrs().map_err(named)?;
+        let mut first = None;
+        for address in addresses {
+            match one_tcp(address, most) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        Err(first.unwrap_or_else(|| named(io::ErrorKind::NotFound.into())))
+    }
+
+    /// Connects to a Unix socket. A path that begins with a zero byte is a name in Linux's abstract
+    /// space.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn unix(path: &Path) -> Result<Stream, NetError> {
+        let start_ns = clock::monotonic_ns();
+        let bytes = path.as_os_str().as_bytes();
+        let (place, stream) = match bytes.strip_prefix(b"\0") {
+            None => (path.display().to_string(), UnixStream::connect(path)),
+            Some(name) => {
+                let address = std::os::unix::net::SocketAddr::from_abstract_name(name);
+                let stream = address.and_then(|address| UnixStream::connect_addr(&address));
+                (format!("@{}", String::from_utf8_lossy(name)), stream)
+            }
+        };
+        match stream {
+            Ok(stream) => Ok(Stream {
+                fd: stream.into(),
+                peer: place,
+                connect_ns: clock::monotonic_ns() - start_ns,
+            }),
+            Err(error) => Err(match error.kind() {
+                io::ErrorKind::NotFound => NetError::NoSocket { place },
+                io::ErrorKind::ConnectionRefused => NetError::Refused { place },
+                _ => NetError::Other { place, error },
+            }),
+        }
+    }
+
+    /// A stream over a socket that is connected already.
+    pub fn connected(fd: OwnedFd, peer: String) -> Stream {
+        Stream {
+            fd,
+            peer,
+            connect_ns: 0,
+        }
+    }
+
+    /// Sends what there is room for; gives how many bytes that was. A connection that is gone is an
+    /// error and never a signal.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no room now; others when the connection is broken.
+    #[inline]
+    pub fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        loop {
+            let mut nothing = SendAncillaryBuffer::default();
+            match sendmsg(&self.fd, parts, &mut nothing, flags) {
+                Err(Errno::INTR) => {}
+                answer => return Ok(answer?),
+            }
+        }
+    }
+
+    /// Receives what is there, and waits for it if `wait`; 0 when the other end has closed.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there now; others when the connection is broken.
+    #[inline]
+    pub fn receive(&self, parts: &mut [IoSliceMut<'_>], wait: bool) -> io::Result<usize> {
+        let flags = match wait {
+            true => RecvFlags::empty(),
+            false => RecvFlags::DONTWAIT,
+        };
+        loop {
+            let mut nothing = RecvAncillaryBuffer::default();
+            match recvmsg(&self.fd, parts, &mut nothing, flags) {
+                Err(Errno::INTR) => {}
+                answer => return Ok(answer?.bytes),
+            }
+        }
+    }
+
+    /// Waits until something can be received or, if `or_room`, sent; false when that took longer
+    /// than `most`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn wait(&self, or_room: bool, most: Option<Duration>) -> io::Result<bool> {
+        let mut wanted = PollFlags::IN;
+        if or_room {
+            wanted |= PollFlags::OUT;
+        }
+        let most = most.map(|most| Timespec {
+            tv_sec: most.as_secs() as _,
+            tv_nsec: most.subsec_nanos() as _,
+        });
+        loop {
+            let mut fds = [PollFd::new(&self.fd, wanted)];
+            match poll(&mut fds, most.as_ref()) {
+                Err(Errno::INTR) => {}
+                answer => return Ok(answer? > 0),
+            }
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn one_tcp(address: SocketAddr, most: Duration) -> Result<Stream, NetError> {
+    let place = address.to_string();
+    let start_ns = clock::monotonic_ns();
+    let connected = TcpStream::connect_timeout(&address, most).and_then(|stream| {
+        let connect_ns = clock::monotonic_ns() - start_ns;
+        stream.set_nodelay(true)?;
+        rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
+        Ok((stream, connect_ns))
+    });
+    match connected {
+        Ok((stream, connect_ns)) => Ok(Stream {
+            fd: stream.into(),
+            peer: place,
+            connect_ns,
+        }),
+        Err(error) => Err(match error.kind() {
+            io::ErrorKind::ConnectionRefused => NetError::Refused { place },
+            io::ErrorKind::TimedOut => NetError::TimedOut {
+                place,
+                seconds: most.as_secs(),
+            },
+            _ => NetError::Other { place, error },
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn bytes_go_both_ways_and_the_end_is_seen() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+        let stream = Stream::connected(ours.into(), "pair".into());
+        let mut memory = [0; 8];
+        let error = stream
+            .receive(&mut [IoSliceMut::new(&mut memory)], false)
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(!stream.wait(false, Some(Duration::ZERO)).unwrap());
+        assert!(stream.wait(true, Some(SECOND)).unwrap(), "there is room");
+        theirs.write_all(b"abc").unwrap();
+        assert!(stream.wait(false, Some(SECOND)).unwrap());
+        let (head, tail) = memory.split_at_mut(1);
+        let mut parts = [IoSliceMut::new(head), IoSliceMut::new(tail)];
+        assert_eq!(stream.receive(&mut parts, true).unwrap(), 3);
+        assert_eq!(&memory[..3], b"abc");
+        drop(theirs);
+        let mut parts = [IoSliceMut::new(&mut memory)];
+        assert_eq!(stream.receive(&mut parts, true).unwrap(), 0);
+        let error = stream.send(&[IoSlice::new(b"x")]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn a_full_socket_does_not_block_the_sender() {
+        let (ours, _theirs) = UnixStream::pair().expect("a pair of sockets");
+        let stream = Stream::connected(ours.into(), "pair".into());
+        let block = vec![0; 1 << 20];
+        let error = loop {
+            match stream.send(&[IoSlice::new(&block)]) {
+                Ok(sent) => assert!(sent > 0),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        assert!(matches!(
+            Stream::unix(&path),
+            Err(NetError::NoSocket { .. })
+        ));
+        let listener = UnixListener::bind(&path).expect("a socket");
+        assert_eq!(
+            Stream::unix(&path).expect("somebody listens").peer,
+            path.display().to_string()
+        );
+        drop(listener);
+        assert!(matches!(Stream::unix(&path), Err(NetError::Refused { .. })));
+
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let stream = Stream::tcp("127.0.0.1", port, SECOND).expect("somebody listens");
+        assert_eq!(stream.peer, format!("127.0.0.1:{port}"));
+        assert!(stream.connect_ns > 0);
+        drop(listener);
+        assert!(matches!(
+            Stream::tcp("127.0.0.1", port, SECOND),
+            Err(NetError::Refused { .. })
+        ));
+        // RFC 2606 keeps this name free of addresses.
+        assert!(matches!(
+            Stream::tcp("rubus.invalid", 1, SECOND),
+            Err(NetError::Name { .. })
+        ));
+    }
+
+    #[test]
+    fn an_abstract_name_is_no_path() {
+        let name = format!("rubus-test-{}", std::process::id());
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
+        let _listener = UnixListener::bind_addr(&address).expect("a socket");
+        let path = format!("\0{name}");
+        let stream = Stream::unix(Path::new(&path)).expect("somebody listens");
+        assert_eq!(stream.peer, format!("@{name}"));
+    }
+}
