@@ -8,6 +8,7 @@
 pub mod blocks;
 mod board;
 pub mod buses;
+pub mod compression;
 mod cpu;
 mod cpuinfo;
 mod device_tree;
@@ -20,7 +21,9 @@ mod mmc;
 pub mod mounts;
 mod pcie;
 mod power;
+pub mod promises;
 mod read;
+pub mod sight;
 mod swap;
 mod swap_managers;
 mod sysfs;
