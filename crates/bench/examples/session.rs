@@ -31,6 +31,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         watch: WatchPaths::default(),
         cancel: &cancel,
         may_use_ring,
+        more_files: Vec::new(),
+        needs: Vec::new(),
     };
     let outcome = run(session, &mut |event: &Event<'_>| match event {
         Event::Progress(progress) => eprintln!(

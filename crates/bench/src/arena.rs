@@ -97,6 +97,16 @@ impl Arena {
         &mut self.all_mut()[..block_bytes]
     }
 
+    /// One block.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub(crate) fn block_mut(&mut self, index: usize) -> &mut [u8] {
+        assert!(index < self.blocks, "block {index} of {}", self.blocks);
+        let block_bytes = self.block_bytes;
+        &mut self.all_mut()[index * block_bytes..][..block_bytes]
+    }
+
     /// [`stamp`]s one block, if there is such a block.
     #[inline(always)]
     pub(crate) fn stamp_block(&mut self, index: usize, counter: &mut u64) {

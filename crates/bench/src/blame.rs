@@ -2,6 +2,7 @@
 //! blame for a stall. Pure functions of what was seen.
 
 use rubus_core::doubt::Doubt;
+use rubus_core::parse::stat;
 use rubus_core::result::{CpuShares, Stall, StallCause};
 use rubus_core::spec::Direction;
 use rubus_core::stats::Histogram;
@@ -48,30 +49,7 @@ pub(crate) struct Effort {
 
 /// Shares of the processors' time between two samples.
 pub(crate) fn cpu_shares(first: &Sample, last: &Sample) -> CpuShares {
-    let mut cores = last
-        .cpus
-        .iter()
-        .zip(&first.cpus)
-        .map(|(last, first)| last.since(first));
-    let Some(all) = cores.next() else {
-        return CpuShares::default();
-    };
-    let total = all.total().max(1) as f64;
-    let share = |ticks: u64| ticks as f64 / total;
-    CpuShares {
-        user: share(all.user),
-        system: share(all.system),
-        irq: share(all.irq),
-        softirq: share(all.softirq),
-        iowait: share(all.iowait),
-        steal: share(all.steal),
-        per_core_busy: cores
-            .map(|core| {
-                let busy = core.total() - core.idle - core.iowait;
-                busy as f64 / core.total().max(1) as f64
-            })
-            .collect(),
-    }
+    stat::shares(&first.cpus, &last.cpus)
 }
 
 /// Doubts from the processors: waiting, theft, a full core. `waited` is the share of the time that the
@@ -181,6 +159,8 @@ pub(crate) fn traffic_doubt(first: &Sample, last: &Sample, effort: &Effort) -> O
 pub(crate) struct SlowMoments<'a> {
     /// Times without any completion.
     pub(crate) gaps: &'a [SlowSpan],
+    /// The lengths of further such times, of a job so long that only the longest were kept.
+    pub(crate) forgotten_gaps: Option<&'a Histogram>,
     /// Operations that took long while others completed.
     pub(crate) operations: &'a [SlowSpan],
     /// The latencies of all operations.
@@ -210,7 +190,12 @@ pub(crate) fn stalls(slow: &SlowMoments<'_>, samples: &[Sample], effort: &Effort
     } else {
         stalls::LEAST_NS.max(slow.usual_gap_ns.saturating_mul(10))
     };
-    let mut found = stalls::find(&slow.episodes(slow.gaps), of_gap_ns, slow.window_ns);
+    let mut found = stalls::find_among(
+        &slow.episodes(slow.gaps),
+        slow.forgotten_gaps,
+        of_gap_ns,
+        slow.window_ns,
+    );
     let mut overtaken = slow.episodes(slow.operations);
     overtaken.retain(|episode| episode.length_ns >= of_latency_ns.saturating_mul(OVERTAKEN));
     overtaken.sort_unstable_by_key(|episode| std::cmp::Reverse(episode.length_ns));

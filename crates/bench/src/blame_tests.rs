@@ -1,6 +1,7 @@
 //! Who is to blame, on made-up samples.
 
 use rubus_core::doubt::Doubt;
+use rubus_core::parse::stat::CpuTimes;
 use rubus_core::result::{Stall, StallCause};
 use rubus_core::spec::Direction;
 use rubus_core::stats::Histogram;
@@ -9,7 +10,7 @@ use crate::blame::{
     Effort, SlowMoments, cpu_doubts, cpu_shares, power_doubts, stalls, traffic_doubt,
 };
 use crate::lane::SlowSpan;
-use crate::watch::{CpuTimes, Sample, Traffic};
+use crate::watch::{Sample, Traffic};
 
 const MS: u64 = 1_000_000;
 
@@ -69,6 +70,7 @@ fn latencies_of(ms: u64) -> Histogram {
 fn judge(gaps: &[SlowSpan], operations: &[SlowSpan], samples: &[Sample]) -> Vec<Stall> {
     let slow = SlowMoments {
         gaps,
+        forgotten_gaps: None,
         operations,
         latencies: &latencies_of(1),
         usual_gap_ns: MS,
@@ -203,6 +205,7 @@ fn what_lies_in_the_warm_up_does_not_count() {
     let latencies = latencies_of(1);
     let slow = SlowMoments {
         gaps: &[span(100, 400, None), span(450, 700, None)],
+        forgotten_gaps: None,
         operations: &[],
         latencies: &latencies,
         usual_gap_ns: MS,

@@ -93,6 +93,7 @@ fn time(operations: u64, run: impl FnOnce(&mut Tally) -> LaneEnd) -> Result<Cost
         origin_ns: start_ns,
         began_ns: start_ns,
         most_operations: operations.max(1),
+        block_bytes: BLOCK_BYTES,
         warm_up_ns: 0,
         warm_up_operations: 0,
     };

@@ -2,84 +2,82 @@
 //!
 //! Knows neither clock nor kernel, only a [`Rig`].
 
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use rubus_core::doubt::Doubt;
-use rubus_core::result::{Access, JobResult};
-use rubus_core::spec::{Direction, Durability, Job, Pattern, Suite};
-use rubus_core::stats::Rng;
+use rubus_core::finding::cliff;
+use rubus_core::result::JobResult;
+use rubus_core::spec::{Direction, Ends, Job, Suite};
 
+use crate::course;
 use crate::error::BenchError;
 use crate::event::{Event, Observer};
-use crate::measure::{Failure, Measurement, Place, Task, expected_s, measure};
+use crate::ground::Ground;
+use crate::measure::{Failure, Measurement, expected_s};
 use crate::rig::Rig;
 use crate::suites::fills;
-use crate::target::{CommitFile, Opened};
-use crate::work::{Engine, Work, is_commit};
+use crate::work::Work;
 
-/// The warm-up of every job, unless its write budget is short: half a second.
-const WARM_UP_NS: u64 = 500_000_000;
-/// A job that writes warms up with at most this part of its budget.
-const WARM_UP_PART: u64 = 10;
+mod filling;
+mod group;
+mod passes;
+
 /// A job that would get less time than this is left out, in seconds.
 const LEAST_JOB_S: f64 = 1.0;
 /// What any job costs besides its own time, in seconds: set-up and flush.
 const AROUND_JOB_S: f64 = 0.4;
-/// Filling the file takes no longer than this, in seconds.
-const FILL_S: f64 = 20.0;
 /// Size of the writes that fill the file.
-const FILL_BLOCK: u32 = 1 << 20;
+pub(crate) const FILL_BLOCK: u32 = 1 << 20;
+/// Share of what was read that may be holes without a doubt.
+const LEAST_HOLES: f64 = 0.01;
 /// Share of the region found in the page cache from which direct I/O was none.
 const CACHED: f64 = 0.05;
 
-/// Runs the jobs of one suite on one open target.
+/// Runs the jobs of one suite on one open target, or on several files.
 pub(crate) struct Conductor<'a> {
-    rig: &'a mut dyn Rig,
-    suite: &'a Suite,
-    ground: Opened,
+    pub(crate) rig: &'a mut dyn Rig,
+    pub(crate) suite: &'a Suite,
+    /// The target, then further files; at least one.
+    pub(crate) grounds: Vec<Ground>,
     cancel: &'a AtomicBool,
     start_ns: u64,
-    /// Bytes from the start of the target that hold data.
-    filled_bytes: u64,
-    bytes_written: u64,
+    pub(crate) bytes_written: u64,
     /// Bytes that trials have written and that the next budget pays for.
-    debt_bytes: u64,
-    results: Vec<JobResult>,
+    pub(crate) debt_bytes: u64,
+    pub(crate) results: Vec<JobResult>,
+    /// How many turns jobs have had, where they are run in turns with those of another target.
+    turns: u64,
+    /// Length of what is sealed and checked as one, where jobs do that.
+    pub(crate) check_unit: Option<u32>,
 }
 
 impl<'a> Conductor<'a> {
-    /// A session that began at `start_ns` on the rig's clock.
+    /// A session that began at `start_ns` on the rig's clock, on at least one ground.
     pub(crate) fn new(
         rig: &'a mut dyn Rig,
         suite: &'a Suite,
-        ground: Opened,
+        grounds: Vec<Ground>,
         cancel: &'a AtomicBool,
         start_ns: u64,
     ) -> Self {
-        let filled_bytes = if ground.is_own_file() {
-            0
-        } else {
-            ground.size_bytes.min(suite.region_bytes)
-        };
+        let probed = grounds.iter().map(|ground| ground.opened.probe_bytes).sum();
         Conductor {
             rig,
             suite,
             cancel,
             start_ns,
-            filled_bytes,
-            bytes_written: ground.probe_bytes,
-            debt_bytes: ground.probe_bytes,
-            ground,
+            bytes_written: probed,
+            debt_bytes: probed,
+            grounds,
             results: Vec::new(),
+            turns: 0,
+            check_unit: None,
         }
     }
 
     /// The region that was measured.
     pub(crate) fn region_bytes(&self) -> u64 {
-        self.filled_bytes.min(self.suite.region_bytes)
+        self.grounds[0].region_bytes()
     }
 
     /// The results so far and the bytes that were written.
@@ -90,12 +88,63 @@ impl<'a> Conductor<'a> {
     /// Runs all jobs; gives what ended the session early, if anything did.
     pub(crate) fn run_all(&mut self, observer: &mut dyn Observer) -> Option<BenchError> {
         let suite = self.suite;
+        self.check_unit = self.session_unit();
+        if let Err(error) = self.lay_out(observer) {
+            return Some(error);
+        }
         for index in 0..suite.jobs.len() {
             if let Err(error) = self.run_one(index, observer) {
                 return Some(error);
             }
         }
         None
+    }
+
+    /// Fills a file of our own before jobs that are run in turns.
+    ///
+    /// # Errors
+    /// When the target fails or the session is stopped.
+    pub(crate) fn prepare(&mut self, observer: &mut dyn Observer) -> Result<(), BenchError> {
+        let suite = self.suite;
+        let needy = suite
+            .jobs
+            .iter()
+            .find(|job| !(job.fresh && only_writes(job)));
+        needy.map_or(Ok(()), |job| self.fill_for(job, observer))
+    }
+
+    /// Uses no more of the target than this.
+    pub(crate) fn limit_region(&mut self, bytes: u64) {
+        let ground = &mut self.grounds[0];
+        ground.filled_bytes = ground.filled_bytes.min(bytes);
+    }
+
+    /// Runs a job of the suite, as it is given here, once more and to random places of its own; gives its
+    /// result and then those of the jobs beside it, or why it cannot be run here.
+    ///
+    /// # Errors
+    /// When the target fails or the session is stopped.
+    pub(crate) fn turn(
+        &mut self,
+        index: usize,
+        job: &Job,
+        observer: &mut dyn Observer,
+    ) -> Result<Result<Vec<JobResult>, String>, BenchError> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(BenchError::Interrupted {
+                job: job.name.clone(),
+            });
+        }
+        if let Some(reason) = self.why_not(job, false) {
+            return Ok(Err(reason));
+        }
+        self.turns += 1;
+        let before = self.results.len();
+        match self.run_job(job, index, false, observer)? {
+            Ok(measurement) => self.book(job, false, measurement, index, observer)?,
+            Err(reason) => return Ok(Err(reason)),
+        }
+        Ok(Ok(self.results[before..].to_vec()))
     }
 
     fn run_one(&mut self, index: usize, observer: &mut dyn Observer) -> Result<(), BenchError> {
@@ -107,39 +156,130 @@ impl<'a> Conductor<'a> {
                 job: job.name.clone(),
             });
         }
-        let is_fill = self.filled_bytes == 0 && fills(suite, job);
-        if !is_fill && self.filled_bytes < self.suite.region_bytes && self.results.is_empty() {
-            self.fill(job, observer)?;
+        if job.until_cliff && job.rest_before_s > 0.0 && !self.has_fallen() {
+            let reason = "the rate has not fallen, so there is nothing to recover from".into();
+            return self.skip(index, of, reason, observer);
         }
-        let region_bytes = if is_fill {
-            suite.region_bytes
-        } else {
-            self.region_bytes()
-        };
-        let skip = |reason: String, observer: &mut dyn Observer| {
-            observer.event(&Event::JobSkipped {
-                index,
-                of,
-                job,
-                reason,
-            });
-            Ok(())
-        };
-        let Some(job) = self.fit_time(index) else {
-            return skip("the time for the suite is over".into(), observer);
-        };
-        let least = biggest_block(&job);
-        if region_bytes < least {
-            let reason = format!("only {region_bytes} bytes could be filled before");
-            return skip(reason, observer);
+        self.rest(job, observer)?;
+        for job in group(job) {
+            self.freshen(job)?;
         }
-        let align = u64::from(self.ground.align_bytes);
-        if u64::from(job.block_bytes) % align != 0 {
-            let reason = format!("this target takes direct I/O only in units of {align} bytes");
-            return skip(reason, observer);
+        let fills_ground = self.grounds[0].filled_bytes == 0 && fills(suite, job);
+        for job in group(job).skip(usize::from(fills_ground)) {
+            self.fill_for(job, observer)?;
         }
-        let measurement = self.run_job(&job, index, region_bytes, observer)?;
-        self.book(&job, is_fill, measurement, index, observer)
+        let job = match self.fit_time(index) {
+            Some(fitted) => match self.why_not(&fitted, fills_ground) {
+                None => fitted,
+                Some(reason) => return self.skip(index, of, reason, observer),
+            },
+            None => {
+                let reason = "the time for the suite is over".into();
+                return self.skip(index, of, reason, observer);
+            }
+        };
+        let measured = match course::is_in_passes(&job) {
+            true => self.run_passes(&job, index, fills_ground, observer)?,
+            false => self.run_job(&job, index, fills_ground, observer)?,
+        };
+        match measured {
+            Ok(measurement) => self.book(&job, fills_ground, measurement, index, observer),
+            Err(reason) => self.skip(index, of, reason, observer),
+        }
+    }
+
+    /// Whether the last long write fell off a cliff.
+    fn has_fallen(&self) -> bool {
+        let last = self.results.last();
+        last.is_some_and(|result| {
+            let series = result.series.as_ref();
+            let block_bytes = f64::from(result.block_bytes);
+            series.is_some_and(|series| cliff::fall(series, block_bytes).is_some())
+        })
+    }
+
+    fn skip(
+        &self,
+        index: usize,
+        of: usize,
+        reason: String,
+        observer: &mut dyn Observer,
+    ) -> Result<(), BenchError> {
+        observer.event(&Event::JobSkipped {
+            index,
+            of,
+            job: &self.suite.jobs[index],
+            reason,
+        });
+        Ok(())
+    }
+
+    /// Why the job cannot be run here; nothing when it can.
+    fn why_not(&self, job: &Job, fills_ground: bool) -> Option<String> {
+        let opened = &self.grounds[0].opened;
+        if let Some(reason) = opened.remote.as_ref().and_then(|r| r.why_not(job)) {
+            return Some(reason);
+        }
+        let mut plain = group(job).filter(|job| job.shape.is_none());
+        plain.find_map(|job| {
+            let region_bytes = self.region_for(job, 0, fills_ground);
+            let align = u64::from(opened.align_bytes);
+            if region_bytes < u64::from(job.block_bytes) {
+                return Some(format!("only {region_bytes} bytes could be filled before"));
+            }
+            (!job.through_cache && u64::from(job.block_bytes) % align != 0)
+                .then(|| direct_only_in(align))
+        })
+    }
+
+    /// The bytes of a ground that a job may work on.
+    pub(crate) fn region_for(&self, job: &Job, ground: usize, fills_ground: bool) -> u64 {
+        let ground = &self.grounds[ground];
+        // What is written needs nothing to be there, unless the file was made smaller because the
+        // target is slow.
+        let allocates = job.fresh && only_writes(job);
+        match fills_ground || allocates {
+            true => ground.wanted_bytes,
+            false => ground.region_bytes(),
+        }
+    }
+
+    /// Leaves the target alone for as long as the job wants before it begins.
+    fn rest(&mut self, job: &Job, observer: &mut dyn Observer) -> Result<(), BenchError> {
+        // In a group each job rests by itself.
+        let is_group = !job.beside.is_empty() && job.ends != Ends::WithTheFirst;
+        if job.rest_before_s <= 0.0 || is_group {
+            return Ok(());
+        }
+        observer.event(&Event::Preparing {
+            what: "leaving the target alone",
+        });
+        if self.rig.rest(job.rest_before_s, self.cancel) {
+            return Ok(());
+        }
+        Err(BenchError::Interrupted {
+            job: job.name.clone(),
+        })
+    }
+
+    /// Empties a file of our own before a job that wants to allocate.
+    fn freshen(&mut self, job: &Job) -> Result<(), BenchError> {
+        if !job.fresh {
+            return Ok(());
+        }
+        for number in grounds_of(job) {
+            let Some(ground) = self.grounds.get_mut(number) else {
+                continue;
+            };
+            if !ground.opened.is_own_file() {
+                continue;
+            }
+            ground.filled_bytes = 0;
+            ground.is_emptied = true;
+            let emptied = self.rig.empty(&ground.opened.file);
+            emptied.map_err(|error| target_failed(job, error))?;
+        }
+        Ok(())
     }
 
     /// The job with as much time as it may have, or nothing when there is not enough left.
@@ -166,8 +306,8 @@ impl<'a> Conductor<'a> {
         let in_flight_s = f64::from(job.queue_depth) * self.operation_s(job);
         let beside_s = job
             .beside
-            .as_deref()
-            .map_or(0.0, |beside| self.around_s(beside));
+            .iter()
+            .fold(0.0, |most: f64, beside| most.max(self.around_s(beside)));
         AROUND_JOB_S + in_flight_s.max(beside_s)
     }
 
@@ -186,7 +326,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// How many operations a trial may take so that it is over in half a second.
-    fn trial_operations(&self, job: &Job) -> u32 {
+    pub(crate) fn trial_operations(&self, job: &Job) -> u32 {
         const TRIAL_S: f64 = 0.5;
         let operation_s = self.operation_s(job);
         let most = job.queue_depth.max(1);
@@ -196,137 +336,32 @@ impl<'a> Conductor<'a> {
         ((TRIAL_S / operation_s) as u32).clamp(1, most)
     }
 
-    /// Starts the job, and the one beside it, with the engines that suit the target.
-    fn run_job(
-        &mut self,
-        job: &Job,
-        index: usize,
-        region_bytes: u64,
-        observer: &mut dyn Observer,
-    ) -> Result<Measurement, BenchError> {
-        let engine_error = |error: String| BenchError::Engine {
-            job: job.name.clone(),
-            error,
-        };
-        let commit_file = if is_commit(job) {
-            self.ground.commit_file().map_err(engine_error)?
-        } else {
-            None
-        };
-        let task = self.task(job, region_bytes, index as u64 * 2, commit_file.as_ref());
-        let beside_job = job.beside.as_deref().map(|beside| {
-            let mut beside = beside.clone();
-            beside.stop.max_seconds = job.stop.max_seconds;
-            beside
-        });
-        let beside = beside_job
-            .as_ref()
-            .map(|beside| self.task(beside, region_bytes, index as u64 * 2 + 1, None));
-        observer.event(&Event::JobStarted {
-            index,
-            of: self.suite.jobs.len(),
-            job: &self.suite.jobs[index],
-            engine: task.work.engine.name(),
-        });
-        let place = Place {
-            index,
-            of: self.suite.jobs.len(),
-            session_start_ns: self.start_ns,
-            written_before: self.bytes_written,
-            left_after_s: self.left_after_s(index),
-        };
-        self.rig.settle(&task.work);
-        let (cancel, rig) = (self.cancel, &mut *self.rig);
-        let mut measurement = measure(rig, &task, beside.as_ref(), place, cancel, observer);
-        if commit_file.is_none() && self.ground.access == Access::Direct {
-            self.check_cache(&task.work, &mut measurement);
-        }
-        Ok(measurement)
-    }
-
     fn left_after_s(&self, index: usize) -> f64 {
+        /// What may take longer than this ends otherwise, and nobody knows when.
+        const KNOWN_S: f64 = 7.0 * 86_400.0;
         let rest = self.suite.jobs.iter().skip(index + 1).map(|job| &job.stop);
-        rest.map(|stop| expected_s(stop.min_seconds, stop.max_seconds) + AROUND_JOB_S)
+        let known = rest.filter(|stop| stop.max_seconds < KNOWN_S);
+        known
+            .map(|stop| expected_s(stop.min_seconds, stop.max_seconds) + AROUND_JOB_S)
             .sum()
     }
 
-    /// What the job means on this target.
-    fn task<'j>(
-        &mut self,
-        job: &'j Job,
-        region_bytes: u64,
-        stream: u64,
-        commit_file: Option<&CommitFile>,
-    ) -> Task<'j> {
-        let is_write = job.direction == Direction::Write;
-        let file = match commit_file {
-            Some(commit_file) => Arc::clone(&commit_file.file),
-            None => Arc::clone(&self.ground.file),
-        };
-        let mut work = self.plain_work(file, region_bytes);
-        work.direction = job.direction;
-        work.pattern = job.pattern;
-        work.block_bytes = job.block_bytes;
-        work.queue_depth = job.queue_depth.max(1);
-        work.durability = job.durability;
-        work.append_from = commit_file.map(|_| 0);
-        work.settles &= is_write;
-        work.seed = Rng::stream(self.suite.seed, stream).next_u64();
-        work.most_operations = operations(job, 0);
-        let choice = self.rig.choose_engine(&work, self.trial_operations(job));
-        work.engine = choice.engine;
-        self.bytes_written += choice.bytes_written;
-        self.debt_bytes += choice.bytes_written;
-        if is_write {
-            let paid_bytes = self.debt_bytes.min(self.spare_bytes(job));
-            self.debt_bytes -= paid_bytes;
-            work.most_operations = operations(job, paid_bytes);
-            work.warm_up_operations = work.most_operations / WARM_UP_PART;
-        }
-        let mut doubts = self.ground.doubts.clone();
-        doubts.extend(choice.doubt);
-        if region_bytes < self.suite.region_bytes {
-            doubts.push(Doubt::SmallRegion {
-                bytes: region_bytes,
-                wanted: self.suite.region_bytes,
-            });
-        }
-        Task {
-            job,
-            work,
-            access: self.ground.access,
-            doubts,
-        }
+    fn hole_bytes(&self) -> u64 {
+        let remote = self.grounds[0].opened.remote.as_ref();
+        remote.map_or(0, |remote| remote.hole_bytes())
     }
 
-    /// How much of a writing job's budget may go to something else.
-    fn spare_bytes(&self, job: &Job) -> u64 {
-        let needed = if self.filled_bytes == 0 && fills(self.suite, job) {
-            self.suite.region_bytes
-        } else {
-            u64::from(job.block_bytes)
-        };
-        job.stop.max_bytes.saturating_sub(needed)
-    }
-
-    /// A sequential write of the region, to be changed into what is wanted.
-    fn plain_work(&self, file: Arc<OwnedFd>, region_bytes: u64) -> Work {
-        Work {
-            file,
-            engine: Engine::Positional,
-            direction: Direction::Write,
-            pattern: Pattern::Sequential,
-            block_bytes: FILL_BLOCK,
-            queue_depth: 1,
-            durability: Durability::AtEnd,
-            region_bytes,
-            append_from: None,
-            settles: self.ground.access == Access::Buffered,
-            content: self.suite.content,
-            seed: self.suite.seed,
-            most_operations: u64::MAX,
-            warm_up_ns: WARM_UP_NS,
-            warm_up_operations: u64::MAX,
+    /// After a job on a network disk: whether all of what was read came over the network.
+    fn check_holes(&self, before: u64, measurement: &mut Measurement) {
+        let bytes = self.hole_bytes() - before;
+        let is_read = |result: &&mut JobResult| result.direction == Direction::Read;
+        for result in measurement.results.iter_mut().filter(is_read) {
+            let share = bytes as f64 / result.moved_bytes().max(1) as f64;
+            if share > LEAST_HOLES {
+                // The warm-up had holes, too.
+                let share = share.min(1.0);
+                result.doubts.push(Doubt::Holes { share });
+            }
         }
     }
 
@@ -335,7 +370,7 @@ impl<'a> Conductor<'a> {
         let Some(share) = self.rig.cached_share(work).filter(|&share| share > CACHED) else {
             return;
         };
-        let name = match &self.ground.filesystem {
+        let name = match &self.grounds[0].opened.filesystem {
             Some(filesystem) => filesystem.name.as_str(),
             None => "this device",
         };
@@ -361,15 +396,22 @@ impl<'a> Conductor<'a> {
         observer: &mut dyn Observer,
     ) -> Result<(), BenchError> {
         self.bytes_written += measurement.bytes_written;
+        let ground = &mut self.grounds[0];
         if is_fill {
-            self.filled_bytes = measurement.covered_bytes.min(self.suite.region_bytes);
+            ground.filled_bytes = measurement.covered_bytes.min(ground.wanted_bytes);
         }
+        let small = Doubt::SmallRegion {
+            bytes: ground.filled_bytes,
+            wanted: ground.wanted_bytes,
+        };
+        // Of a file that was emptied the rest is filled before the next job.
+        let is_small = is_fill && !ground.is_emptied && ground.filled_bytes < ground.wanted_bytes;
         for mut result in measurement.results {
-            if is_fill && self.filled_bytes < self.suite.region_bytes {
-                result.doubts.push(Doubt::SmallRegion {
-                    bytes: self.filled_bytes,
-                    wanted: self.suite.region_bytes,
-                });
+            if is_small {
+                result.doubts.push(small.clone());
+            }
+            if job.until_cliff {
+                course::expects_a_fall(&mut result);
             }
             observer.event(&Event::JobFinished {
                 index,
@@ -386,71 +428,45 @@ impl<'a> Conductor<'a> {
             Some(Failure::Engine(error)) => Err(BenchError::Engine { job, error }),
         }
     }
+}
 
-    /// Fills the file before a suite whose first job does not.
-    fn fill(&mut self, job: &Job, observer: &mut dyn Observer) -> Result<(), BenchError> {
-        if !self.ground.is_own_file() {
-            return Ok(());
-        }
-        observer.event(&Event::Preparing {
-            what: "filling the test file",
-        });
-        let engine_error = |error: String| BenchError::Engine {
-            job: job.name.clone(),
-            error,
-        };
-        let failed = |error: String| BenchError::TargetFailed {
-            job: job.name.clone(),
-            error,
-        };
-        let mut work = self.plain_work(Arc::clone(&self.ground.file), self.suite.region_bytes);
-        work.most_operations = self.suite.region_bytes / u64::from(FILL_BLOCK);
-        if work.most_operations == 0 {
-            work.block_bytes = 4096;
-            work.most_operations = self.suite.region_bytes / 4096;
-        }
-        let mut running = self.rig.start(&work).map_err(engine_error)?;
-        let start_ns = self.rig.now_ns();
-        let limit_ns = (FILL_S * 1e9) as u64;
-        let mut interrupted = false;
-        while !running.poll(Duration::from_millis(50)) {
-            interrupted |= self.cancel.load(Ordering::Relaxed);
-            let lasted_ns = self.rig.now_ns().saturating_sub(start_ns);
-            if interrupted || lasted_ns >= limit_ns {
-                running.stop();
-            }
-            if lasted_ns >= 3 * limit_ns {
-                return Err(failed("filling the test file does not end".into()));
-            }
-        }
-        let written = running.harvest().operations() * u64::from(work.block_bytes);
-        self.bytes_written += written;
-        self.filled_bytes = written;
-        if let Some(error) = running.harvest().failure() {
-            return Err(failed(error.into()));
-        }
-        if interrupted {
-            return Err(BenchError::Interrupted {
-                job: job.name.clone(),
-            });
-        }
-        let most = Duration::from_secs(60);
-        self.rig.flush(&work, most, self.cancel).map_err(failed)?;
-        Ok(())
+fn target_failed(job: &Job, error: String) -> BenchError {
+    BenchError::TargetFailed {
+        job: job.name.clone(),
+        error,
     }
 }
 
-/// How many operations the job's budget of bytes allows, at least one, after `debt_bytes` of it
-/// have been spent otherwise.
-fn operations(job: &Job, debt_bytes: u64) -> u64 {
-    if job.stop.max_bytes == u64::MAX {
-        return u64::MAX;
-    }
-    let bytes = job.stop.max_bytes.saturating_sub(debt_bytes);
-    (bytes / u64::from(job.block_bytes)).max(1)
+/// A job and those beside it.
+pub(crate) fn group(job: &Job) -> impl Iterator<Item = &Job> {
+    std::iter::once(job).chain(&job.beside)
 }
 
-fn biggest_block(job: &Job) -> u64 {
-    let beside = job.beside.as_deref().map_or(0, biggest_block);
-    u64::from(job.block_bytes).max(beside)
+/// The numbers of the files that a job works on.
+pub(crate) fn grounds_of(job: &Job) -> Vec<usize> {
+    let Some(shape) = job.shape.as_deref() else {
+        return vec![0];
+    };
+    let mut numbers = Vec::new();
+    for copy in 0..shape.copies.max(1) {
+        for file in std::iter::once(&shape.file.unwrap_or(0)).chain(&shape.more_files) {
+            let number = file.saturating_add(copy.saturating_mul(shape.file_step)) as usize;
+            if !numbers.contains(&number) {
+                numbers.push(number);
+            }
+        }
+    }
+    numbers
+}
+
+pub(crate) fn only_writes(job: &Job) -> bool {
+    let percent = job.shape.as_ref().and_then(|shape| shape.read_percent);
+    match percent {
+        Some(percent) => percent == 0,
+        None => job.direction == Direction::Write,
+    }
+}
+
+pub(crate) fn direct_only_in(align: u64) -> String {
+    format!("this target takes direct I/O only in units of {align} bytes")
 }

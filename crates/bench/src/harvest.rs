@@ -1,29 +1,54 @@
-//! What the lanes of a job have reported so far, joined into one series.
+//! What the lanes of a job have reported so far, joined into one series, in bounded memory.
+//!
+//! Of the slices only the first seconds are kept, for a job that is over before there are bins, and
+//! the last one, for the rate of the moment; the others are summed in bins and forgotten.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rubus_core::stats::{Bin, Histogram};
 
 use crate::lane::{LaneEnd, LaneReport, Mailbox, SLICE_NS, Slice, SlowSpan};
+use crate::slow::SlowSpans;
 
 /// With several lanes a gap must be at least two slices long to be told from chance.
 const LEAST_GAP_NS: u64 = 2 * SLICE_NS;
+/// Slices per bin of the stopping rule: 100 ms.
+pub(crate) const SLICES_PER_BIN: usize = 20;
+/// The first so many slices are kept: 5 s.
+const EARLY_SLICES: usize = 1000;
+/// The last so many slices are kept: 1 s.
+const RECENT_SLICES: usize = 200;
 
 /// The joined news of all lanes of one job.
 #[derive(Debug)]
 pub(crate) struct Harvest {
     /// When the job began, on the monotonic clock.
     pub(crate) origin_ns: u64,
-    /// Slow spans of the lanes, in no particular order.
-    slow: Vec<SlowSpan>,
     lanes: Vec<LaneHarvest>,
-    slices: Vec<Slice>,
+    /// Slow spans of the lanes.
+    slow: SlowSpans,
+    /// Times in which several lanes completed nothing, or the one there is.
+    gaps: SlowSpans,
+    early: Vec<Slice>,
+    recent: VecDeque<Slice>,
+    /// Slices joined so far.
+    slices: u64,
+    /// Without any operation, up to the last.
+    empty_slices: u64,
+    /// The slices that are not yet in a bin, summed.
+    open_bin: Bin,
+    /// Bins that nobody has taken.
+    bins: Vec<Bin>,
+    operations: u64,
+    bytes: u64,
+    rests_until_ns: u64,
 }
 
 #[derive(Debug, Default)]
 struct LaneHarvest {
     /// Slices of this lane that are not yet joined with those of the others.
-    pending: Vec<Slice>,
+    pending: VecDeque<Slice>,
     report: Option<LaneReport>,
 }
 
@@ -32,18 +57,34 @@ impl Harvest {
     pub(crate) fn new(origin_ns: u64, lanes: usize) -> Self {
         Harvest {
             origin_ns,
-            slow: Vec::new(),
             lanes: (0..lanes).map(|_| LaneHarvest::default()).collect(),
-            slices: Vec::new(),
+            slow: SlowSpans::default(),
+            gaps: SlowSpans::default(),
+            early: Vec::new(),
+            recent: VecDeque::new(),
+            slices: 0,
+            empty_slices: 0,
+            open_bin: Bin::default(),
+            bins: Vec::new(),
+            operations: 0,
+            bytes: 0,
+            rests_until_ns: 0,
         }
     }
 
     /// Empties the mailboxes, one per lane.
     pub(crate) fn gather(&mut self, mailboxes: &[Arc<Mailbox>]) {
+        let is_single = self.lanes.len() == 1;
         for (lane, mailbox) in self.lanes.iter_mut().zip(mailboxes) {
+            self.rests_until_ns = self.rests_until_ns.max(mailbox.rests_until_ns());
             let mut news = mailbox.news();
-            lane.pending.append(&mut news.slices);
-            self.slow.append(&mut news.slow);
+            lane.pending.extend(news.slices.drain(..));
+            for span in news.slow.drain(..) {
+                match is_single && span.is_gap {
+                    true => self.gaps.push(span),
+                    false => self.slow.push(span),
+                }
+            }
             if let Some(report) = news.report.take() {
                 lane.report = Some(report);
             }
@@ -63,42 +104,60 @@ impl Harvest {
                 .max()
                 .unwrap_or(0),
         };
-        let from = self.slices.len();
-        self.slices.resize(from + reached, Slice::default());
-        let single = self.lanes.len() == 1;
-        for lane in &mut self.lanes {
-            let upto = reached.min(lane.pending.len());
-            for (joined, slice) in self.slices[from..]
+        for _ in 0..reached {
+            let mut joined = Slice::default();
+            let of_lanes = self
+                .lanes
                 .iter_mut()
-                .zip(lane.pending.drain(..upto))
-            {
+                .filter_map(|lane| lane.pending.pop_front());
+            for slice in of_lanes {
                 joined.operations = joined.operations.saturating_add(slice.operations);
-                if single {
-                    joined.longest_gap_ns = slice.longest_gap_ns;
-                }
+                joined.bytes += slice.bytes;
+                joined.longest_gap_ns = slice.longest_gap_ns;
             }
-        }
-        if !single {
-            self.find_gaps(from);
+            if self.lanes.len() > 1 {
+                joined.longest_gap_ns = self.joint_gap(&joined);
+            }
+            self.take(joined);
         }
     }
 
     /// With several lanes a gap is a time in which none of them completed anything; all that can be
-    /// told afterwards is the number of empty slices in a row.
-    fn find_gaps(&mut self, from: usize) {
-        let empty_before = self.slices[..from]
-            .iter()
-            .rev()
-            .take_while(|s| s.operations == 0);
-        let mut empty = empty_before.count() as u64;
-        for slice in &mut self.slices[from..] {
-            if slice.operations == 0 {
-                empty += 1;
-            } else {
-                slice.longest_gap_ns = empty * SLICE_NS;
-                empty = 0;
-            }
+    /// told is the number of empty slices in a row. Gives its length if it ends in this slice.
+    fn joint_gap(&mut self, slice: &Slice) -> u64 {
+        if slice.operations == 0 {
+            self.empty_slices += 1;
+            return 0;
         }
+        let gap_ns = std::mem::take(&mut self.empty_slices) * SLICE_NS;
+        if gap_ns >= LEAST_GAP_NS {
+            let end_ns = self.origin_ns + self.slices * SLICE_NS;
+            let span = self.describe_gap(end_ns - gap_ns, end_ns);
+            self.gaps.push(span);
+        }
+        gap_ns
+    }
+
+    fn take(&mut self, slice: Slice) {
+        self.slices += 1;
+        self.operations += u64::from(slice.operations);
+        self.bytes += slice.bytes;
+        if self.early.len() < EARLY_SLICES {
+            self.early.push(slice);
+        }
+        if self.recent.len() == RECENT_SLICES {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(slice);
+        add(&mut self.open_bin, &slice);
+        if self.slices % SLICES_PER_BIN as u64 == 0 {
+            self.bins.push(std::mem::take(&mut self.open_bin));
+        }
+    }
+
+    /// Until when a lane does nothing of its own will.
+    pub(crate) fn rests_until_ns(&self) -> u64 {
+        self.rests_until_ns
     }
 
     /// True when every lane has ended.
@@ -129,9 +188,14 @@ impl Harvest {
 
     /// Operations that completed, warm-up included, as far as known.
     pub(crate) fn operations(&self) -> u64 {
-        let in_slices: u64 = self.slices.iter().map(|s| u64::from(s.operations)).sum();
         let in_reports: u64 = self.reports().map(|report| report.operations).sum();
-        in_slices.max(in_reports)
+        self.operations.max(in_reports)
+    }
+
+    /// Bytes that they moved.
+    pub(crate) fn bytes(&self) -> u64 {
+        let in_reports: u64 = self.reports().map(|report| report.bytes).sum();
+        self.bytes.max(in_reports)
     }
 
     /// When the last operation of a lane that has ended completed.
@@ -140,37 +204,22 @@ impl Harvest {
     }
 
     /// The times without any completion that lasted long.
-    pub(crate) fn gaps(&self) -> Vec<SlowSpan> {
-        if self.lanes.len() == 1 {
-            return self
-                .slow
-                .iter()
-                .filter(|span| span.is_gap)
-                .copied()
-                .collect();
-        }
-        let ends = self.slices.iter().enumerate();
-        ends.filter(|(_, slice)| slice.longest_gap_ns >= LEAST_GAP_NS)
-            .map(|(i, slice)| {
-                let end_ns = self.origin_ns + i as u64 * SLICE_NS;
-                self.joint_gap(end_ns - slice.longest_gap_ns, end_ns)
-            })
-            .collect()
+    pub(crate) fn gaps(&self) -> &SlowSpans {
+        &self.gaps
     }
 
     /// The operations that took long while others completed.
-    pub(crate) fn slow_operations(&self) -> Vec<SlowSpan> {
-        let several = self.lanes.len() > 1;
-        let alone = |span: &&SlowSpan| several || !span.is_gap;
-        self.slow.iter().filter(alone).copied().collect()
+    pub(crate) fn slow_operations(&self) -> &[SlowSpan] {
+        self.slow.spans()
     }
 
     /// A time in which no lane completed anything, with how long the lanes waited for a processor
     /// in it, on average over those that have something to say.
-    fn joint_gap(&self, start_ns: u64, end_ns: u64) -> SlowSpan {
+    fn describe_gap(&self, start_ns: u64, end_ns: u64) -> SlowSpan {
         let within = |span: &&SlowSpan| span.start_ns < end_ns && span.end_ns > start_ns;
         let waited = self
             .slow
+            .spans()
             .iter()
             .filter(within)
             .filter_map(|span| span.run_delay_ns);
@@ -195,32 +244,43 @@ impl Harvest {
             .unwrap_or(0)
     }
 
-    /// The joined slices so far.
-    pub(crate) fn slices(&self) -> &[Slice] {
-        &self.slices
+    /// How many slices were joined so far.
+    pub(crate) fn slices(&self) -> u64 {
+        self.slices
     }
 
-    /// The whole bins of `slices_per_bin` slices, leaving out the first `skip` bins.
-    pub(crate) fn bins(
-        &self,
-        slices_per_bin: usize,
-        block_bytes: u32,
-        skip: usize,
-    ) -> impl Iterator<Item = Bin> + '_ {
-        let bins = self.slices.chunks_exact(slices_per_bin).skip(skip);
-        bins.map(move |slices| {
-            let ops = slices.iter().map(|slice| u64::from(slice.operations)).sum();
-            Bin {
-                ops,
-                bytes: ops * u64::from(block_bytes),
-                longest_gap_ns: slices
-                    .iter()
-                    .map(|slice| slice.longest_gap_ns)
-                    .max()
-                    .unwrap_or(0),
-            }
+    /// The last second.
+    pub(crate) fn recent(&self) -> impl ExactSizeIterator<Item = &Slice> {
+        self.recent.iter()
+    }
+
+    /// The bins of a tenth of a second that are whole and were not taken before.
+    pub(crate) fn take_bins(&mut self) -> Vec<Bin> {
+        std::mem::take(&mut self.bins)
+    }
+
+    /// The whole bins of `slices_per_bin` slices in the first seconds of the job.
+    pub(crate) fn early_bins(&self, slices_per_bin: usize) -> impl Iterator<Item = Bin> + '_ {
+        self.early.chunks_exact(slices_per_bin).map(|slices| {
+            let mut bin = Bin::default();
+            slices.iter().for_each(|slice| add(&mut bin, slice));
+            bin
         })
     }
+
+    /// How many values are kept in memory, for tests of its bounds.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> usize {
+        let pending: usize = self.lanes.iter().map(|lane| lane.pending.len()).sum();
+        let slices = self.early.len() + self.recent.len() + pending;
+        slices + self.bins.len() + self.slow.spans().len() + self.gaps.spans().len()
+    }
+}
+
+fn add(bin: &mut Bin, slice: &Slice) {
+    bin.ops += u64::from(slice.operations);
+    bin.bytes += slice.bytes;
+    bin.longest_gap_ns = bin.longest_gap_ns.max(slice.longest_gap_ns);
 }
 
 #[cfg(test)]
@@ -230,6 +290,7 @@ mod tests {
     fn slices(operations: &[u32]) -> Vec<Slice> {
         let slice = |&operations| Slice {
             operations,
+            bytes: 10 * u64::from(operations),
             longest_gap_ns: 1,
         };
         operations.iter().map(slice).collect()
@@ -241,6 +302,7 @@ mod tests {
             histogram: Histogram::new(),
             warm_slices: 0,
             operations,
+            bytes: 10 * operations,
             last_ns: 0,
             cpu_ns: 0,
             run_delay_ns: None,
@@ -254,15 +316,16 @@ mod tests {
         boxes[0].announce(|news| news.slices = slices(&[3, 0, 0, 4]));
         boxes[1].announce(|news| news.slices = slices(&[2]));
         harvest.gather(&boxes);
-        assert_eq!(harvest.slices().len(), 1);
-        assert_eq!(harvest.slices()[0].operations, 5);
+        assert_eq!(harvest.slices(), 1);
+        assert_eq!(harvest.early[0].operations, 5);
         boxes[1].report(report(2, LaneEnd::Spent));
         harvest.gather(&boxes);
-        let operations: Vec<u32> = harvest.slices().iter().map(|s| s.operations).collect();
+        let operations: Vec<u32> = harvest.recent().map(|s| s.operations).collect();
         assert_eq!(operations, [5, 0, 0, 4]);
-        assert_eq!(harvest.slices()[3].longest_gap_ns, 2 * SLICE_NS);
+        assert_eq!(harvest.early[3].longest_gap_ns, 2 * SLICE_NS);
+        assert_eq!(harvest.gaps().spans().len(), 1);
         assert!(!harvest.all_ended());
-        assert_eq!(harvest.operations(), 9);
+        assert_eq!((harvest.operations(), harvest.bytes()), (9, 90));
     }
 
     #[test]
@@ -271,12 +334,54 @@ mod tests {
         let mut harvest = Harvest::new(0, 1);
         boxes[0].announce(|news| news.slices = slices(&[1, 2, 3, 4, 5]));
         harvest.gather(&boxes);
-        let bins: Vec<Bin> = harvest.bins(2, 10, 1).collect();
-        assert_eq!(bins.len(), 1);
+        let bins: Vec<Bin> = harvest.early_bins(2).collect();
+        assert_eq!(bins.len(), 2);
         assert_eq!(
-            (bins[0].ops, bins[0].bytes, bins[0].longest_gap_ns),
+            (bins[1].ops, bins[1].bytes, bins[1].longest_gap_ns),
             (7, 70, 1)
         );
+        assert_eq!(harvest.take_bins(), []);
+    }
+
+    #[test]
+    fn bins_are_given_once_and_nothing_is_lost() {
+        let boxes = [Arc::new(Mailbox::default())];
+        let mut harvest = Harvest::new(0, 1);
+        let mut operations = 0;
+        for round in 0..7 {
+            boxes[0].announce(|news| news.slices = slices(&[round; 13]));
+            harvest.gather(&boxes);
+            operations += harvest.take_bins().iter().map(|bin| bin.ops).sum::<u64>();
+        }
+        // 91 slices are four bins and eleven slices more, of the last round.
+        assert_eq!(operations, 13 * (1 + 2 + 3 + 4 + 5) + 2 * 6);
+        assert_eq!(harvest.operations(), 13 * 21);
+    }
+
+    #[test]
+    fn ten_hours_are_kept_in_little_memory() {
+        let boxes = [Arc::new(Mailbox::default()), Arc::new(Mailbox::default())];
+        let mut harvest = Harvest::new(0, 2);
+        let mut most = 0;
+        for round in 0..36_000_u64 {
+            for mailbox in &boxes {
+                mailbox.announce(|news| {
+                    // 40 ms without anything in every 100.
+                    news.slices = slices(&[[5; 12].as_slice(), &[0; 8]].concat().repeat(10));
+                    news.slow.push(SlowSpan {
+                        start_ns: round * 1_000_000_000,
+                        end_ns: round * 1_000_000_000 + 15_000_000,
+                        is_gap: false,
+                        run_delay_ns: None,
+                    });
+                });
+            }
+            harvest.gather(&boxes);
+            harvest.take_bins();
+            most = most.max(harvest.kept());
+        }
+        assert_eq!(harvest.slices(), 7_200_000);
+        assert!(most < 12_000, "{most}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! comparisons per operation. Everything else happens in [`Tally::turn`], a few hundred times a
 //! second. What the numbers mean is decided elsewhere, by whoever empties the mailbox.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ const SLICES_PER_ACCOUNT: usize = 10;
 pub(crate) struct Slice {
     /// Operations.
     pub(crate) operations: u32,
+    /// Bytes that they moved.
+    pub(crate) bytes: u64,
     /// The longest time without a completion that ended in this slice.
     pub(crate) longest_gap_ns: u64,
 }
@@ -44,6 +46,13 @@ pub(crate) struct SlowSpan {
     /// How long the lane's thread waited for a processor in that time, at most; absent where the
     /// kernel does not say.
     pub(crate) run_delay_ns: Option<u64>,
+}
+
+impl SlowSpan {
+    /// How long it lasted.
+    pub(crate) fn length_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
 }
 
 /// Why a lane ended.
@@ -68,6 +77,8 @@ pub(crate) struct LaneReport {
     pub(crate) warm_slices: usize,
     /// Operations that completed, warm-up included.
     pub(crate) operations: u64,
+    /// Bytes that they moved.
+    pub(crate) bytes: u64,
     /// When the last operation completed.
     pub(crate) last_ns: u64,
     /// Processor time of the lane's thread, in nanoseconds.
@@ -96,6 +107,8 @@ pub(crate) struct News {
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     stop: AtomicBool,
+    /// Until when the lane does nothing of its own will, on the monotonic clock.
+    rests_until_ns: AtomicU64,
     news: Mutex<News>,
     changed: Condvar,
 }
@@ -106,8 +119,19 @@ impl Mailbox {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    fn is_stopped(&self) -> bool {
+    /// Whether the lane has been told to end.
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The lane will do nothing until then, because of a limit or a pause.
+    pub(crate) fn rest_until(&self, until_ns: u64) {
+        self.rests_until_ns.store(until_ns, Ordering::Relaxed);
+    }
+
+    /// Until when the lane does nothing of its own will.
+    pub(crate) fn rests_until_ns(&self) -> u64 {
+        self.rests_until_ns.load(Ordering::Relaxed)
     }
 
     /// The news, locked. A lane that panicked leaves them as they were, which is still the truth.
@@ -148,6 +172,8 @@ pub(crate) struct LaneOrder {
     pub(crate) began_ns: u64,
     /// Operations that may be issued, at least 1.
     pub(crate) most_operations: u64,
+    /// Bytes of each operation; 0 where they differ and are told with each.
+    pub(crate) block_bytes: u32,
     /// The warm-up is over after this time ...
     pub(crate) warm_up_ns: u64,
     /// ... or after this many operations, whichever comes first.
@@ -183,6 +209,11 @@ struct Cold {
     longest_ns: u64,
     /// Operations before the current slice.
     done_before: u64,
+    /// Bytes of operations that differ in size, those of the last group, and those before the
+    /// current slice.
+    bytes: u64,
+    group_bytes: u64,
+    bytes_before: u64,
     slices: usize,
     warm_slices: Option<usize>,
     account: Account,
@@ -210,8 +241,12 @@ impl Tally {
                 note_ns: FIRST_NOTE_NS,
                 longest_ns: 0,
                 done_before: 0,
+                bytes: 0,
+                group_bytes: 0,
+                bytes_before: 0,
                 slices: 0,
-                warm_slices: None,
+                // Without a warm-up everything counts from the first moment on.
+                warm_slices: (order.warm_up_ns == 0).then_some(0),
                 account,
                 delay_at_start: delay_now,
                 delay_last: delay_now,
@@ -245,6 +280,37 @@ impl Tally {
         self.last_ns = now_ns;
         self.left = self.left.wrapping_sub(u64::from(operations));
         now_ns >= self.edge_ns || self.gap_ns > self.peak_gap_ns || self.left == 0
+    }
+
+    /// Counts a group of operations of any size, whose latencies have been counted; gives whether
+    /// to go on. `latency_ns` is that of the only one, if it is one.
+    pub(crate) fn group_of(
+        &mut self,
+        now_ns: u64,
+        operations: u32,
+        bytes: u64,
+        latency_ns: Option<u64>,
+    ) -> bool {
+        let cold = &mut *self.cold;
+        cold.bytes += bytes;
+        cold.group_bytes = bytes;
+        cold.longest_ns = cold.longest_ns.max(latency_ns.unwrap_or(0));
+        !self.group(now_ns, operations) || self.turn_of(operations, latency_ns)
+    }
+
+    /// Time passes in which nothing of this account completed though nothing stood still: the lane
+    /// rested, or something else completed.
+    pub(crate) fn pass(&mut self, now_ns: u64) {
+        self.last_ns = self.last_ns.max(now_ns);
+        if now_ns >= self.edge_ns {
+            self.cold.group_bytes = 0;
+            self.close_slices(0, None);
+        }
+    }
+
+    /// The lane's orders.
+    pub(crate) fn mailbox(&self) -> &Mailbox {
+        &self.cold.mailbox
     }
 
     /// Looks at the longest operation of the slice so far, one of a group.
@@ -336,8 +402,14 @@ impl Tally {
     fn close_slices(&mut self, operations: u32, latency_ns: Option<u64>) {
         let before_group = self.done() - u64::from(operations);
         let cold = &mut *self.cold;
+        let in_slice = before_group - cold.done_before;
+        let bytes_before_group = cold.bytes - cold.group_bytes;
         let mut slice = Slice {
-            operations: u32::try_from(before_group - cold.done_before).unwrap_or(u32::MAX),
+            operations: u32::try_from(in_slice).unwrap_or(u32::MAX),
+            bytes: match cold.order.block_bytes {
+                0 => bytes_before_group - cold.bytes_before,
+                block_bytes => in_slice * u64::from(block_bytes),
+            },
             longest_gap_ns: self.peak_gap_ns,
         };
         let mut news = cold.mailbox.news();
@@ -348,6 +420,7 @@ impl Tally {
         }
         drop(news);
         cold.done_before = before_group;
+        cold.bytes_before = bytes_before_group;
         self.peak_gap_ns = 0;
         self.peak_latency_ns = 0;
         if cold.slices % SLICES_PER_ACCOUNT == 0 {
@@ -390,6 +463,10 @@ impl Tally {
             histogram: self.histogram,
             warm_slices: cold.warm_slices.unwrap_or(0),
             operations,
+            bytes: match cold.order.block_bytes {
+                0 => cold.bytes,
+                block_bytes => operations * u64::from(block_bytes),
+            },
             last_ns: self.last_ns,
             cpu_ns: cold.account.cpu_ns().saturating_sub(cold.cpu_at_start_ns),
             run_delay_ns: delay_now
@@ -413,6 +490,7 @@ mod tests {
             origin_ns: 1000 * MS,
             began_ns: 1000 * MS,
             most_operations,
+            block_bytes: 4096,
             warm_up_ns: u64::MAX,
             warm_up_operations: u64::MAX,
         }

@@ -11,6 +11,8 @@ use crate::arena::Arena;
 use crate::clock::now_ns;
 use crate::engine::positional::{self, Commit, Read, SettledWrite, Write};
 use crate::engine::ring::Queue;
+use crate::engine::wire::Line;
+use crate::general::{self, Baton, Exclusive, General, Ledger, Places, READS, WRITES};
 use crate::harvest::Harvest;
 use crate::lane::{LaneEnd, LaneOrder, LaneReport, Mailbox, Tally};
 use crate::schedstat::Account;
@@ -28,8 +30,9 @@ struct Gate {
 }
 
 impl Gate {
-    fn open(&self) -> u64 {
-        let origin_ns = now_ns();
+    /// Lets the lanes begin so many nanoseconds from now; gives when that is.
+    fn open(&self, delay_ns: u64) -> u64 {
+        let origin_ns = now_ns().saturating_add(delay_ns);
         let mut guard = self
             .origin_ns
             .lock()
@@ -64,9 +67,14 @@ impl Gate {
 /// The threads are not joined: one that hangs in the kernel on a dead device must not take the
 /// session with it. Each owns all that it uses.
 pub(crate) struct Lanes {
-    mailboxes: Vec<Arc<Mailbox>>,
-    harvest: Harvest,
+    /// One, or two of a mix: reads, then writes.
+    accounts: Vec<Mailboxes>,
+    harvests: Vec<Harvest>,
+    batons: Vec<Arc<Baton>>,
 }
+
+/// The mailboxes of all lanes for one kind of operation.
+type Mailboxes = Vec<Arc<Mailbox>>;
 
 impl Lanes {
     /// Starts the threads of `work`; they begin together.
@@ -74,70 +82,142 @@ impl Lanes {
     /// # Errors
     /// The system's error, in words, when a thread cannot be made or a lane cannot get ready.
     pub(crate) fn start(work: &Work) -> Result<Self, String> {
-        let gate = Arc::new(Gate::default());
-        let shared = SharedAscending::new(work.region_bytes, u64::from(work.block_bytes));
-        let mut mailboxes = Vec::new();
-        for lane in 0..work.lanes() {
-            let mailbox = Arc::new(Mailbox::default());
+        let shared = match work.general {
+            Some(_) => SharedAscending::new(1, 1),
+            None => SharedAscending::new(work.region_bytes, u64::from(work.block_bytes)),
+        };
+        let batons = batons(work);
+        let group = Group {
+            lanes: work.lanes(),
+            accounts: work.sides().len(),
+            delay_ns: work.delay_ns,
+        };
+        let mut lanes = Lanes::start_group(group, |lane, start| {
+            let copy = (lane / work.lanes_per_copy()) as usize;
             let duty = Duty {
                 work: work.clone(),
                 lane,
                 shared: shared.clone(),
-                gate: Arc::clone(&gate),
-                mailbox: Arc::clone(&mailbox),
+                baton: batons.get(copy).cloned(),
+                start,
             };
-            mailboxes.push(mailbox);
+            Box::new(move || duty.run())
+        })?;
+        lanes.batons = batons;
+        Ok(lanes)
+    }
+
+    /// Starts `count` threads that do what `duty` makes for each by its number; each must end with a
+    /// report, and one that does not has failed.
+    ///
+    /// # Errors
+    /// As for [`Lanes::start`].
+    pub(crate) fn start_each(
+        count: u32,
+        duty: impl FnMut(u32, LaneStart) -> Box<dyn FnOnce() + Send>,
+    ) -> Result<Self, String> {
+        let group = Group {
+            lanes: count,
+            accounts: 1,
+            delay_ns: 0,
+        };
+        Lanes::start_group(group, duty)
+    }
+
+    fn start_group(
+        group: Group,
+        mut duty: impl FnMut(u32, LaneStart) -> Box<dyn FnOnce() + Send>,
+    ) -> Result<Self, String> {
+        let gate = Arc::new(Gate::default());
+        let mut accounts: Vec<Mailboxes> = vec![Vec::new(); group.accounts];
+        for lane in 0..group.lanes {
+            let of_lane: Mailboxes = (0..group.accounts).map(|_| Arc::default()).collect();
+            for (mailboxes, mailbox) in accounts.iter_mut().zip(&of_lane) {
+                mailboxes.push(Arc::clone(mailbox));
+            }
+            let last_word = LastWord(of_lane.clone());
+            let start = LaneStart {
+                gate: Arc::clone(&gate),
+                mailboxes: of_lane,
+            };
+            let duty = duty(lane, start);
             let spawned = std::thread::Builder::new()
                 .name(format!("lane-{lane}"))
                 .stack_size(256 << 10)
-                .spawn(move || duty.run());
+                .spawn(move || {
+                    let _last_word = last_word;
+                    duty();
+                });
             if let Err(error) = spawned {
                 // Lanes that already wait would wait for ever.
-                for mailbox in &mailboxes {
+                for mailbox in accounts.iter().flatten() {
                     mailbox.stop();
                 }
-                gate.open();
+                gate.open(0);
                 return Err(format!(
                     "cannot start thread {} of {}: {error}",
                     lane + 1,
-                    work.lanes()
+                    group.lanes
                 ));
             }
         }
-        let is_ready = mailboxes
+        let is_ready = accounts
             .iter()
+            .flatten()
             .all(|mailbox| mailbox.wait_until(GET_READY, |news| news.ready || news.ended));
         if !is_ready {
-            mailboxes.iter().for_each(|mailbox| mailbox.stop());
+            accounts.iter().flatten().for_each(|mailbox| mailbox.stop());
         }
-        let origin_ns = gate.open();
+        let origin_ns = gate.open(group.delay_ns);
         if !is_ready {
             return Err("the threads did not get ready in time".into());
         }
-        let harvest = Harvest::new(origin_ns, mailboxes.len());
-        Ok(Lanes { mailboxes, harvest })
+        let harvests = accounts
+            .iter()
+            .map(|mailboxes| Harvest::new(origin_ns, mailboxes.len()))
+            .collect();
+        Ok(Lanes {
+            accounts,
+            harvests,
+            batons: Vec::new(),
+        })
     }
 
     /// Waits until all lanes have ended, at most `most`, and gathers what is new; true when all
     /// have ended.
     pub(crate) fn poll(&mut self, most: Duration) -> bool {
         let deadline_ns = now_ns().saturating_add(most.as_nanos() as u64);
-        for mailbox in &self.mailboxes {
+        for mailbox in self.accounts.iter().flatten() {
             let left = Duration::from_nanos(deadline_ns.saturating_sub(now_ns()));
             mailbox.wait_until(left, |news| news.ended);
         }
-        self.harvest.gather(&self.mailboxes);
-        self.harvest.all_ended()
+        for (harvest, mailboxes) in self.harvests.iter_mut().zip(&self.accounts) {
+            harvest.gather(mailboxes);
+        }
+        self.harvests.iter().all(Harvest::all_ended)
     }
 
     /// Tells the lanes to end after their current operations.
     pub(crate) fn stop(&self) {
-        self.mailboxes.iter().for_each(|mailbox| mailbox.stop());
+        self.accounts
+            .iter()
+            .flatten()
+            .for_each(|mailbox| mailbox.stop());
     }
 
-    /// What has been gathered.
-    pub(crate) fn harvest(&self) -> &Harvest {
-        &self.harvest
+    /// How many operations the scripts of a shaped job have handed out, for each copy.
+    pub(crate) fn handed_out(&self) -> Vec<u64> {
+        self.batons.iter().map(|baton| baton.handed_out()).collect()
+    }
+
+    /// What has been gathered: one, or two of a mix, reads first.
+    pub(crate) fn harvests(&self) -> &[Harvest] {
+        &self.harvests
+    }
+
+    /// The same, for taking bins out.
+    pub(crate) fn harvests_mut(&mut self) -> &mut [Harvest] {
+        &mut self.harvests
     }
 }
 
@@ -147,26 +227,119 @@ impl Drop for Lanes {
     }
 }
 
+/// How many threads are started, and when they begin.
+#[derive(Clone, Copy)]
+struct Group {
+    lanes: u32,
+    /// Accounts of each: one, or two of a mix.
+    accounts: usize,
+    delay_ns: u64,
+}
+
+/// What a lane's thread has in hand before it begins.
+pub(crate) struct LaneStart {
+    gate: Arc<Gate>,
+    /// One, or two of a mix: reads, then writes.
+    mailboxes: Mailboxes,
+}
+
+/// How much a lane may do, before it is known when it begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneShare {
+    /// See [`LaneOrder::most_operations`].
+    pub(crate) most_operations: u64,
+    /// See [`LaneOrder::block_bytes`].
+    pub(crate) block_bytes: u32,
+    /// See [`LaneOrder::warm_up_ns`].
+    pub(crate) warm_up_ns: u64,
+    /// See [`LaneOrder::warm_up_operations`].
+    pub(crate) warm_up_operations: u64,
+}
+
+impl LaneStart {
+    /// Announces readiness, waits for the start and gives the empty account.
+    pub(crate) fn begin(&self, share: LaneShare) -> Tally {
+        let account = Account::of_this_thread();
+        let origin_ns = self.wait();
+        let mailbox = Arc::clone(&self.mailboxes[0]);
+        Tally::new(mailbox, share.order(origin_ns), account)
+    }
+
+    /// The same for each account; gives the time of the start, too.
+    fn begin_all(&self, shares: &[LaneShare]) -> (u64, Vec<Tally>) {
+        let with_account = |mailbox| (Arc::clone(mailbox), Account::of_this_thread());
+        let accounts: Vec<_> = self.mailboxes.iter().map(with_account).collect();
+        let origin_ns = self.wait();
+        let tallies = accounts.into_iter().zip(shares);
+        let tally = |((mailbox, account), share): ((_, _), &LaneShare)| {
+            Tally::new(mailbox, share.order(origin_ns), account)
+        };
+        (origin_ns, tallies.map(tally).collect())
+    }
+
+    /// Announces readiness, waits for the start and gives its time.
+    fn wait(&self) -> u64 {
+        for mailbox in &self.mailboxes {
+            mailbox.announce(|news| {
+                // Room for what a job usually takes, so that the loop does not allocate.
+                news.slices.reserve(512);
+                news.slow.reserve(512);
+                news.ready = true;
+            });
+        }
+        let origin_ns = self.gate.wait();
+        let is_stopped = || self.mailboxes.iter().any(|mailbox| mailbox.is_stopped());
+        let mut now = now_ns();
+        while now < origin_ns && !is_stopped() {
+            const NAP_NS: u64 = 20_000_000;
+            std::thread::sleep(Duration::from_nanos((origin_ns - now).min(NAP_NS)));
+            now = now_ns();
+        }
+        origin_ns
+    }
+
+    /// The last act of a lane that cannot begin.
+    pub(crate) fn fail(&self, error: String) {
+        for mailbox in &self.mailboxes {
+            fail(mailbox, error.clone());
+        }
+    }
+}
+
+impl LaneShare {
+    fn order(&self, origin_ns: u64) -> LaneOrder {
+        LaneOrder {
+            origin_ns,
+            began_ns: now_ns(),
+            most_operations: self.most_operations,
+            block_bytes: self.block_bytes,
+            warm_up_ns: self.warm_up_ns,
+            warm_up_operations: self.warm_up_operations,
+        }
+    }
+}
+
 /// What one thread does.
 struct Duty {
     work: Work,
     lane: u32,
     shared: SharedAscending,
-    gate: Arc<Gate>,
-    mailbox: Arc<Mailbox>,
+    /// Where a shaped job's operations come from.
+    baton: Option<Arc<Baton>>,
+    start: LaneStart,
 }
 
 /// Reports a failure if the thread ends without a report: a panic must not look like a hang.
-struct LastWord(Arc<Mailbox>);
+struct LastWord(Mailboxes);
 
 impl Drop for LastWord {
     fn drop(&mut self) {
-        let ended = self.0.news().ended;
-        if !ended {
-            fail(
-                &self.0,
-                "the measuring thread broke off; this is a bug".into(),
-            );
+        for mailbox in &self.0 {
+            let ended = mailbox.news().ended;
+            if !ended {
+                let error = "the measuring thread broke off; this is a bug";
+                fail(mailbox, error.into());
+            }
         }
     }
 }
@@ -177,6 +350,7 @@ fn fail(mailbox: &Mailbox, error: String) {
         histogram: Histogram::new(),
         warm_slices: 0,
         operations: 0,
+        bytes: 0,
         last_ns: now_ns(),
         cpu_ns: 0,
         run_delay_ns: None,
@@ -184,12 +358,30 @@ fn fail(mailbox: &Mailbox, error: String) {
     mailbox.report(report);
 }
 
+/// One baton for each copy of a shaped job.
+fn batons(work: &Work) -> Vec<Arc<Baton>> {
+    let copies = work.general.iter().flat_map(|general| &general.copies);
+    let places = Arc::new(Places::default());
+    let exclusive = |copy: &general::Copy| {
+        let checks = copy.checks.as_ref()?;
+        Some(Exclusive {
+            places: Arc::clone(&places),
+            files: checks.files.clone(),
+        })
+    };
+    copies
+        .map(|copy| Arc::new(Baton::new(copy.script(), exclusive(copy))))
+        .collect()
+}
+
 impl Duty {
     fn run(self) {
-        let _last_word = LastWord(Arc::clone(&self.mailbox));
-        match self.work.engine {
-            Engine::Ring => self.run_ring(),
-            Engine::Positional | Engine::Threads => self.run_positional(),
+        match (&self.work.general, self.work.engine) {
+            (Some(_), Engine::Ring) => self.run_general_queue(),
+            (Some(_), Engine::Positional | Engine::Threads) => self.run_general_blocking(),
+            (None, Engine::Ring) => self.run_ring(),
+            (_, Engine::Wire) => self.run_wire(),
+            (None, Engine::Positional | Engine::Threads) => self.run_positional(),
         }
     }
 
@@ -197,24 +389,82 @@ impl Duty {
         Rng::stream(self.work.seed, u64::from(self.lane)).next_u64()
     }
 
-    /// Announces readiness, waits for the start and gives the empty account.
     fn begin(&self) -> Tally {
-        self.mailbox.announce(|news| {
-            // Room for what a job usually takes, so that the loop does not allocate.
-            news.slices.reserve(4096);
-            news.slow.reserve(1024);
-            news.ready = true;
-        });
-        let account = Account::of_this_thread();
-        let origin_ns = self.gate.wait();
-        let order = LaneOrder {
-            origin_ns,
-            began_ns: now_ns(),
+        self.start.begin(LaneShare {
             most_operations: self.work.share_of(self.work.most_operations, self.lane),
+            block_bytes: self.work.block_bytes,
             warm_up_ns: self.work.warm_up_ns,
             warm_up_operations: self.work.share_of(self.work.warm_up_operations, self.lane),
+        })
+    }
+
+    /// Announces readiness, waits for the start and gives its time and the empty accounts.
+    fn begin_general(&self, general: &General) -> (u64, Ledger) {
+        let sides = [READS, WRITES]
+            .into_iter()
+            .filter(|&side| general.has(side));
+        let share = |side| LaneShare {
+            most_operations: u64::MAX,
+            block_bytes: 0,
+            warm_up_ns: self.work.warm_up_ns,
+            warm_up_operations: general.warm_up_operations(side, self.work.lanes()),
         };
-        Tally::new(Arc::clone(&self.mailbox), order, account)
+        let shares: Vec<LaneShare> = sides.clone().map(share).collect();
+        let (origin_ns, begun) = self.start.begin_all(&shares);
+        let mut tallies = [None, None];
+        for (side, tally) in sides.zip(begun) {
+            tallies[side] = Some(tally);
+        }
+        let is_single = self.work.engine != Engine::Ring;
+        (origin_ns, Ledger::new(tallies, is_single))
+    }
+
+    fn run_general_queue(&self) {
+        let Some((general, copy, baton)) = self.general_part() else {
+            return;
+        };
+        let work = &self.work;
+        let queue = general::Queue::new(copy, work.queue_depth, work.content, self.seed());
+        let mut queue = match queue {
+            Ok(queue) => queue,
+            Err(errno) => {
+                let error = std::io::Error::from(errno);
+                return self.start.fail(format!("cannot make an io_uring: {error}"));
+            }
+        };
+        let (origin_ns, mut ledger) = self.begin_general(general);
+        let end = general::run_queued(&mut queue, baton, &mut ledger, origin_ns);
+        ledger.finish(&end);
+    }
+
+    fn run_general_blocking(&self) {
+        let Some((general, copy, baton)) = self.general_part() else {
+            return;
+        };
+        let (work, longest) = (&self.work, copy.plan.longest() as usize);
+        let bytes = longest.next_multiple_of(4096);
+        let arena = match Arena::new(copy.blocks(), bytes, work.content, self.seed()) {
+            Ok(arena) => arena,
+            Err(error) => return self.start.fail(no_memory(bytes, &error)),
+        };
+        let hands = general::Hands {
+            files: &copy.files,
+            arena,
+            content: work.content,
+            stamps: self.seed(),
+            settles: work.settles,
+            checks: copy.checks.as_ref(),
+            write_block: copy.blocks() - 1,
+        };
+        let (origin_ns, mut ledger) = self.begin_general(general);
+        let end = general::run_blocking(hands, baton, &mut ledger, origin_ns);
+        ledger.finish(&end);
+    }
+
+    fn general_part(&self) -> Option<(&General, &general::Copy, &Baton)> {
+        let general = self.work.general.as_deref()?;
+        let copy = (self.lane / self.work.lanes_per_copy()) as usize;
+        Some((general, general.copies.get(copy)?, self.baton.as_deref()?))
     }
 
     fn run_ring(&self) {
@@ -231,7 +481,7 @@ impl Duty {
             Ok(queue) => queue,
             Err(errno) => {
                 let error = std::io::Error::from(errno);
-                return fail(&self.mailbox, format!("cannot make an io_uring: {error}"));
+                return self.start.fail(format!("cannot make an io_uring: {error}"));
             }
         };
         let mut tally = self.begin();
@@ -246,17 +496,39 @@ impl Duty {
         tally.finish(end);
     }
 
+    fn run_wire(&self) {
+        let work = &self.work;
+        let Some(remote) = &work.remote else {
+            let error = "no network disk to send to; this is a bug".into();
+            return self.start.fail(error);
+        };
+        let depth = work.share_of(u64::from(work.queue_depth), self.lane);
+        let line = match Line::new(remote, work, depth as u32, self.seed()) {
+            Ok(line) => line,
+            Err(error) => return self.start.fail(error),
+        };
+        let mut tally = self.begin();
+        let (region, block) = (work.region_bytes, u64::from(work.block_bytes));
+        let end = match work.pattern {
+            Pattern::Sequential if work.lanes() > 1 => line.run(self.shared.clone(), &mut tally),
+            Pattern::Sequential => line.run(Ascending::new(region, block), &mut tally),
+            Pattern::Random => {
+                let random = Rng::from_seed(self.seed());
+                line.run(Uniform::new(region, block, random), &mut tally)
+            }
+        };
+        tally.finish(end);
+    }
+
     fn run_positional(&self) {
         let work = &self.work;
         let arena = Arena::new(1, work.block_bytes as usize, work.content, self.seed());
         let mut arena = match arena {
             Ok(arena) => arena,
             Err(error) => {
-                let bytes = work.block_bytes;
-                return fail(
-                    &self.mailbox,
-                    format!("cannot get {bytes} bytes of memory: {error}"),
-                );
+                return self
+                    .start
+                    .fail(no_memory(work.block_bytes as usize, &error));
             }
         };
         let mut tally = self.begin();
@@ -299,4 +571,8 @@ impl Duty {
             positional::run(write, block_bytes, walk, tally)
         }
     }
+}
+
+fn no_memory(bytes: usize, error: &std::io::Error) -> String {
+    format!("cannot get {bytes} bytes of memory: {error}")
 }

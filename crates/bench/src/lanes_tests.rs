@@ -19,6 +19,7 @@ const ENGINES: [Engine; 3] = [Engine::Positional, Engine::Ring, Engine::Threads]
 fn work(file: &File, engine: Engine) -> Work {
     let file: OwnedFd = file.try_clone().expect("a descriptor more").into();
     Work {
+        remote: None,
         file: Arc::new(file),
         engine,
         direction: Direction::Write,
@@ -34,6 +35,11 @@ fn work(file: &File, engine: Engine) -> Work {
         most_operations: REGION / 4096,
         warm_up_ns: u64::MAX,
         warm_up_operations: u64::MAX,
+        is_buffered: true,
+        one_at_a_time: false,
+        trial_from: Some(0),
+        delay_ns: 0,
+        general: None,
     }
 }
 
@@ -81,7 +87,7 @@ fn every_engine_writes_the_whole_region_once_in_distinct_blocks() {
     for engine in engines() {
         let mut file = tempfile::tempfile().expect("a file");
         let lanes = run(&work(&file, engine));
-        let harvest = lanes.harvest();
+        let harvest = &lanes.harvests()[0];
         assert_eq!(harvest.failure(), None, "{engine:?}");
         assert_eq!(harvest.operations(), REGION / 4096, "{engine:?}");
         assert_eq!(harvest.latencies().count(), REGION / 4096, "{engine:?}");
@@ -100,7 +106,7 @@ fn every_engine_keeps_to_its_budget_and_region() {
         work.pattern = Pattern::Random;
         work.most_operations = 1003;
         let lanes = run(&work);
-        assert_eq!(lanes.harvest().operations(), 1003, "{engine:?}");
+        assert_eq!(lanes.harvests()[0].operations(), 1003, "{engine:?}");
         assert!(
             file.metadata().expect("its size").len() <= REGION,
             "{engine:?}"
@@ -116,8 +122,7 @@ fn a_short_read_is_a_failure_in_words() {
         let mut work = work(&file, engine);
         work.direction = Direction::Read;
         let lanes = run(&work);
-        let failure = lanes
-            .harvest()
+        let failure = lanes.harvests()[0]
             .failure()
             .expect("there is too little to read");
         assert!(
@@ -134,8 +139,7 @@ fn a_refused_write_is_a_failure_in_words() {
         let named = tempfile::NamedTempFile::new().expect("a file");
         let file = File::open(named.path()).expect("it again, to read");
         let lanes = run(&work(&file, engine));
-        let failure = lanes
-            .harvest()
+        let failure = lanes.harvests()[0]
             .failure()
             .expect("the file is not open for writing");
         assert!(
@@ -160,8 +164,8 @@ fn lanes_stop_when_they_are_told() {
         assert!(!lanes.poll(Duration::from_millis(30)), "{engine:?}");
         lanes.stop();
         assert!(lanes.poll(Duration::from_secs(60)), "{engine:?}");
-        assert_eq!(lanes.harvest().failure(), None, "{engine:?}");
-        assert!(lanes.harvest().operations() > 0, "{engine:?}");
+        assert_eq!(lanes.harvests()[0].failure(), None, "{engine:?}");
+        assert!(lanes.harvests()[0].operations() > 0, "{engine:?}");
     }
 }
 
@@ -174,7 +178,7 @@ fn appended_commits_grow_the_file() {
     work.region_bytes = 4096;
     work.most_operations = 5;
     let lanes = run(&work);
-    assert_eq!(lanes.harvest().failure(), None);
+    assert_eq!(lanes.harvests()[0].failure(), None);
     assert_eq!(file.metadata().expect("its size").len(), 5 * 4096);
 }
 
@@ -184,7 +188,7 @@ fn writes_through_the_cache_are_waited_for() {
     let mut work = work(&file, Engine::Threads);
     work.settles = true;
     let lanes = run(&work);
-    assert_eq!(lanes.harvest().failure(), None);
+    assert_eq!(lanes.harvests()[0].failure(), None);
     assert_eq!(pages(&mut file).len() as u64, REGION / 4096);
 }
 

@@ -47,8 +47,11 @@ pub(crate) struct Found {
 /// overwritten if the work is to write. At most `operations` are made at once.
 pub(crate) fn try_ring(work: &Work, operations: u32) -> Found {
     let depth = work.queue_depth.min(MOST_DEPTH).min(operations.max(1));
-    let fits = work.region_bytes >= u64::from(depth) * u64::from(BLOCK_BYTES);
-    let writes = work.is_write() && fits && work.most_operations > u64::from(depth);
+    let start = work.trial_from.unwrap_or(0);
+    let room = work.region_bytes.saturating_sub(start);
+    let fits = room >= u64::from(depth) * u64::from(BLOCK_BYTES);
+    let may_write = work.trial_from.is_some();
+    let writes = work.is_write() && fits && may_write && work.most_operations > u64::from(depth);
     let bytes_written = if writes {
         u64::from(depth) * u64::from(BLOCK_BYTES)
     } else {
@@ -57,8 +60,8 @@ pub(crate) fn try_ring(work: &Work, operations: u32) -> Found {
     let trial = Trial {
         depth,
         // Far apart, so that the kernel cannot make one operation of many.
-        stride: (work.region_bytes / u64::from(depth)) / u64::from(BLOCK_BYTES)
-            * u64::from(BLOCK_BYTES),
+        stride: (room / u64::from(depth)) / u64::from(BLOCK_BYTES) * u64::from(BLOCK_BYTES),
+        start,
         writes,
     };
     let mut verdict = run_apart(&work.file, trial);
@@ -78,6 +81,7 @@ pub(crate) fn try_ring(work: &Work, operations: u32) -> Found {
 #[derive(Clone, Copy)]
 struct Trial {
     depth: u32,
+    start: u64,
     stride: u64,
     writes: bool,
 }
@@ -115,6 +119,7 @@ fn round_trip(file: BorrowedFd<'_>, trial: Trial) -> Verdict {
 fn try_round_trip(file: BorrowedFd<'_>, trial: Trial) -> Result<Verdict, Errno> {
     let Trial {
         depth,
+        start,
         stride,
         writes,
     } = trial;
@@ -125,7 +130,7 @@ fn try_round_trip(file: BorrowedFd<'_>, trial: Trial) -> Result<Verdict, Errno> 
     let mut ring = Ring::new(depth)?;
     ring.prepare(file, &arena, BLOCK_BYTES, writes);
     for slot in 0..depth {
-        ring.queue(slot as usize, u64::from(slot) * stride);
+        ring.queue(slot as usize, start + u64::from(slot) * stride);
     }
     ring.enter(depth, depth)?;
     let mut short = None;
@@ -152,7 +157,7 @@ fn try_round_trip(file: BorrowedFd<'_>, trial: Trial) -> Result<Verdict, Errno> 
         return Ok(Verdict::Bad("completions were lost".into()));
     }
     // The same as a plain read finds there?
-    pread(file, check.first_mut(), 0)?;
+    pread(file, check.first_mut(), start)?;
     if check.first_mut() != arena.first_mut() {
         return Ok(Verdict::Bad("it moved wrong data".into()));
     }

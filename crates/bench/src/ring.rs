@@ -125,6 +125,30 @@ pub(crate) struct Ring {
     fd: OwnedFd,
 }
 
+/// What the operations of a ring whose slots are not all alike have in common.
+pub(crate) struct Orders {
+    files_registered: bool,
+    memory_registered: bool,
+    fds: Vec<i32>,
+}
+
+/// One operation of any kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    /// Write or read.
+    pub(crate) is_write: bool,
+    /// On which of the files.
+    pub(crate) file: u32,
+    /// Where in the file.
+    pub(crate) offset: u64,
+    /// Where in memory.
+    pub(crate) address: *mut c_void,
+    /// How many bytes.
+    pub(crate) bytes: u32,
+    /// A thread of the kernel's does it, which may wait.
+    pub(crate) may_wait: bool,
+}
+
 /// The set-up flags that are tried, best first: completions delivered when this thread asks (Linux 6.1),
 /// without interrupting it (5.19), and as ever.
 const KINDS: [IoringSetupFlags; 3] = [
@@ -240,17 +264,21 @@ impl Ring {
     }
 
     fn register_file(&self, file: BorrowedFd<'_>) -> Option<i32> {
-        let fds = [file.as_raw_fd()];
-        // SAFETY: the array holds one open descriptor and is only read during the call.
+        self.register_files(&[file.as_raw_fd()]).then_some(0)
+    }
+
+    fn register_files(&self, fds: &[i32]) -> bool {
+        // SAFETY: the slice holds descriptors and is only read during the call; the kernel refuses
+        // those that are not open.
         let answer = unsafe {
             io_uring_register(
                 &self.fd,
                 IoringRegisterOp::RegisterFiles,
                 fds.as_ptr().cast(),
-                1,
+                fds.len() as u32,
             )
         };
-        answer.is_ok().then_some(0)
+        answer.is_ok()
     }
 
     fn register_memory(&self, arena: &Arena) -> bool {
@@ -270,6 +298,69 @@ impl Ring {
             )
         };
         answer.is_ok()
+    }
+
+    /// Prepares slots whose operations differ in everything: see [`Ring::queue_order`]. The arena
+    /// and the files must outlive the ring's last completion.
+    pub(crate) fn prepare_orders(&mut self, files: &[BorrowedFd<'_>], arena: &Arena) -> Orders {
+        let fds: Vec<i32> = files.iter().map(AsRawFd::as_raw_fd).collect();
+        Orders {
+            files_registered: self.register_files(&fds),
+            memory_registered: self.register_memory(arena),
+            fds,
+        }
+    }
+
+    /// Queues an operation of any kind in a slot; [`Ring::enter`] submits it.
+    ///
+    /// The slot must not be in flight, and `order` must name memory of the arena and a file that
+    /// [`Ring::prepare_orders`] was given.
+    pub(crate) fn queue_order(&mut self, slot: usize, orders: &Orders, order: &Order) {
+        assert!(slot < self.slots as usize, "slot {slot} of {}", self.slots);
+        let mut entry = io_uring_sqe {
+            opcode: match (order.is_write, orders.memory_registered) {
+                (false, true) => IoringOp::ReadFixed,
+                (true, true) => IoringOp::WriteFixed,
+                (false, false) => IoringOp::Read,
+                (true, false) => IoringOp::Write,
+            },
+            ..io_uring_sqe::default()
+        };
+        if orders.files_registered {
+            entry.flags |= IoringSqeFlags::FIXED_FILE;
+            entry.fd = order.file as i32;
+        } else {
+            entry.fd = orders.fds[order.file as usize];
+        }
+        if order.may_wait {
+            entry.flags |= IoringSqeFlags::ASYNC;
+        }
+        entry.addr_or_splice_off_in.addr = io_uring_ptr::new(order.address);
+        entry.len.len = order.bytes;
+        entry.user_data.u64_ = slot as u64;
+        // SAFETY: `slots` entries were mapped; this one is not in flight, and the kernel reads an
+        // entry only between its submission and its consumption by `enter`.
+        unsafe { self.entries.add(slot).write(entry) };
+        self.queue(slot, order.offset);
+    }
+
+    /// Waits until a completion may be there, at most `most`, without submitting anything.
+    ///
+    /// # Errors
+    /// The kernel's; an interruption by a signal is not one.
+    pub(crate) fn wait_at_most(&mut self, most: std::time::Duration) -> Result<(), Errno> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let timeout = Timespec {
+            tv_sec: most.as_secs() as _,
+            tv_nsec: most.subsec_nanos() as _,
+        };
+        let mut wanted = [PollFd::new(&self.fd, PollFlags::IN)];
+        match poll(&mut wanted, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        // Where completions are delivered only when this thread asks for them, this asks.
+        self.enter(0, 0)
     }
 
     /// Queues a slot's operation at `offset`; [`Ring::enter`] submits it.

@@ -5,19 +5,22 @@
 //! the clock and the device are made up.
 
 use std::cell::{Cell, RefCell};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rubus_core::spec::Direction;
+use rubus_core::parse::stat::CpuTimes;
+use rubus_core::spec::{Direction, FileStart};
 use rubus_core::stats::Rng;
 
 use crate::harvest::Harvest;
 use crate::lane::{LaneEnd, LaneOrder, Mailbox, Tally};
 use crate::rig::{Choice, Rig, Running};
 use crate::schedstat::Account;
-use crate::watch::{CpuTimes, Sample};
+use crate::sim_shaped::ShapedRunning;
+use crate::watch::Sample;
 use crate::work::{Engine, Work};
 
 /// What a made-up device does.
@@ -41,6 +44,8 @@ pub(crate) struct Device {
     pub(crate) hangs_after: Option<u64>,
     /// Nanoseconds of a flush.
     pub(crate) flush_ns: u64,
+    /// A write cache, beyond which writes are slower.
+    pub(crate) cache: Option<WriteCache>,
 }
 
 impl Device {
@@ -56,6 +61,7 @@ impl Device {
             fails_after: None,
             hangs_after: None,
             flush_ns: 0,
+            cache: None,
         }
     }
 
@@ -66,17 +72,38 @@ impl Device {
     }
 }
 
+/// What the device has to know of an operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    pub(crate) is_write: bool,
+    pub(crate) is_commit: bool,
+    pub(crate) bytes: u32,
+}
+
+/// A write cache that is emptied only while the device rests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteCache {
+    /// Bytes that it takes.
+    pub(crate) bytes: f64,
+    /// Nanoseconds per byte of writes once it is full.
+    pub(crate) byte_ns: f64,
+    /// Bytes per second that it gets rid of in a rest of more than a second.
+    pub(crate) empties: f64,
+}
+
 /// The device at work.
-struct State {
-    device: Device,
+pub(crate) struct State {
+    pub(crate) device: Device,
     random: Rng,
     free_ns: Vec<u64>,
     served: u64,
+    /// Bytes in the write cache.
+    cached: f64,
 }
 
 impl State {
     /// When an operation that is issued at `issued_ns` ends; never if it hangs.
-    fn serve(&mut self, issued_ns: u64, work: &Work) -> Result<u64, String> {
+    pub(crate) fn serve(&mut self, issued_ns: u64, kind: Kind) -> Result<u64, String> {
         self.served += 1;
         if self
             .device
@@ -92,10 +119,22 @@ impl State {
         {
             return Ok(u64::MAX);
         }
-        let side = usize::from(work.direction == Direction::Write);
+        let side = usize::from(kind.is_write);
         let mut service_ns =
-            self.device.base_ns[side] + self.device.byte_ns[side] * f64::from(work.block_bytes);
-        if work.is_commit() {
+            self.device.base_ns[side] + self.device.byte_ns[side] * f64::from(kind.bytes);
+        if let Some(cache) = self.device.cache.filter(|_| kind.is_write) {
+            let last_ns = self.free_ns.iter().copied().max().unwrap_or(0);
+            let rested_s = issued_ns.saturating_sub(last_ns) as f64 / 1e9;
+            if rested_s > 1.0 {
+                self.cached = (self.cached - cache.empties * rested_s).max(0.0);
+            }
+            if self.cached >= cache.bytes {
+                service_ns = cache.byte_ns * f64::from(kind.bytes);
+            } else {
+                self.cached += f64::from(kind.bytes);
+            }
+        }
+        if kind.is_commit {
             service_ns += self.device.commit_ns;
         }
         service_ns *= 1.0 + self.device.jitter * (2.0 * self.random.unit() - 1.0);
@@ -134,9 +173,18 @@ impl SimRig {
                 random: Rng::from_seed(1),
                 free_ns: vec![0; servers],
                 served: 0,
+                cached: 0.0,
             })),
             samples: Vec::new(),
             alarm: None,
+        }
+    }
+
+    /// Another device in the same time.
+    pub(crate) fn beside(&self, device: Device) -> Self {
+        SimRig {
+            clock_ns: Rc::clone(&self.clock_ns),
+            ..SimRig::new(device)
         }
     }
 
@@ -159,11 +207,18 @@ impl Rig for SimRig {
     }
 
     fn start(&mut self, work: &Work) -> Result<Box<dyn Running>, String> {
-        let origin_ns = self.clock_ns.get();
+        let origin_ns = self.clock_ns.get() + work.delay_ns;
+        if let Some(general) = &work.general {
+            let state = Rc::clone(&self.state);
+            let clock_ns = Rc::clone(&self.clock_ns);
+            let running = ShapedRunning::new(clock_ns, state, work, general, origin_ns);
+            return Ok(Box::new(running));
+        }
         let order = LaneOrder {
             origin_ns,
             began_ns: origin_ns,
             most_operations: work.most_operations,
+            block_bytes: work.block_bytes,
             warm_up_ns: work.warm_up_ns,
             warm_up_operations: work.warm_up_operations,
         };
@@ -178,7 +233,7 @@ impl Rig for SimRig {
                 Account::of_nobody(),
             )),
             mailboxes: [mailbox],
-            harvest: Harvest::new(origin_ns, 1),
+            harvests: [Harvest::new(origin_ns, 1)],
             in_flight: Vec::new(),
             issued: 0,
         };
@@ -189,7 +244,13 @@ impl Rig for SimRig {
         Ok(Box::new(running))
     }
 
-    fn flush(&mut self, _: &Work, _: Duration, _: &AtomicBool) -> Result<Option<u64>, String> {
+    fn flush(
+        &mut self,
+        _: &Work,
+        _: Duration,
+        _: &AtomicBool,
+        _: &mut dyn FnMut(u64),
+    ) -> Result<Option<u64>, String> {
         let flush_ns = self.state.borrow().device.flush_ns;
         self.clock_ns.set(self.clock_ns.get() + flush_ns);
         Ok(Some(flush_ns))
@@ -213,6 +274,28 @@ impl Rig for SimRig {
         None
     }
 
+    fn set_direct(&mut self, _: &Work, _: bool) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn rest(&mut self, seconds: f64, _: &AtomicBool) -> bool {
+        let now_ns = self.clock_ns.get();
+        self.clock_ns.set(now_ns + (seconds * 1e9) as u64);
+        true
+    }
+
+    fn reopen(&mut self, _: &OwnedFd, _: bool) -> Option<OwnedFd> {
+        None
+    }
+
+    fn extend(&mut self, _: &OwnedFd, _: u64, _: FileStart) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn empty(&mut self, _: &OwnedFd) -> Result<(), String> {
+        Ok(())
+    }
+
     fn sample(&mut self) -> Sample {
         // One core, idle all the time.
         let cpu = CpuTimes {
@@ -228,8 +311,10 @@ impl Rig for SimRig {
         sample
     }
 
-    fn samples(&mut self) -> Vec<Sample> {
-        self.samples.clone()
+    fn samples(&mut self, from_ns: u64, to_ns: u64) -> Vec<Sample> {
+        self.samples.retain(|sample| sample.at_ns >= from_ns);
+        let until = self.samples.iter().filter(|sample| sample.at_ns <= to_ns);
+        until.cloned().collect()
     }
 }
 
@@ -254,14 +339,19 @@ struct SimRunning {
     work: Work,
     tally: Option<Tally>,
     mailboxes: [Arc<Mailbox>; 1],
-    harvest: Harvest,
+    harvests: [Harvest; 1],
     in_flight: Vec<InFlight>,
     issued: u64,
 }
 
 impl SimRunning {
     fn issue(&mut self, now_ns: u64) {
-        let ends = self.state.borrow_mut().serve(now_ns, &self.work);
+        let kind = Kind {
+            is_write: self.work.direction == Direction::Write,
+            is_commit: self.work.is_commit(),
+            bytes: self.work.block_bytes,
+        };
+        let ends = self.state.borrow_mut().serve(now_ns, kind);
         self.issued += 1;
         self.in_flight.push(InFlight {
             issued_ns: now_ns,
@@ -320,15 +410,19 @@ impl Running for SimRunning {
             }
         }
         self.clock_ns.set(reached_ns.max(now_ns));
-        self.harvest.gather(&self.mailboxes);
-        self.harvest.all_ended()
+        self.harvests[0].gather(&self.mailboxes);
+        self.harvests[0].all_ended()
     }
 
     fn stop(&mut self) {
         self.mailboxes[0].stop();
     }
 
-    fn harvest(&self) -> &Harvest {
-        &self.harvest
+    fn harvests(&self) -> &[Harvest] {
+        &self.harvests
+    }
+
+    fn harvests_mut(&mut self) -> &mut [Harvest] {
+        &mut self.harvests
     }
 }

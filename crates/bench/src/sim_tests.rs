@@ -12,6 +12,7 @@ use rubus_core::verdict::job as name;
 use crate::conductor::Conductor;
 use crate::error::BenchError;
 use crate::event::Event;
+use crate::ground::Ground;
 use crate::rig::Rig;
 use crate::sim::{Device, SimRig};
 use crate::suites::{self, plan_writes};
@@ -44,7 +45,8 @@ fn simulate(rig: SimRig, suite: &Suite, cancel: &AtomicBool) -> Simulated {
 
 fn simulate_on(mut rig: SimRig, suite: &Suite, cancel: &AtomicBool, on: Opened) -> Simulated {
     let mut events = Vec::new();
-    let mut conductor = Conductor::new(&mut rig, suite, on, cancel, 0);
+    let grounds = vec![Ground::single(on, suite.region_bytes)];
+    let mut conductor = Conductor::new(&mut rig, suite, grounds, cancel, 0);
     let ended_by = conductor.run_all(&mut |event: &Event<'_>| match event {
         Event::JobStarted { job, .. } => events.push(format!("start {}", job.name)),
         Event::JobFinished { result, .. } => events.push(format!("end {}", result.job)),

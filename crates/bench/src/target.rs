@@ -21,6 +21,7 @@ use crate::arena::Arena;
 use crate::error::{BenchError, advice};
 use crate::filesystem::{self, Filesystem};
 use crate::page_cache;
+use crate::remote::{Connections, Remote};
 
 /// What is to be measured on.
 #[derive(Debug)]
@@ -48,6 +49,20 @@ pub enum Target {
         /// Whether its contents may be lost. If not, only jobs that read are run.
         may_overwrite: bool,
     },
+    /// A disk that another machine or program serves.
+    Remote {
+        /// How it is reached and what it offers.
+        remote: Arc<dyn Remote>,
+        /// Its address, for messages.
+        path: PathBuf,
+        /// Whether its contents may be lost. If not, only jobs that read are run.
+        may_overwrite: bool,
+    },
+    /// Memory: a file that was never on a disk (`memfd_create(2)`), read and written like any other.
+    Ram {
+        /// How much of it. Whether there is that much is the caller's to know.
+        size_bytes: u64,
+    },
 }
 
 impl Target {
@@ -56,31 +71,35 @@ impl Target {
         match self {
             Target::Directory { path }
             | Target::File { path, .. }
-            | Target::Device { path, .. } => path,
+            | Target::Device { path, .. }
+            | Target::Remote { path, .. } => path,
+            Target::Ram { .. } => Path::new("memory"),
         }
     }
 
     /// Whether jobs that write may run.
     pub fn may_write(&self) -> bool {
         match self {
-            Target::Directory { .. } => true,
-            Target::File { may_overwrite, .. } | Target::Device { may_overwrite, .. } => {
-                *may_overwrite
-            }
+            Target::Directory { .. } | Target::Ram { .. } => true,
+            Target::File { may_overwrite, .. }
+            | Target::Device { may_overwrite, .. }
+            | Target::Remote { may_overwrite, .. } => *may_overwrite,
         }
     }
 
     /// Whether the session makes the file itself.
     pub fn is_own_file(&self) -> bool {
-        matches!(self, Target::Directory { .. })
+        matches!(self, Target::Directory { .. } | Target::Ram { .. })
     }
 }
 
 /// An open target.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// Where the operations of all jobs but the commits go.
+    /// Where the operations of all jobs but the commits go, unless that is `remote`.
     pub(crate) file: Arc<OwnedFd>,
+    /// The network disk, if it is one.
+    pub(crate) remote: Option<Arc<Connections>>,
     /// What kind of thing it is.
     pub(crate) kind: TargetKind,
     /// As the caller named it.
@@ -111,9 +130,11 @@ impl Opened {
         let path = target.path().to_path_buf();
         let may_write = target.may_write();
         let mut opened = match target {
+            Target::Remote { remote, .. } => return open_remote(remote, &path, may_write),
             Target::Directory { .. } => open_directory(&path)?,
             Target::File { .. } => open_file(&path, may_write)?,
             Target::Device { fd, size_bytes, .. } => open_device(fd, &path, size_bytes)?,
+            Target::Ram { .. } => open_memory(&path)?,
         };
         opened.may_write = may_write;
         // To io_uring this flag means to give up instead of waiting.
@@ -125,11 +146,14 @@ impl Opened {
 
     fn of(file: OwnedFd, kind: TargetKind, path: &Path, access: Access, size_bytes: u64) -> Self {
         let filesystem = match kind {
-            TargetKind::Device => None,
-            TargetKind::Directory | TargetKind::File => filesystem::of(file.as_fd()),
+            TargetKind::Device | TargetKind::Network => None,
+            TargetKind::Directory | TargetKind::File | TargetKind::Ram => {
+                filesystem::of(file.as_fd())
+            }
         };
         Opened {
             file: Arc::new(file),
+            remote: None,
             kind,
             path: path.to_path_buf(),
             access,
@@ -171,6 +195,7 @@ impl Opened {
     /// the page cache.
     fn try_direct(&mut self) -> Result<(), BenchError> {
         if self.access == Access::Buffered {
+            self.align_bytes = 1;
             return Ok(());
         }
         let stated = direct_alignment(self.file.as_fd());
@@ -229,6 +254,10 @@ impl Opened {
     }
 
     fn add_doubts(&mut self) {
+        if self.kind == TargetKind::Ram {
+            // The page cache is what is measured.
+            return;
+        }
         if self.access == Access::Buffered {
             self.doubts.push(Doubt::ThroughPageCache {
                 filesystem: self.filesystem_name(),
@@ -241,13 +270,32 @@ impl Opened {
 
     /// Whether the session made the file itself.
     pub(crate) fn is_own_file(&self) -> bool {
-        self.kind == TargetKind::Directory
+        matches!(self.kind, TargetKind::Directory | TargetKind::Ram)
     }
 
-    /// Free space for an ordinary user where the file of our own lives, in bytes.
+    /// Free space for an ordinary user where the file of our own lives, in bytes; absent for
+    /// memory, of which the kernel does not say it by file.
     pub(crate) fn free_bytes(&self) -> Option<u64> {
+        if self.kind == TargetKind::Ram {
+            return None;
+        }
         let found = fstatvfs(&self.file).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    /// Another nameless file of our own in the same directory, opened in the same way.
+    ///
+    /// # Errors
+    /// The system's, when it cannot be made.
+    pub(crate) fn another_file(&self) -> Result<OwnedFd, Errno> {
+        let extra = match self.access {
+            Access::Direct => OFlags::DIRECT,
+            Access::Buffered => OFlags::empty(),
+        };
+        match &self.directory {
+            Some(directory) => nameless(directory.as_fd(), extra),
+            None => Err(Errno::FBIG),
+        }
     }
 
     /// A second file of our own for commits, through the page cache as the programs that commit
@@ -425,6 +473,33 @@ fn open_file(path: &Path, may_write: bool) -> Result<Opened, BenchError> {
         _ => size_bytes,
     };
     Ok(Opened::of(file, TargetKind::File, path, access, data_bytes))
+}
+
+fn open_memory(path: &Path) -> Result<Opened, BenchError> {
+    let file = rustix::fs::memfd_create("rubus", rustix::fs::MemfdFlags::CLOEXEC)
+        .map_err(|errno| trouble(path, "make a file in memory", errno))?;
+    Ok(Opened::of(file, TargetKind::Ram, path, Access::Buffered, 0))
+}
+
+fn open_remote(
+    remote: Arc<dyn Remote>,
+    path: &Path,
+    may_write: bool,
+) -> Result<Opened, BenchError> {
+    // Stands where a file would: no operation goes there, and one that did would fail.
+    let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| trouble(Path::new("/dev/null"), "open it", errno))?;
+    let connections = Connections::new(remote);
+    let facts = connections.facts();
+    let size_bytes = facts.export_bytes;
+    let mut opened = Opened::of(null, TargetKind::Network, path, Access::Direct, size_bytes);
+    opened.align_bytes = facts.block_sizes.least_bytes;
+    opened.may_write = may_write;
+    if may_write && !facts.can_flush {
+        opened.doubts.push(Doubt::NoFlush);
+    }
+    opened.remote = Some(Arc::new(connections));
+    Ok(opened)
 }
 
 fn open_device(fd: OwnedFd, path: &Path, size_bytes: u64) -> Result<Opened, BenchError> {

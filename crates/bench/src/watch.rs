@@ -10,11 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rubus_core::doubt::Doubt;
+use rubus_core::parse::stat::{self, CpuTimes};
+use rubus_core::result::TargetKind;
 
 use crate::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
 
 /// Time between two looks of the watcher.
 const PERIOD: Duration = Duration::from_millis(250);
+/// So many samples are kept at most: those of the last minutes as they came, older ones thinned out.
+const MOST_SAMPLES: usize = 4000;
 /// How often the sleeping watcher checks whether it is still wanted.
 const NAP: Duration = Duration::from_millis(50);
 
@@ -56,46 +60,6 @@ pub(crate) struct Sample {
     pub(crate) hottest_millidegrees: Option<i64>,
 }
 
-/// Times of one core or of all, in ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CpuTimes {
-    /// In programs, niced ones included.
-    pub(crate) user: u64,
-    /// In the kernel.
-    pub(crate) system: u64,
-    /// Doing nothing.
-    pub(crate) idle: u64,
-    /// Doing nothing while I/O was outstanding.
-    pub(crate) iowait: u64,
-    /// In interrupts.
-    pub(crate) irq: u64,
-    /// In deferred interrupt work.
-    pub(crate) softirq: u64,
-    /// Taken by the hypervisor.
-    pub(crate) steal: u64,
-}
-
-impl CpuTimes {
-    /// All of it.
-    pub(crate) fn total(&self) -> u64 {
-        self.user + self.system + self.idle + self.iowait + self.irq + self.softirq + self.steal
-    }
-
-    /// The difference to an earlier reading. Kernels are known to let iowait go back a little; that
-    /// counts as nothing.
-    pub(crate) fn since(&self, earlier: &CpuTimes) -> CpuTimes {
-        CpuTimes {
-            user: self.user.saturating_sub(earlier.user),
-            system: self.system.saturating_sub(earlier.system),
-            idle: self.idle.saturating_sub(earlier.idle),
-            iowait: self.iowait.saturating_sub(earlier.iowait),
-            irq: self.irq.saturating_sub(earlier.irq),
-            softirq: self.softirq.saturating_sub(earlier.softirq),
-            steal: self.steal.saturating_sub(earlier.steal),
-        }
-    }
-}
-
 /// Bytes that a block device has moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
@@ -103,28 +67,6 @@ pub(crate) struct Traffic {
     pub(crate) read_bytes: u64,
     /// Written to it.
     pub(crate) written_bytes: u64,
-}
-
-/// The processor lines of `/proc/stat`: all cores, then each (`proc(5)`). Guest time is part of user
-/// time there and not counted again.
-pub(crate) fn parse_stat(text: &str) -> Vec<CpuTimes> {
-    let lines = text.lines().take_while(|line| line.starts_with("cpu"));
-    lines
-        .map(|line| {
-            let mut numbers = line.split_ascii_whitespace().skip(1);
-            let mut next = || numbers.next().and_then(|n| n.parse().ok()).unwrap_or(0_u64);
-            let (user, nice) = (next(), next());
-            CpuTimes {
-                user: user + nice,
-                system: next(),
-                idle: next(),
-                iowait: next(),
-                irq: next(),
-                softirq: next(),
-                steal: next(),
-            }
-        })
-        .collect()
 }
 
 /// The traffic of a device in `/proc/diskstats` (kernel documentation, "I/O statistics fields");
@@ -169,7 +111,7 @@ fn look(paths: &WatchPaths) -> Sample {
     Sample {
         at_ns: now_ns(),
         process_ns: 0,
-        cpus: parse_stat(&read(Path::new("/proc/stat")).unwrap_or_default()),
+        cpus: stat::parse(&read(Path::new("/proc/stat")).unwrap_or_default()),
         traffic,
         throttled: paths
             .throttled_word
@@ -226,15 +168,17 @@ impl Watcher {
         sample
     }
 
-    /// Everything that was seen, in order.
-    pub(crate) fn samples(&self) -> Vec<Sample> {
-        let mut samples = self.shared.lock().clone();
-        samples.sort_by_key(|sample| sample.at_ns);
-        samples
+    /// What was seen between two moments, in order. What was seen before the first is forgotten.
+    pub(crate) fn samples(&self, from_ns: u64, to_ns: u64) -> Vec<Sample> {
+        let mut all = self.shared.lock();
+        all.sort_by_key(|sample| sample.at_ns);
+        all.retain(|sample| sample.at_ns >= from_ns);
+        let until = all.iter().take_while(|sample| sample.at_ns <= to_ns);
+        until.cloned().collect()
     }
 
-    /// What cannot be watched, for the session's doubts.
-    pub(crate) fn blind_spots(&self) -> Vec<Doubt> {
+    /// What cannot be watched of a target of that kind, for the session's doubts.
+    pub(crate) fn blind_spots(&self, kind: TargetKind) -> Vec<Doubt> {
         let seen = look(&self.paths);
         let mut doubts = Vec::new();
         let mut doubt = |what: String| doubts.push(Doubt::NotWatched { what });
@@ -242,6 +186,8 @@ impl Watcher {
             doubt("the processors (/proc/stat cannot be read)".into());
         }
         match &self.paths.device {
+            // There is no device here that others could use.
+            None if matches!(kind, TargetKind::Ram | TargetKind::Network) => {}
             None => doubt("traffic of other programs (no block device is known below)".into()),
             Some(device) if seen.traffic.is_none() => {
                 doubt(format!(
@@ -275,8 +221,36 @@ impl Shared {
     }
 
     fn keep(&self, sample: Sample) {
-        self.lock().push(sample);
+        let mut samples = self.lock();
+        samples.push(sample);
+        if samples.len() > MOST_SAMPLES {
+            thin(&mut samples);
+        }
     }
+}
+
+/// Joins the samples of the older half two by two: the later one of each pair stays, and remembers
+/// what was held against the machine in the earlier one. All counters run on, so nothing is lost but
+/// resolution.
+fn thin(samples: &mut Vec<Sample>) {
+    samples.sort_by_key(|sample| sample.at_ns);
+    // The first stays: it says what was the case before.
+    let recent = samples.split_off(samples.len() / 4 * 2 + 1);
+    let mut older = std::mem::take(samples).into_iter();
+    let mut thinned: Vec<Sample> = older.next().into_iter().collect();
+    while let (Some(earlier), Some(mut later)) = (older.next(), older.next()) {
+        later.throttled = later
+            .throttled
+            .map(|bits| bits | earlier.throttled.unwrap_or(0));
+        later.undervoltage = match (earlier.undervoltage, later.undervoltage) {
+            (Some(before), Some(now)) => Some(before || now),
+            (before, now) => now.or(before),
+        };
+        later.hottest_millidegrees = later.hottest_millidegrees.max(earlier.hottest_millidegrees);
+        thinned.push(later);
+    }
+    thinned.extend(recent);
+    *samples = thinned;
 }
 
 fn watch(shared: &Shared, paths: &WatchPaths) {
@@ -295,25 +269,6 @@ fn watch(shared: &Shared, paths: &WatchPaths) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_the_processor_lines() {
-        let text = "cpu  10 5 20 300 7 1 2 4 9 0\ncpu0 5 5 10 150 3 1 1 2 9 0\nintr 5\ncpu9 1\n";
-        let cpus = parse_stat(text);
-        assert_eq!(cpus.len(), 2);
-        let all = CpuTimes {
-            user: 15,
-            system: 20,
-            idle: 300,
-            iowait: 7,
-            irq: 1,
-            softirq: 2,
-            steal: 4,
-        };
-        assert_eq!(cpus[0], all);
-        assert_eq!(cpus[0].total(), 349);
-        assert_eq!(parse_stat("cpu 1 2 3\n")[0].steal, 0);
-    }
 
     #[test]
     fn finds_the_device_by_its_whole_name() {
@@ -336,18 +291,36 @@ mod tests {
     }
 
     #[test]
-    fn time_that_goes_back_is_nothing() {
-        let earlier = CpuTimes {
-            iowait: 9,
-            ..CpuTimes::default()
-        };
-        assert_eq!(CpuTimes::default().since(&earlier).iowait, 0);
+    fn a_day_of_samples_is_thinned_and_forgets_no_trouble() {
+        let shared = Shared::default();
+        for i in 0..345_600_u64 {
+            shared.keep(Sample {
+                at_ns: i * 250_000_000,
+                throttled: Some(u32::from(i == 777) << 2),
+                undervoltage: Some(i == 1001),
+                ..Sample::default()
+            });
+        }
+        let samples = shared.lock().clone();
+        assert!(samples.len() <= MOST_SAMPLES);
+        assert!(samples.is_sorted_by_key(|sample| sample.at_ns));
+        assert!(samples.iter().any(|sample| sample.throttled == Some(4)));
+        assert!(
+            samples
+                .iter()
+                .any(|sample| sample.undervoltage == Some(true))
+        );
+        let last_minute = samples.iter().rev().take(240);
+        assert_eq!(
+            last_minute.map(|s| s.at_ns).min(),
+            Some(345_360 * 250_000_000)
+        );
     }
 
     #[test]
     fn a_missing_device_is_a_blind_spot() {
         let watcher = Watcher::start(WatchPaths::default());
-        let doubts = watcher.blind_spots();
+        let doubts = watcher.blind_spots(TargetKind::File);
         assert!(
             doubts
                 .iter()

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use rubus_core::spec::{Content, Direction, Durability, Job, Pattern};
 
+use crate::general::{General, READS, WRITES};
+use crate::remote::Connections;
+
 /// Which loop does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
@@ -14,6 +17,8 @@ pub(crate) enum Engine {
     Ring,
     /// One thread per operation in flight.
     Threads,
+    /// A connection of our own to a network disk, one thread for each.
+    Wire,
 }
 
 impl Engine {
@@ -23,6 +28,7 @@ impl Engine {
             Engine::Positional => "positional",
             Engine::Ring => "ring",
             Engine::Threads => "threads",
+            Engine::Wire => "nbd",
         }
     }
 }
@@ -30,8 +36,10 @@ impl Engine {
 /// One job on one open file, down to the last number.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
-    /// Where the operations go.
+    /// Where the operations go, unless that is a network disk.
     pub(crate) file: Arc<OwnedFd>,
+    /// The network disk where the operations go.
+    pub(crate) remote: Option<Arc<Connections>>,
     /// Which loop does them.
     pub(crate) engine: Engine,
     /// Read or write.
@@ -50,6 +58,12 @@ pub(crate) struct Work {
     pub(crate) append_from: Option<u64>,
     /// Writes go through the page cache, so each must wait until the device has it.
     pub(crate) settles: bool,
+    /// The operations pass through the page cache.
+    pub(crate) is_buffered: bool,
+    /// Threads are wanted, whatever else would suit.
+    pub(crate) one_at_a_time: bool,
+    /// Where trying out io_uring may write; nowhere if absent.
+    pub(crate) trial_from: Option<u64>,
     /// What is written.
     pub(crate) content: Content,
     /// Seed of offsets and content.
@@ -60,15 +74,62 @@ pub(crate) struct Work {
     pub(crate) warm_up_ns: u64,
     /// See `warm_up_ns`.
     pub(crate) warm_up_operations: u64,
+    /// So long after the others of its group it begins.
+    pub(crate) delay_ns: u64,
+    /// What a shaped job does, in place of direction, pattern, block size, region and number of
+    /// operations above.
+    pub(crate) general: Option<Arc<General>>,
 }
 
 impl Work {
     /// How many lanes the work is shared by.
     pub(crate) fn lanes(&self) -> u32 {
+        if let Some(general) = &self.general {
+            return general.copies.len() as u32 * self.lanes_per_copy();
+        }
         match self.engine {
             Engine::Positional | Engine::Ring => 1,
             // No lane without an operation of its own.
             Engine::Threads => u64::from(self.queue_depth).min(self.most_operations) as u32,
+            Engine::Wire => {
+                let wanted = self.remote.as_ref().map_or(1, |remote| remote.wanted());
+                let most = u64::from(self.queue_depth).min(self.most_operations);
+                u64::from(wanted).min(most).max(1) as u32
+            }
+        }
+    }
+
+    /// How many lanes each copy of a shaped job is shared by.
+    pub(crate) fn lanes_per_copy(&self) -> u32 {
+        match self.engine {
+            Engine::Positional | Engine::Ring | Engine::Wire => 1,
+            Engine::Threads => self.queue_depth,
+        }
+    }
+
+    /// All files that the operations go to, each once.
+    pub(crate) fn files(&self) -> Vec<Arc<OwnedFd>> {
+        let Some(general) = &self.general else {
+            return vec![Arc::clone(&self.file)];
+        };
+        let mut files: Vec<Arc<OwnedFd>> = Vec::new();
+        for file in general.copies.iter().flat_map(|copy| &copy.files) {
+            if !files.iter().any(|known| Arc::ptr_eq(known, file)) {
+                files.push(Arc::clone(file));
+            }
+        }
+        files
+    }
+
+    /// The directions that have an account of their own, in order.
+    pub(crate) fn sides(&self) -> Vec<Direction> {
+        match &self.general {
+            None => vec![self.direction],
+            Some(general) => [(READS, Direction::Read), (WRITES, Direction::Write)]
+                .into_iter()
+                .filter(|&(side, _)| general.has(side))
+                .map(|(_, direction)| direction)
+                .collect(),
         }
     }
 
@@ -78,9 +139,12 @@ impl Work {
         operations / lanes + u64::from(u64::from(lane) < operations % lanes)
     }
 
-    /// What the operations are called.
+    /// Whether there are writes among the operations.
     pub(crate) fn is_write(&self) -> bool {
-        self.direction == Direction::Write
+        match &self.general {
+            Some(general) => general.has(WRITES),
+            None => self.direction == Direction::Write,
+        }
     }
 
     /// Whether each operation is made durable.
@@ -95,5 +159,5 @@ pub(crate) fn is_commit(job: &Job) -> bool {
 }
 
 fn is_commit_job(direction: Direction, durability: Durability) -> bool {
-    direction == Direction::Write && durability == Durability::EachAppend
+    direction == Direction::Write && durability.is_each()
 }

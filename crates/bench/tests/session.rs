@@ -9,7 +9,7 @@ use rubus_bench::suites::{self, plan_writes};
 use rubus_bench::{BenchError, Event, Session, SessionOutcome, Target, WatchPaths, run};
 use rubus_core::doubt::Doubt;
 use rubus_core::result::{Access, Outcome, TargetKind};
-use rubus_core::spec::{Direction, Suite};
+use rubus_core::spec::{Direction, Job, Suite};
 
 const MIB: u64 = 1 << 20;
 
@@ -18,18 +18,19 @@ fn small_suite() -> Suite {
     let mut suite = suites::quick("here", 1 << 40, true).expect("there is room");
     suite.region_bytes = 8 * MIB;
     for job in &mut suite.jobs {
-        let mut next = Some(job);
-        while let Some(job) = next {
-            job.stop.min_seconds = 0.1;
-            job.stop.max_seconds = 0.4;
-            job.stop.min_bytes = 0;
-            if job.direction == Direction::Write {
-                job.stop.max_bytes = 8 * MIB;
-            }
-            next = job.beside.as_deref_mut();
-        }
+        shorten(job);
+        job.beside.iter_mut().for_each(shorten);
     }
     suite
+}
+
+fn shorten(job: &mut Job) {
+    job.stop.min_seconds = 0.1;
+    job.stop.max_seconds = 0.4;
+    job.stop.min_bytes = 0;
+    if job.direction == Direction::Write {
+        job.stop.max_bytes = 8 * MIB;
+    }
 }
 
 fn measure(
@@ -48,6 +49,8 @@ fn measure(
         },
         cancel: &cancel,
         may_use_ring,
+        more_files: Vec::new(),
+        needs: Vec::new(),
     };
     let outcome = run(session, &mut |event: &Event<'_>| match event {
         Event::JobFinished { result, .. } => events.push(result.job.clone()),
@@ -226,6 +229,8 @@ fn a_session_that_is_stopped_at_once_measures_nothing_and_says_so() {
         watch: WatchPaths::default(),
         cancel: &cancel,
         may_use_ring: true,
+        more_files: Vec::new(),
+        needs: Vec::new(),
     };
     let outcome = run(session, &mut |_: &Event<'_>| {}).expect("it can begin");
     assert!(outcome.results.is_empty());

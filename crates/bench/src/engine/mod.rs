@@ -2,3 +2,4 @@
 
 pub(crate) mod positional;
 pub(crate) mod ring;
+pub(crate) mod wire;

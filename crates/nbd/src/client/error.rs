@@ -1,0 +1,87 @@
+//! Why there is no agreement with a server, in words for people.
+
+use crate::wire::{Malformed, Refusal};
+
+/// Why there was no agreement. The sentences say what to do where that is known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandshakeError {
+    /// Whatever answers, it is no NBD server.
+    #[error("what answers there does not speak NBD; check host and port")]
+    NotNbd,
+    /// The server broke the protocol.
+    #[error("the server breaks the protocol: {0}")]
+    Malformed(#[from] Malformed),
+    /// The server answered something that nobody had asked for.
+    #[error("the server breaks the protocol: it answers option {0}, which was not asked")]
+    Unasked(u32),
+    /// The server never came to the point.
+    #[error("the server breaks the protocol: its answer has no end")]
+    Endless,
+    /// The server said yes and not how large the export is.
+    #[error("the server breaks the protocol: it agrees and does not say how large the export is")]
+    NoSize,
+    /// Only encrypted.
+    #[error(
+        "the server wants TLS; write nbds:// in place of nbd:// (nbds+unix:// for nbd+unix://)"
+    )]
+    TlsRequired,
+    /// Only in the clear.
+    #[error(
+        "the server offers no TLS{}; write nbd:// in place of nbds:// if the connection may be read by others",
+        in_words(.0)
+    )]
+    NoTls(String),
+    /// There is no export of that name.
+    #[error("{}", no_such_export(wanted, known, *more))]
+    NoSuchExport {
+        /// The name that was asked for.
+        wanted: String,
+        /// Names that there are, as far as the server tells.
+        known: Vec<String>,
+        /// There are more of them.
+        more: bool,
+    },
+    /// The server has one export without a name.
+    #[error(
+        "this server is of the old style and has one export without a name, so it cannot have '{0}'; leave the name out"
+    )]
+    NoNames(String),
+    /// The name cannot be asked for.
+    #[error("an export's name has at most 4096 bytes and no zero byte")]
+    BadName,
+    /// The server does not give the export, for a reason of its own.
+    #[error("the server refuses the export: {why}{}", in_words(.text))]
+    Refused {
+        /// Why.
+        why: Refusal,
+        /// In the server's words.
+        text: String,
+    },
+}
+
+/// The server's own words, to follow ours.
+fn in_words(text: &str) -> String {
+    // They come from outside: nothing in them may move the cursor.
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(200)
+        .collect();
+    match clean.trim() {
+        "" => String::new(),
+        text => format!(" (\"{text}\")"),
+    }
+}
+
+fn no_such_export(wanted: &str, known: &[String], more: bool) -> String {
+    let sentence = match wanted {
+        "" => "the server has no default export".to_string(),
+        wanted => format!("the server has no export '{wanted}'"),
+    };
+    let names: Vec<String> = known.iter().map(|name| format!("'{name}'")).collect();
+    match (&names[..], more) {
+        ([], _) => format!("{sentence}, and does not say which it has; check the spelling"),
+        (names, true) => format!("{sentence}; among others it has {}", names.join(", ")),
+        (names, false) => format!("{sentence}; it has {}", names.join(", ")),
+    }
+}

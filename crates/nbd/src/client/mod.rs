@@ -1,0 +1,360 @@
+//! A client: it agrees with a server on an export, and keeps requests in flight.
+
+mod error;
+mod flight;
+mod handshake;
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::ops::Range;
+use std::time::Duration;
+
+pub use error::HandshakeError;
+pub use flight::{Answer, Due, Flight, FlightError, MOST_SLOTS};
+pub use handshake::{Handshake, Offer, Step, Style, Wish};
+
+use crate::transport::Transport;
+use crate::wire::{Command, CommandFlags, Request};
+
+/// Bytes that are received at once besides data that go straight to their place. Copying a small
+/// block costs less than a system call for it.
+const STAGE_BYTES: usize = 64 << 10;
+/// So many pieces are handed to the kernel at once.
+const MOST_PARTS: usize = 64;
+
+/// Why a client can do no more with its server. The sentences say what to do where that is known.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// No agreement.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+    /// The server broke the protocol.
+    #[error(transparent)]
+    Flight(#[from] FlightError),
+    /// No encryption.
+    #[error("TLS failed: {0}")]
+    Tls(String),
+    /// The server is gone.
+    #[error("the server closed the connection{0}")]
+    Closed(&'static str),
+    /// The server is silent.
+    #[error("the server did not answer within {0} s")]
+    Silent(u64),
+    /// The connection is broken.
+    #[error("the connection to the server broke: {0}")]
+    Broken(#[from] io::Error),
+}
+
+/// Goes through the handshake on a fresh connection; the server has `most` for each answer. When
+/// the server is to be spoken to encrypted, `encrypt` makes the transport of that.
+///
+/// # Errors
+/// In words, when there is no agreement.
+pub fn agree<T: Transport>(
+    mut transport: T,
+    wish: Wish,
+    most: Duration,
+    encrypt: impl FnOnce(T) -> Result<T, ClientError>,
+) -> Result<(T, Offer), ClientError> {
+    let mut handshake = Handshake::new(wish)?;
+    let mut encrypt = Some(encrypt);
+    loop {
+        send_all(&mut transport, &handshake.to_send(), most)?;
+        match handshake.step() {
+            Step::Read(bytes) => {
+                let bytes = read_all(&mut transport, bytes, most)?;
+                handshake.received(&bytes)?;
+            }
+            Step::StartTls => {
+                // The machine asks for it once.
+                if let Some(encrypt) = encrypt.take() {
+                    transport = encrypt(transport)?;
+                }
+                handshake.tls_started();
+            }
+            Step::Done => {
+                let offer = handshake.into_offer().ok_or(HandshakeError::NoSize)?;
+                return Ok((transport, offer));
+            }
+        }
+    }
+}
+
+fn send_all(
+    transport: &mut impl Transport,
+    mut bytes: &[u8],
+    most: Duration,
+) -> Result<(), ClientError> {
+    while !bytes.is_empty() {
+        match transport.send(&[IoSlice::new(bytes)]) {
+            Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if !transport.wait(true, Some(most))? {
+                    return Err(ClientError::Silent(most.as_secs()));
+                }
+            }
+            Err(error) => return Err(broken(error, " in the handshake")),
+        }
+    }
+    Ok(())
+}
+
+fn read_all(
+    transport: &mut impl Transport,
+    bytes: usize,
+    most: Duration,
+) -> Result<Vec<u8>, ClientError> {
+    let mut memory = vec![0; bytes];
+    let mut got = 0;
+    while got < bytes {
+        match transport.receive(&mut [IoSliceMut::new(&mut memory[got..])], false) {
+            Ok(0) => {
+                return Err(ClientError::Closed(
+                    " in the handshake; it may refuse this address, or have no such export",
+                ));
+            }
+            Ok(received) => got += received,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if !transport.wait(false, Some(most))? {
+                    return Err(ClientError::Silent(most.as_secs()));
+                }
+            }
+            Err(error) => return Err(broken(error, " in the handshake")),
+        }
+    }
+    Ok(memory)
+}
+
+/// A connection that is reset was closed, too.
+fn broken(error: io::Error, when: &'static str) -> ClientError {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ClientError::Closed(when),
+        _ => ClientError::Broken(error),
+    }
+}
+
+/// From so many bytes of headers on those that have been sent are thrown away.
+const MOST_HEADER_BYTES: usize = 64 << 10;
+
+/// A piece of what is to be sent: of the client's own headers, or of the caller's memory.
+#[derive(Clone, Debug)]
+enum Piece {
+    Header(Range<usize>),
+    Data(Range<usize>),
+}
+
+/// A client on one export, with requests in flight.
+#[derive(Debug)]
+pub struct Client<T> {
+    transport: T,
+    flight: Flight,
+    /// Headers that are to be sent, and some that have been.
+    headers: Vec<u8>,
+    /// What is to be sent, from `unsent` on.
+    pieces: Vec<Piece>,
+    unsent: usize,
+    stage: Box<[u8]>,
+    staged: usize,
+}
+
+impl<T: Transport> Client<T> {
+    /// A client after the handshake.
+    pub fn new(transport: T, offer: &Offer) -> Self {
+        Client {
+            transport,
+            flight: Flight::new(offer.structured_replies),
+            headers: Vec::new(),
+            pieces: Vec::new(),
+            unsent: 0,
+            stage: vec![0; STAGE_BYTES].into_boxed_slice(),
+            staged: 0,
+        }
+    }
+
+    /// The way to the server.
+    pub fn transport(&self) -> &T {
+        &self.transport
+    }
+
+    /// Requests that have not been answered.
+    pub fn in_flight(&self) -> usize {
+        self.flight.in_flight()
+    }
+
+    /// What the server said about the last error, in its own words.
+    pub fn words(&self) -> &str {
+        self.flight.words()
+    }
+
+    /// Puts the requests into flight and waits until at least one that is in flight has been
+    /// answered; appends what has been. `memory` is the same every time: writes are taken from it and
+    /// reads put into it at any moment in which they are in flight.
+    ///
+    /// # Errors
+    /// When the connection is of no more use.
+    pub fn exchange(
+        &mut self,
+        due: &[Due],
+        memory: &mut [u8],
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), ClientError> {
+        for request in due {
+            self.queue(request, memory.len())?;
+        }
+        let before = answers.len();
+        while answers.len() == before && self.flight.in_flight() > 0 {
+            let all_sent = self.send(memory)?;
+            if !self.receive(memory, answers, all_sent)? {
+                self.transport.wait(true, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// [`Client::exchange`], in which the server may be silent for `most` at a time.
+    ///
+    /// # Errors
+    /// Also [`ClientError::Silent`].
+    pub fn exchange_within(
+        &mut self,
+        due: &[Due],
+        memory: &mut [u8],
+        answers: &mut Vec<Answer>,
+        most: Duration,
+    ) -> Result<(), ClientError> {
+        for request in due {
+            self.queue(request, memory.len())?;
+        }
+        let before = answers.len();
+        while answers.len() == before && self.flight.in_flight() > 0 {
+            let all_sent = self.send(memory)?;
+            if !self.receive(memory, answers, false)?
+                && !self.transport.wait(!all_sent, Some(most))?
+            {
+                return Err(ClientError::Silent(most.as_secs()));
+            }
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self, due: &Due, memory_bytes: usize) -> Result<(), ClientError> {
+        if self.headers.len() > MOST_HEADER_BYTES {
+            self.forget_sent();
+        }
+        let header = self.flight.begin(due, memory_bytes)?;
+        let start = self.headers.len();
+        self.headers.extend_from_slice(&header);
+        // Headers behind one another are one piece.
+        match self.pieces.last_mut() {
+            Some(Piece::Header(range)) if range.end == start => range.end += header.len(),
+            _ => self.pieces.push(Piece::Header(start..start + header.len())),
+        }
+        if due.command == Command::Write {
+            let end = due.memory_at + due.length as usize;
+            self.pieces.push(Piece::Data(due.memory_at..end));
+        }
+        Ok(())
+    }
+
+    /// Headers of requests that have been sent are kept until nothing is left to be sent, which may
+    /// never be so; this makes room earlier.
+    fn forget_sent(&mut self) {
+        self.pieces.drain(..self.unsent);
+        self.unsent = 0;
+        let first = self.pieces.iter().find_map(|piece| match piece {
+            Piece::Header(range) => Some(range.start),
+            Piece::Data(_) => None,
+        });
+        let sent = first.unwrap_or(self.headers.len());
+        self.headers.drain(..sent);
+        for piece in &mut self.pieces {
+            if let Piece::Header(range) = piece {
+                *range = range.start - sent..range.end - sent;
+            }
+        }
+    }
+
+    /// Sends what there is room for; true when nothing is left.
+    fn send(&mut self, memory: &[u8]) -> Result<bool, ClientError> {
+        while self.unsent < self.pieces.len() {
+            let mut parts = [IoSlice::new(&[]); MOST_PARTS];
+            let pieces = &self.pieces[self.unsent..];
+            let count = pieces.len().min(MOST_PARTS);
+            for (part, piece) in parts.iter_mut().zip(pieces) {
+                *part = IoSlice::new(match piece {
+                    Piece::Header(range) => &self.headers[range.clone()],
+                    Piece::Data(range) => &memory[range.clone()],
+                });
+            }
+            match self.transport.send(&parts[..count]) {
+                Ok(sent) => self.advance(sent),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(broken(error, "")),
+            }
+        }
+        self.pieces.clear();
+        self.headers.clear();
+        self.unsent = 0;
+        Ok(true)
+    }
+
+    fn advance(&mut self, mut sent: usize) {
+        for piece in &mut self.pieces[self.unsent..] {
+            let (Piece::Header(range) | Piece::Data(range)) = piece;
+            let now = sent.min(range.len());
+            range.start += now;
+            sent -= now;
+            if range.start < range.end {
+                return;
+            }
+            self.unsent += 1;
+        }
+    }
+
+    /// Takes what has come; false when nothing has and nothing was waited for.
+    fn receive(
+        &mut self,
+        memory: &mut [u8],
+        answers: &mut Vec<Answer>,
+        wait: bool,
+    ) -> Result<bool, ClientError> {
+        let direct = self.flight.wanted().unwrap_or(0..0);
+        let direct_bytes = direct.len();
+        let stage = &mut self.stage[self.staged..];
+        let received = if direct_bytes > 0 {
+            let mut parts = [IoSliceMut::new(&mut memory[direct]), IoSliceMut::new(stage)];
+            self.transport.receive(&mut parts, wait)
+        } else {
+            self.transport.receive(&mut [IoSliceMut::new(stage)], wait)
+        };
+        let received = match received {
+            Ok(0) => return Err(ClientError::Closed("")),
+            Ok(received) => received,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(broken(error, "")),
+        };
+        let placed = received.min(direct_bytes);
+        if placed > 0 {
+            self.flight.filled(placed, answers)?;
+        }
+        let end = self.staged + received - placed;
+        let used = self.flight.receive(&self.stage[..end], memory, answers)?;
+        self.stage.copy_within(used..end, 0);
+        self.staged = end - used;
+        Ok(true)
+    }
+
+    /// Says goodbye, so that the server does not report a lost client.
+    pub fn disconnect(&mut self) {
+        let goodbye = Request {
+            flags: CommandFlags::NONE,
+            command: Command::Disconnect,
+            cookie: 0,
+            offset: 0,
+            length: 0,
+        };
+        if self.pieces.is_empty() {
+            // If this fails there is nobody to say goodbye to.
+            let _ = self.transport.send(&[IoSlice::new(&goodbye.to_bytes())]);
+        }
+    }
+}

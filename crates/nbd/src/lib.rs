@@ -1,0 +1,18 @@
+//! The network block device (NBD) protocol, and a client of it.
+//!
+//! [`wire`] has the messages, which both ends read and write. [`client`] has the client's two state
+//! machines, which take bytes and give bytes and know no socket: the handshake, in which both ends
+//! agree on an export, and the flight of requests after it. [`client::Client`] drives them over a
+//! [`transport::Transport`]. [`tls`]
+//! puts encryption around one. [`uri`] reads the addresses that people type.
+//!
+//! The protocol is the NBD project's `doc/proto.md`, the addresses its `doc/uri.md`. Whatever a
+//! server sends, nothing here panics or takes more memory than the limits in [`wire`].
+
+#![deny(clippy::disallowed_methods)]
+
+pub mod client;
+pub mod tls;
+pub mod transport;
+pub mod uri;
+pub mod wire;

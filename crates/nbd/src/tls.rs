@@ -1,0 +1,338 @@
+//! TLS around a transport, with certificates (X.509). Pre-shared keys and anonymous TLS, which other
+//! NBD programs know too, are not in the library that does the work (rustls).
+//!
+//! An upgraded connection is never silently a plain one: whoever asks for TLS gets TLS or an error.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use crate::client::ClientError;
+use crate::transport::Transport;
+
+/// Why TLS cannot be used, with what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file that should have certificates has none, or something else.
+    #[error("{what} holds no certificate that can be read: {why}")]
+    Certificates {
+        /// Which file.
+        what: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A file that should have a key has none.
+    #[error("{what} holds no private key that can be read: {why}")]
+    Key {
+        /// Which file.
+        what: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Certificate and key do not go together.
+    #[error("{what} cannot be used: {why}; it must be of X.509 version 3 and go with its key")]
+    Pair {
+        /// The certificate's file.
+        what: String,
+        /// What is wrong.
+        why: rustls::Error,
+    },
+    /// The server's name is none.
+    #[error("'{0}' is no name that a certificate could have; give one with tls-hostname=NAME")]
+    Name(String),
+    /// The library has no cipher of these protocol versions.
+    #[error("TLS cannot be set up: {0}")]
+    Setup(rustls::Error),
+}
+
+/// What is read from a file, with its name for errors.
+#[derive(Clone, Copy, Debug)]
+pub struct Pem<'a> {
+    /// Name of the file.
+    pub name: &'a str,
+    /// What is in it.
+    pub bytes: &'a [u8],
+}
+
+/// Whom to trust, and who we are.
+#[derive(Clone, Debug)]
+pub struct TlsSettings(Arc<ClientConfig>);
+
+impl TlsSettings {
+    /// Trusts servers whose certificate was signed by one of those in `authorities`; `client` is our
+    /// own certificate with its key, for servers that want one. All in PEM.
+    ///
+    /// # Errors
+    /// [`TlsError`], about the file that is wrong.
+    pub fn new(authorities: Pem<'_>, client: Option<(Pem<'_>, Pem<'_>)>) -> Result<Self, TlsError> {
+        let mut roots = RootCertStore::empty();
+        let (added, _) = roots.add_parsable_certificates(certificates(authorities)?);
+        if added == 0 {
+            return Err(TlsError::Certificates {
+                what: authorities.name.into(),
+                why: "none of them is a certificate authority's".into(),
+            });
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(TlsError::Setup)?
+            .with_root_certificates(roots);
+        let config = match client {
+            None => config.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = certificates(certificate)?;
+                let key = PrivateKeyDer::from_pem_slice(key.bytes).map_err(|error| {
+                    let (what, why) = (key.name.into(), error.to_string());
+                    TlsError::Key { what, why }
+                })?;
+                config
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|why| TlsError::Pair {
+                        what: certificate.name.into(),
+                        why,
+                    })?
+            }
+        };
+        Ok(TlsSettings(Arc::new(config)))
+    }
+}
+
+fn certificates(pem: Pem<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let wrong = |why: String| TlsError::Certificates {
+        what: pem.name.into(),
+        why,
+    };
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.bytes).collect();
+    match found.map_err(|error| wrong(error.to_string()))? {
+        none if none.is_empty() => Err(wrong("it has no part marked as one".into())),
+        found => Ok(found),
+    }
+}
+
+/// A transport with TLS around it.
+#[derive(Debug)]
+pub struct Tls<T> {
+    inner: T,
+    connection: ClientConnection,
+}
+
+impl<T: Transport> Tls<T> {
+    /// Starts TLS as a client; the server must prove that it is `name`, and has `most` for each step.
+    ///
+    /// # Errors
+    /// When the name is none, or both ends do not come to terms; the server's certificate is the
+    /// usual reason.
+    pub fn start(
+        inner: T,
+        settings: &TlsSettings,
+        name: &str,
+        most: Duration,
+    ) -> Result<Self, ClientError> {
+        let server = ServerName::try_from(name.to_string())
+            .map_err(|_| ClientError::Tls(TlsError::Name(name.into()).to_string()))?;
+        let connection = ClientConnection::new(Arc::clone(&settings.0), server)
+            .map_err(|error| ClientError::Tls(error.to_string()))?;
+        let mut tls = Tls { inner, connection };
+        while tls.connection.is_handshaking() {
+            tls.flush()?;
+            match tls.take_in() {
+                Ok(0) => return Err(ClientError::Closed(" while TLS was started")),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let or_room = tls.connection.wants_write();
+                    if !tls.inner.wait(or_room, Some(most))? {
+                        return Err(ClientError::Silent(most.as_secs()));
+                    }
+                }
+                Err(error) => {
+                    // The other end is told why; it need not listen.
+                    let _ = tls.flush();
+                    return Err(refusal(&error, name));
+                }
+            }
+        }
+        tls.flush()?;
+        Ok(tls)
+    }
+
+    /// The protocol and the cipher: "TLS 1.3, AES-256-GCM".
+    pub fn description(&self) -> String {
+        let version = match self.connection.protocol_version() {
+            Some(rustls::ProtocolVersion::TLSv1_2) => "TLS 1.2",
+            Some(rustls::ProtocolVersion::TLSv1_3) => "TLS 1.3",
+            _ => "TLS",
+        };
+        let suite = self.connection.negotiated_cipher_suite();
+        let name = suite.and_then(|suite| suite.suite().as_str());
+        let name = name.unwrap_or_default();
+        let cipher = [
+            ("CHACHA20_POLY1305", "ChaCha20-Poly1305"),
+            ("AES_256_GCM", "AES-256-GCM"),
+            ("AES_128_GCM", "AES-128-GCM"),
+        ];
+        match cipher.iter().find(|(part, _)| name.contains(part)) {
+            Some((_, words)) => format!("{version}, {words}"),
+            None => version.into(),
+        }
+    }
+
+    /// The transport below.
+    pub fn inner(&self) -> &T {
+        &self.inner
+    }
+
+    /// Sends what is encrypted and waits to be sent, as far as there is room.
+    fn flush(&mut self) -> io::Result<()> {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(&mut Socket(&mut self.inner)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in and decrypts what is there; 0 when the other end has closed.
+    fn take_in(&mut self) -> io::Result<usize> {
+        let read = self.connection.read_tls(&mut Socket(&mut self.inner))?;
+        self.connection
+            .process_new_packets()
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        Ok(read)
+    }
+
+    fn read_plain(&mut self, parts: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let mut reader = self.connection.reader();
+        let mut got = 0;
+        for part in parts {
+            match reader.read(part) {
+                Ok(read) => {
+                    got += read;
+                    if read < part.len() {
+                        break;
+                    }
+                }
+                Err(_) if got > 0 => break,
+                // Closed without a word, which is said by a length of zero here.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(got)
+    }
+}
+
+impl<T: Transport> Transport for Tls<T> {
+    fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.flush()?;
+        let sent = self.connection.writer().write_vectored(parts)?;
+        self.flush()?;
+        if sent == 0 && parts.iter().any(|part| !part.is_empty()) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(sent)
+    }
+
+    fn receive(&mut self, parts: &mut [IoSliceMut<'_>], wait: bool) -> io::Result<usize> {
+        loop {
+            match self.read_plain(parts) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                answer => return answer,
+            }
+            // What was accepted may still be here, and the answer is to that.
+            self.flush()?;
+            match self.take_in() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait => {
+                    let or_room = self.connection.wants_write();
+                    self.inner.wait(or_room, None)?;
+                }
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+        }
+    }
+
+    fn wait(&mut self, or_room: bool, most: Option<Duration>) -> io::Result<bool> {
+        let state = self
+            .connection
+            .process_new_packets()
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        if state.plaintext_bytes_to_read() > 0 {
+            return Ok(true);
+        }
+        let or_room = or_room || self.connection.wants_write();
+        self.inner.wait(or_room, most)
+    }
+}
+
+/// A transport as the library wants it: it never waits.
+struct Socket<'a, T>(&'a mut T);
+
+impl<T: Transport> Read for Socket<'_, T> {
+    fn read(&mut self, memory: &mut [u8]) -> io::Result<usize> {
+        self.0.receive(&mut [IoSliceMut::new(memory)], false)
+    }
+}
+
+impl<T: Transport> Write for Socket<'_, T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.send(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.send(parts)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Why both ends did not come to terms, with what to do about the reasons that are usual.
+fn refusal(error: &io::Error, name: &str) -> ClientError {
+    use rustls::{AlertDescription, CertificateError, Error};
+    let cause = error.get_ref().and_then(|e| e.downcast_ref::<Error>());
+    let words = match cause {
+        Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            "the server's certificate was signed by an authority that is not trusted; name the \
+             directory with its ca-cert.pem in the address: tls-certificates=DIRECTORY"
+                .into()
+        }
+        Some(Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        )) => format!(
+            "the server's certificate is not for '{name}'; give the name that it is for in the \
+             address: tls-hostname=NAME"
+        ),
+        Some(Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        )) => "the server's certificate has expired, or the clock of this machine is wrong".into(),
+        Some(Error::InvalidCertificate(
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+        )) => "the server's certificate is not valid yet: the clock of this machine may be wrong"
+            .into(),
+        Some(Error::AlertReceived(
+            AlertDescription::CertificateRequired | AlertDescription::BadCertificate,
+        )) => wants_certificate(),
+        Some(Error::AlertReceived(AlertDescription::HandshakeFailure)) => {
+            "the server has no way of encrypting in common with this program; it may know \
+             pre-shared keys only, which are not supported: give it a certificate"
+                .into()
+        }
+        Some(error) => error.to_string(),
+        None => error.to_string(),
+    };
+    ClientError::Tls(words)
+}
+
+fn wants_certificate() -> String {
+    "the server wants a certificate of this client; put client-cert.pem and client-key.pem into a \
+     directory with ca-cert.pem and name it in the address: tls-certificates=DIRECTORY"
+        .into()
+}

@@ -1,0 +1,81 @@
+//! The messages of the protocol: numbers, layouts, limits. All integers are big-endian.
+//!
+//! Every message has `encode`, which appends its bytes, and `decode`, which checks every length; one
+//! is the inverse of the other, and both ends use the same types.
+
+mod command;
+mod flags;
+mod handshake;
+mod info;
+mod option;
+mod reader;
+
+pub use command::{
+    Chunk, ChunkKind, Command, ErrorCode, ReplyHeader, Request, SimpleReply, read_error_body,
+    read_hole_body, write_error_body, write_hole_body,
+};
+pub use flags::{ChunkFlags, ClientFlags, CommandFlags, HandshakeFlags, TransmissionFlags};
+pub use handshake::{ExportName, Greeting};
+pub use info::{BlockSizes, Info};
+pub(crate) use option::fits_a_string;
+pub use option::{
+    InfoRequest, OPTION_HEADER_BYTES, OPTION_REPLY_HEADER_BYTES, OptionHeader, OptionReply,
+    OptionReplyHeader, OptionRequest, Refusal,
+};
+pub(crate) use reader::Reader;
+
+/// Opens an option, and a greeting after which options follow.
+const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
+/// No string of the protocol is longer than this.
+pub const MOST_STRING_BYTES: usize = 4096;
+/// No option and no option's reply may be longer than this: a name, a description of the same length
+/// and what goes with them fit.
+pub const MOST_OPTION_BYTES: usize = 16 << 10;
+/// Where a server names no limit of its own, a request moves at most this: 32 MiB, the protocol's
+/// portable limit.
+pub const DEFAULT_MOST_BLOCK_BYTES: u32 = 32 << 20;
+/// The body of a chunk that is no data is at most this long: an error with a full string.
+pub const MOST_SMALL_BODY_BYTES: usize = 4 + 2 + MOST_STRING_BYTES + 8;
+/// Registered with IANA.
+pub const DEFAULT_PORT: u16 = 10809;
+
+/// A message that breaks the rules of the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// A message ends too early or goes on too long.
+    #[error("{what} has the wrong length")]
+    Length {
+        /// Which message.
+        what: &'static str,
+    },
+    /// A message is longer than the protocol allows.
+    #[error("{what} of {bytes} bytes is longer than the protocol allows")]
+    TooLong {
+        /// Which message.
+        what: &'static str,
+        /// Its length as announced.
+        bytes: u64,
+    },
+    /// A message begins with the wrong number.
+    #[error("{what} begins with {found:#x}, which is not the protocol's mark")]
+    Magic {
+        /// Which message.
+        what: &'static str,
+        /// What it begins with.
+        found: u64,
+    },
+    /// A string is not UTF-8.
+    #[error("{what} is not text")]
+    Text {
+        /// Which string.
+        what: &'static str,
+    },
+    /// A number is out of its range.
+    #[error("{what} cannot be {value}")]
+    Value {
+        /// Which number.
+        what: &'static str,
+        /// What it is.
+        value: u64,
+    },
+}
