@@ -165,7 +165,7 @@ fn judge_device(device: &DeviceFacts, consent: Option<&Consent>) -> Verdict {
 }
 
 /// What has to be typed for this device: what tells it from every other one.
-fn confirmation(device: &DeviceFacts) -> Confirmation {
+pub fn confirmation(device: &DeviceFacts) -> Confirmation {
     let identity = &device.identity;
     let is_unique = identity.serial_shared_with.is_none();
     let (text, kind) = match (&identity.serial, identity.partition, &identity.by_id) {

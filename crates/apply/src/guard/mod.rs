@@ -12,6 +12,7 @@
 //! A refusal is exit status 3 of the program.
 
 mod contents;
+mod disks;
 mod facts;
 mod identity;
 mod judge;
@@ -20,17 +21,21 @@ mod sysfs;
 mod uses;
 
 use std::path::Path;
+use std::time::Duration;
 
 use rubus_core::machine::BlockKind;
-use rubus_host::Files;
 use rubus_host::blockdev::{
     self, BlockReader, ClaimedDevice, DeviceNumber, NodeKind, OpenDevice, OpenError, PinError,
     Pinned,
 };
+use rubus_host::{Files, clock};
 
+pub use disks::{Disk, all as disks};
 pub use facts::{Content, DeviceFacts, Identity, Relation, TargetFacts, Use, UseKind};
+pub use judge::confirmation;
 pub use judge::{Confirmation, ConfirmationKind, Consent, ConsentNeeded, Reason, Verdict, judge};
-pub use refusal::Refusal;
+pub(crate) use refusal::content_words;
+pub use refusal::{Refusal, card};
 
 use sysfs::Sys;
 use uses::LoopFact;
@@ -41,6 +46,10 @@ use uses::LoopFact;
 /// `consent` is what the user typed to confirm the loss of what is on the device; it is needed
 /// only when there is something, and when it is given it must always name this very device.
 ///
+/// Programs that only look at new devices (udev's workers, `blkid`, `losetup`, a desktop's disk
+/// service) have them open for a moment. A device that is merely open elsewhere is therefore looked
+/// at again for two seconds before it is refused.
+///
 /// Nothing is written, and nothing is created, whatever the answer. The returned device is open
 /// for reading and writing, claimed (`O_EXCL`), without `O_DIRECT`.
 ///
@@ -48,6 +57,24 @@ use uses::LoopFact;
 /// A [`Refusal`] with every reason and what to do about each; [`Refusal::expected_confirmation`]
 /// has the words that would be accepted when only consent is missing.
 pub fn claim(
+    files: &dyn Files,
+    path: &Path,
+    consent: Option<&Consent>,
+) -> Result<ClaimedDevice, Refusal> {
+    for _ in 0..LOOKS_AGAIN {
+        match claim_now(files, path, consent) {
+            Err(refusal) if refusal.may_pass() => clock::sleep(BETWEEN_LOOKS),
+            answer => return answer,
+        }
+    }
+    claim_now(files, path, consent)
+}
+
+/// How often a device that is open elsewhere is looked at again, and how long after the last look.
+const LOOKS_AGAIN: usize = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+fn claim_now(
     files: &dyn Files,
     path: &Path,
     consent: Option<&Consent>,
@@ -97,6 +124,24 @@ pub fn read_only(path: &Path) -> Result<BlockReader, Refusal> {
         return Err(refuse(&OpenError::NoDevice));
     }
     Ok(device)
+}
+
+/// What a path names, who uses it and what is on it. Only looks; the device is claimed for a moment where
+/// nobody else has it, so that nothing moves while it is looked at.
+pub fn look(files: &dyn Files, path: &Path) -> TargetFacts {
+    first_look(files, path).1
+}
+
+/// What a path names, when it could be overwritten with the user's consent.
+///
+/// # Errors
+/// A [`Refusal`] when no consent would help: it is in use, no block device, or cannot be seen.
+pub fn fit(files: &dyn Files, path: &Path) -> Result<DeviceFacts, Refusal> {
+    let facts = look(files, path);
+    match (judge(&facts, None), facts) {
+        (Verdict::Allowed | Verdict::NeedsConsent(_), TargetFacts::Device(device)) => Ok(*device),
+        (verdict, facts) => Err(Refusal::new(&facts, verdict)),
+    }
 }
 
 fn allow(verdict: Verdict, facts: &TargetFacts) -> Result<(), Refusal> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use rubus_core::units::{bytes_iec, bytes_si};
 
-use super::facts::{Content, DeviceFacts, TargetFacts};
+use super::facts::{Content, DeviceFacts, TargetFacts, Use, UseKind};
 use super::judge::{Confirmation, ConsentNeeded, Reason, Verdict, quoted};
 
 /// Why a device was not opened. Shown, it is a few lines of text that end with what to do next.
@@ -49,6 +49,18 @@ impl Refusal {
             Why::Reasons(reasons) => reasons,
             Why::Consent(_) => &[],
         }
+    }
+
+    /// Whether nothing speaks against the device but that a program has it open, which may be over
+    /// in a moment.
+    pub(super) fn may_pass(&self) -> bool {
+        let (Why::Reasons(reasons), TargetFacts::Device(device)) = (&self.why, &self.facts) else {
+            return false;
+        };
+        let is_open = |used: &Use| matches!(used.kind, UseKind::Open { .. });
+        !device.uses.is_empty()
+            && reasons.len() == device.uses.len()
+            && device.uses.iter().all(is_open)
     }
 
     /// The facts on which the refusal rests.
@@ -135,12 +147,15 @@ impl Refusal {
         let TargetFacts::Device(device) = &self.facts else {
             return Ok(());
         };
-        writeln!(f)?;
-        for (name, value) in rows(device) {
-            writeln!(f, "  {name:<10} {}", clean(&value))?;
-        }
-        Ok(())
+        write!(f, "\n{}", card(device))
     }
+}
+
+/// A device as it is shown before everything on it is lost: what it is, and what is on it.
+pub fn card(device: &DeviceFacts) -> String {
+    let rows = rows(device).into_iter();
+    let lines = rows.map(|(name, value)| format!("  {name:<10} {}\n", clean(&value)));
+    lines.collect()
 }
 
 fn rows(device: &DeviceFacts) -> Vec<(&'static str, String)> {
@@ -175,7 +190,8 @@ fn rows(device: &DeviceFacts) -> Vec<(&'static str, String)> {
     rows
 }
 
-fn content_words(content: &Content) -> String {
+/// Something on a device, in words.
+pub(crate) fn content_words(content: &Content) -> String {
     let size = content
         .size_bytes
         .map(|size| format!(" ({})", bytes_iec(size)));

@@ -1,0 +1,403 @@
+//! From a plan to a changed machine: journal, steps, resume, undo.
+//!
+//! [`Change`] is one plan with its journal, in a directory of its own; [`go`] takes it to the end of its way.
+//! Whatever moment the program or the machine stops at, opening the change again and calling
+//! [`go`] finishes the way. The journal is written before and after every step and is durable each
+//! time; what a step does is in `steps`.
+
+mod shelf;
+mod standing;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod works;
+#[cfg(test)]
+mod works_tests;
+
+use std::path::{Path, PathBuf};
+
+use rubus_core::plan::journal::{JournalError, Next, Record, State, Way};
+use rubus_core::plan::{Action, Plan};
+use rubus_host::{Hands, ReadError, WriteError};
+
+pub use shelf::{Shelf, ShelfError};
+pub use standing::{differences, not_done};
+pub use works::{NoWorks, Progress, Site, Works};
+
+/// A plan whose application has begun, with how far it has come.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Its name on the shelf: number and recipe, "0003-zswap".
+    pub name: String,
+    /// The plan.
+    pub plan: Plan,
+    /// What has happened, in order.
+    pub records: Vec<Record>,
+    /// Where it is.
+    pub state: State,
+    directory: PathBuf,
+    journal: PathBuf,
+    journal_bytes: u64,
+}
+
+/// How going on ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything is as planned.
+    Applied,
+    /// Everything is as it was.
+    Undone,
+    /// A step failed, and everything before it was undone.
+    RolledBack {
+        /// What failed.
+        why: String,
+    },
+}
+
+/// Why a change stands in the middle. It can be gone on with once the reason is gone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    /// A step cannot be undone.
+    #[error("cannot undo step {} of {of} ({title}): {reason}", .step + 1)]
+    UndoFailed {
+        /// Its number, from 0.
+        step: usize,
+        /// Number of steps.
+        of: usize,
+        /// What undoing it does.
+        title: String,
+        /// Why not.
+        reason: StepError,
+    },
+    /// The journal cannot be written, so nothing more is done.
+    #[error("{0}; without its journal the change does not go on")]
+    Journal(#[from] WriteError),
+    /// The journal is not this plan's.
+    #[error(transparent)]
+    Damaged(#[from] JournalError),
+}
+
+/// Why a step could not be done or undone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StepError {
+    /// Somebody else has changed it since the plan was made.
+    #[error(
+        "{path} was changed by something else since the plan was made; put it right by hand, or make a new plan"
+    )]
+    Changed {
+        /// The path.
+        path: String,
+    },
+    /// It cannot be read.
+    #[error("cannot read {path}: {reason}")]
+    Unreadable {
+        /// The path.
+        path: String,
+        /// Why.
+        reason: ReadError,
+    },
+    /// It cannot be changed.
+    #[error(transparent)]
+    Unwritable(#[from] WriteError),
+    /// It was written and reads back as something else.
+    #[error("{path} was written as {wanted} and reads back as {live}; look at the kernel log")]
+    NotAsWritten {
+        /// The path.
+        path: String,
+        /// What was written.
+        wanted: String,
+        /// What is there.
+        live: String,
+    },
+    /// A work on disks, filesystems or memory failed.
+    #[error("cannot {tried}: {reason}")]
+    Work {
+        /// As a verb with its object ("mount the new root").
+        tried: String,
+        /// Why, with advice where there is some.
+        reason: String,
+    },
+    /// The kernel took the value and did not act on it.
+    #[error(
+        "the kernel took {wanted} for {path} and still says {live}: it does not know this value"
+    )]
+    Ignored {
+        /// The path.
+        path: String,
+        /// What was set.
+        wanted: String,
+        /// What it says.
+        live: String,
+    },
+}
+
+/// What is told while a change goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event<'a> {
+    /// A step is done or undone now.
+    Step {
+        /// Its number, from 0.
+        step: usize,
+        /// Number of steps.
+        of: usize,
+        /// What is done, in words.
+        title: &'a str,
+        /// Forwards or back.
+        way: Way,
+    },
+    /// A long step has come so far.
+    Progress {
+        /// Its number, from 0.
+        step: usize,
+        /// How far.
+        progress: &'a Progress,
+    },
+    /// Something that the user should know, and that does not stop the change.
+    Remark {
+        /// As a sentence without a full stop.
+        words: &'a str,
+    },
+    /// A step failed, and everything before it is undone now.
+    TurningBack {
+        /// What failed.
+        why: &'a str,
+    },
+}
+
+/// What [`go`] needs besides the machine: the time, and somebody who is told.
+pub struct Company<'a> {
+    /// Now, RFC 3339, UTC.
+    pub now: &'a dyn Fn() -> String,
+    /// Told of every step before it begins.
+    pub tell: &'a mut dyn FnMut(Event<'_>),
+    /// Who does what is more than a file or a knob.
+    pub works: &'a mut dyn Works,
+}
+
+/// Takes a change to the end of its way. A step that fails forwards turns the change round.
+///
+/// # Errors
+/// [`ChangeError`] when the change has to stand in the middle.
+pub fn go(
+    change: &mut Change,
+    hands: &mut dyn Hands,
+    company: &mut Company<'_>,
+) -> Result<Ending, ChangeError> {
+    loop {
+        match change.state.next() {
+            Next::Do(step) => do_step(change, step, hands, company)?,
+            Next::Undo(step) => undo_step(change, step, hands, company)?,
+            Next::Finish => {
+                if let Err(lost) = settle_knobs(change, hands, company) {
+                    let why = format!("not everything holds in the end: {lost}");
+                    (company.tell)(Event::TurningBack { why: &why });
+                    turn(change, Way::Undo, &why, hands, company)?;
+                    continue;
+                }
+                let finished = Record::Finished {
+                    way: change.state.way,
+                    at: (company.now)(),
+                    boot: hands.files().text(Path::new(BOOT_ID)).ok(),
+                };
+                change.write(hands, finished)?;
+                if let Err(error) = steps::tell_others(change, hands, company) {
+                    let words =
+                        format!("{error}; there the change looks unfinished until `rubus resume`");
+                    (company.tell)(Event::Remark { words: &words });
+                }
+            }
+            Next::Nothing => {
+                // What could not be unmounted stays mounted until the machine stops; nothing is lost by that.
+                let _ = company.works.unmount_all(&change.name);
+                return Ok(change.ending());
+            }
+        }
+    }
+}
+
+/// Writes down what the user typed to give a disk away, so that an interrupted change can go on.
+///
+/// # Errors
+/// [`ChangeError::Journal`] when that cannot be written down.
+pub fn confirm(
+    change: &mut Change,
+    disk: PathBuf,
+    words: String,
+    hands: &mut dyn Hands,
+) -> Result<(), ChangeError> {
+    change.write(hands, Record::Confirmed { disk, words })
+}
+
+/// Turns a change towards a way, if it is not on it already.
+///
+/// # Errors
+/// [`ChangeError::Journal`] when that cannot be written down.
+pub fn turn(
+    change: &mut Change,
+    way: Way,
+    why: &str,
+    hands: &mut dyn Hands,
+    company: &mut Company<'_>,
+) -> Result<(), ChangeError> {
+    if change.state.way == way {
+        return Ok(());
+    }
+    let turned = Record::Turned {
+        way,
+        why: why.into(),
+        at: (company.now)(),
+    };
+    change.write(hands, turned)
+}
+
+fn do_step(
+    change: &mut Change,
+    step: usize,
+    hands: &mut dyn Hands,
+    company: &mut Company<'_>,
+) -> Result<(), ChangeError> {
+    let action = change.plan.steps[step].action.clone();
+    let title = action.title();
+    change.announce(step, &title, company);
+    change.write(hands, Record::Begun { step })?;
+    match steps::apply(change, step, &action, hands, company) {
+        Ok(receipt) => change.write(hands, Record::Done { step, receipt }),
+        Err(error) => {
+            if matches!(error, StepError::Changed { .. }) {
+                // It touched nothing, so there is nothing to undo either.
+                change.write(hands, Record::Refused { step })?;
+            }
+            let of = change.plan.steps.len();
+            let why = format!("step {} of {of} ({title}) failed: {error}", step + 1);
+            (company.tell)(Event::TurningBack { why: &why });
+            turn(change, Way::Undo, &why, hands, company)
+        }
+    }
+}
+
+fn undo_step(
+    change: &mut Change,
+    step: usize,
+    hands: &mut dyn Hands,
+    company: &mut Company<'_>,
+) -> Result<(), ChangeError> {
+    let action = change.plan.steps[step].action.clone();
+    let title = action.undo_title();
+    change.announce(step, &title, company);
+    change.write(hands, Record::Begun { step })?;
+    let receipt = steps::undo(change, step, &action, hands, company).map_err(|reason| {
+        ChangeError::UndoFailed {
+            step,
+            of: change.plan.steps.len(),
+            title,
+            reason,
+        }
+    })?;
+    change.write(hands, Record::Done { step, receipt })
+}
+
+/// All settings of the running kernel once more, now that all the rest is in place: a boot in the middle
+/// has taken them away, and a kernel may take a value and look at it only when another one is set (a
+/// compressor that does not exist, while zswap is off). Forwards, what does not hold is an error in words.
+fn settle_knobs(
+    change: &Change,
+    hands: &mut dyn Hands,
+    company: &mut Company<'_>,
+) -> Result<(), String> {
+    let knobs = change.plan.steps.iter().enumerate();
+    let knobs = knobs.filter(|(_, step)| matches!(step.action, Action::SetKnob { .. }));
+    let knobs: Vec<(usize, &Action)> = knobs.map(|(i, step)| (i, &step.action)).collect();
+    if change.state.way == Way::Undo {
+        for (number, action) in knobs {
+            // Each was undone and read back before; what a boot has brought since is as good.
+            let _ = steps::undo(change, number, action, hands, company);
+        }
+        return Ok(());
+    }
+    for (number, action) in &knobs {
+        let set = steps::apply(change, *number, action, hands, company);
+        set.map_err(|error| error.to_string())?;
+    }
+    let files = hands.files();
+    let works = &*company.works;
+    let lost = knobs
+        .iter()
+        .find_map(|(_, action)| standing::difference(action, files, works));
+    lost.map_or(Ok(()), Err)
+}
+
+/// Where the kernel says which boot this is.
+pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+impl Change {
+    /// Whether the machine was started again since the change was finished, or may have been: a journal that
+    /// does not say it is one that was copied to the root that runs now.
+    pub fn started_since(&self, boot: Option<&str>) -> bool {
+        let finished = self.records.iter().rev().find_map(|record| match record {
+            Record::Finished { boot, .. } => Some(boot.as_deref()),
+            _ => None,
+        });
+        match finished.flatten() {
+            Some(then) => boot != Some(then),
+            None => true,
+        }
+    }
+
+    fn announce(&self, step: usize, title: &str, company: &mut Company<'_>) {
+        (company.tell)(Event::Step {
+            step,
+            of: self.plan.steps.len(),
+            title,
+            way: self.state.way,
+        });
+    }
+
+    /// Writes a record durably, then believes it.
+    fn write(&mut self, hands: &mut dyn Hands, record: Record) -> Result<(), ChangeError> {
+        let line = shelf::line_of(&record);
+        hands.append(&self.journal, self.journal_bytes, line.as_bytes())?;
+        self.journal_bytes += line.len() as u64;
+        self.state.take(&record)?;
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// The directory in which its plan and its journal are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What the user typed to give disks away, by the path of the disk in the plan.
+    pub fn consents(&self) -> Vec<(PathBuf, String)> {
+        let confirmed = self.records.iter().filter_map(|record| match record {
+            Record::Confirmed { disk, words } => Some((disk.clone(), words.clone())),
+            _ => None,
+        });
+        confirmed.collect()
+    }
+
+    /// The name under which a step prepares a file beside its place.
+    fn temporary(&self, step: usize) -> String {
+        format!(".rubus-{}-{step}.new", self.name)
+    }
+
+    /// How a finished change ended: gone back by itself, if nobody asked for it.
+    fn ending(&self) -> Ending {
+        let turned = self.records.iter().rev().find_map(|record| match record {
+            Record::Turned {
+                way: Way::Undo,
+                why,
+                ..
+            } => Some(why.clone()),
+            _ => None,
+        });
+        match (self.state.way, turned) {
+            (Way::Apply, _) => Ending::Applied,
+            (Way::Undo, Some(why)) if why != ASKED_FOR => Ending::RolledBack { why },
+            (Way::Undo, _) => Ending::Undone,
+        }
+    }
+}
+
+/// The reason in the journal for what a user wanted.
+pub const ASKED_FOR: &str = "asked for";

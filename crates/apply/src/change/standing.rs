@@ -1,0 +1,121 @@
+//! Whether what was applied still holds. Only looks.
+
+use std::path::Path;
+
+use rubus_core::plan::journal::{StepState, Way};
+use rubus_core::plan::{Action, TextFile, knob_says};
+use rubus_host::{Files, ReadError};
+
+use super::{Change, Works};
+
+/// What is not as a finished and applied change left it, in words; nothing for any other change. What one of the
+/// `later` changes has changed again is that one's business.
+pub fn differences(
+    change: &Change,
+    later: &[Change],
+    files: &dyn Files,
+    works: &dyn Works,
+) -> Vec<String> {
+    if !change.state.is_finished || change.state.way != Way::Apply {
+        return Vec::new();
+    }
+    let steps = change.plan.steps.iter().zip(&change.state.steps);
+    steps
+        .filter(|(_, state)| **state == StepState::Done)
+        .filter(|(step, _)| !later.iter().any(|later| later.holds(&step.action)))
+        .filter_map(|(step, _)| difference(&step.action, files, works))
+        .collect()
+}
+
+/// What is not as planned among the steps that the journal does not know as done, in words; nothing for a change
+/// that is not on its way forwards. Empty for an unfinished change means that all of it is done, only not
+/// written down: a copy of a journal on another root was made before the last steps.
+pub fn not_done(change: &Change, files: &dyn Files, works: &dyn Works) -> Vec<String> {
+    if change.state.is_finished || change.state.way != Way::Apply {
+        return Vec::new();
+    }
+    let steps = change.plan.steps.iter().zip(&change.state.steps);
+    steps
+        .filter(|(_, state)| **state != StepState::Done)
+        .filter_map(|(step, _)| match step.action {
+            // Nothing that can be looked at afterwards says that these are whole.
+            Action::Partition { .. }
+            | Action::Format { .. }
+            | Action::MakeArray { .. }
+            | Action::CopyTree { .. }
+            | Action::On { .. } => Some(step.action.title()),
+            _ => difference(&step.action, files, works),
+        })
+        .collect()
+}
+
+impl Change {
+    /// Whether the change is in force and has something to say about what an action changes.
+    fn holds(&self, action: &Action) -> bool {
+        let in_force = self.state.way == Way::Apply;
+        in_force
+            && self
+                .plan
+                .steps
+                .iter()
+                .any(|step| action.path().is_some() && step.action.path() == action.path())
+    }
+}
+
+/// What is not as an action left it, in words.
+pub(super) fn difference(action: &Action, files: &dyn Files, works: &dyn Works) -> Option<String> {
+    match action {
+        Action::MakeDirectory { path } => {
+            (!files.exists(path)).then(|| format!("{} is gone", path.display()))
+        }
+        Action::RemoveFile { path, .. } => files
+            .exists(path)
+            .then(|| format!("{} is there again", path.display())),
+        Action::WriteFile { path, becomes, .. } => file_difference(path, becomes, files),
+        Action::SetKnob { path, becomes, .. } => {
+            let shown = path.display();
+            match files.text(path) {
+                Ok(live) if knob_says(&live, becomes) => None,
+                Ok(live) => Some(format!("{shown} is {live} instead of {becomes}")),
+                Err(error) => Some(missing(path, &error)),
+            }
+        }
+        Action::SetLink { path, becomes, .. } => {
+            let live = files.link(path).ok();
+            (live != *becomes).then(|| format!("the link {} was changed", path.display()))
+        }
+        // What is on another filesystem is that one's business once it is in use.
+        Action::On { .. } | Action::KeepJournal { .. } => None,
+        _ => works.difference(action, files),
+    }
+}
+
+fn file_difference(path: &Path, becomes: &TextFile, files: &dyn Files) -> Option<String> {
+    let shown = path.display();
+    match read(files, path) {
+        Ok(live) if live == *becomes => None,
+        Ok(live) if live.text == becomes.text && !files.keeps_modes(path) => None,
+        Ok(live) if live.text == becomes.text => Some(format!(
+            "{shown} has mode {:o} instead of {:o}",
+            live.mode, becomes.mode
+        )),
+        Ok(_) => Some(format!("{shown} was changed")),
+        Err(error) => Some(missing(path, &error)),
+    }
+}
+
+fn missing(path: &Path, error: &ReadError) -> String {
+    match error {
+        ReadError::Absent => format!("{} is gone", path.display()),
+        error => format!("{} cannot be read: {error}", path.display()),
+    }
+}
+
+fn read(files: &dyn Files, path: &Path) -> Result<TextFile, ReadError> {
+    const MOST_BYTES: usize = 1 << 20;
+    let bytes = files.read_prefix(path, MOST_BYTES)?;
+    Ok(TextFile {
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+        mode: files.mode(path)?,
+    })
+}

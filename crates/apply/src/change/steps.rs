@@ -1,0 +1,358 @@
+//! One step, done or undone. Each looks first whether it is already where it should be, so that it
+//! can be begun again after any interruption, and reads back afterwards what it did.
+
+use std::path::Path;
+
+use rubus_core::plan::journal::Receipt;
+use rubus_core::plan::{Action, TextFile, knob_says};
+use rubus_host::hands::parent_of;
+use rubus_host::{Hands, ReadError};
+
+use super::{Change, Company, Event, Progress, Site, StepError, Works};
+
+/// Does a step of a change.
+///
+/// # Errors
+/// [`StepError`]; the step is then undone by [`undo`] like any other.
+pub(super) fn apply(
+    change: &Change,
+    step: usize,
+    action: &Action,
+    hands: &mut dyn Hands,
+    company: &mut Company<'_>,
+) -> Result<Receipt, StepError> {
+    if let Some(done) = apply_to_file(action, Path::new("/"), &change.temporary(step), hands) {
+        return done;
+    }
+    with_site(change, step, company, |works, site| match action {
+        Action::On { volume, action } => {
+            let top = works.mount(volume, site)?;
+            let done = apply_to_file(action, &top, &change.temporary(step), hands);
+            done.unwrap_or_else(|| works.apply(&below(action, &top), site, hands))
+        }
+        action => works.apply(action, site, hands),
+    })
+}
+
+/// Undoes a step that was done, half done, or only announced.
+///
+/// # Errors
+/// [`StepError`]; nothing is lost then.
+pub(super) fn undo(
+    change: &Change,
+    step: usize,
+    action: &Action,
+    hands: &mut dyn Hands,
+    company: &mut Company<'_>,
+) -> Result<Receipt, StepError> {
+    if let Some(done) = undo_on_file(action, &change.temporary(step), hands) {
+        return done;
+    }
+    if let Action::On { .. } = action {
+        // The filesystem is one that this plan made: it stays as it is, and is not used any more.
+        return Ok(Receipt {
+            planned: "left as it is".into(),
+            live: "left as it is".into(),
+        });
+    }
+    with_site(change, step, company, |works, site| {
+        works.undo(action, site, hands)
+    })
+}
+
+/// Tells whoever has a copy of the journal that the change has reached the end of its way.
+///
+/// # Errors
+/// [`StepError`] when somebody cannot be told.
+pub(super) fn tell_others(
+    change: &Change,
+    hands: &mut dyn Hands,
+    company: &mut Company<'_>,
+) -> Result<(), StepError> {
+    let last = change.plan.steps.len().saturating_sub(1);
+    with_site(change, last, company, |works, site| {
+        works.finished(site, hands)
+    })
+}
+
+/// A work on a filesystem that is mounted elsewhere, with its path as it is from here.
+fn below(action: &Action, top: &Path) -> Action {
+    match action {
+        Action::MakeSwapFile { path, size_bytes } => Action::MakeSwapFile {
+            path: top.join(path.strip_prefix("/").unwrap_or(path)),
+            size_bytes: *size_bytes,
+        },
+        other => other.clone(),
+    }
+}
+
+fn with_site<T>(
+    change: &Change,
+    step: usize,
+    company: &mut Company<'_>,
+    act: impl FnOnce(&mut dyn Works, &mut Site<'_>) -> T,
+) -> T {
+    let consents = change.consents();
+    let tell = &mut *company.tell;
+    let mut tell = |progress: Progress| {
+        tell(Event::Progress {
+            step,
+            progress: &progress,
+        });
+    };
+    let mut site = Site {
+        change: &change.name,
+        directory: change.directory(),
+        plan: &change.plan,
+        step,
+        consents: &consents,
+        tell: &mut tell,
+    };
+    act(&mut *company.works, &mut site)
+}
+
+/// Does an action on files and knobs, whose paths begin at `top`; nothing for other actions. `temporary`
+/// is the name of a file beside its place that no one else uses.
+fn apply_to_file(
+    action: &Action,
+    top: &Path,
+    temporary: &str,
+    hands: &mut dyn Hands,
+) -> Option<Result<Receipt, StepError>> {
+    let place = |path: &Path| top.join(path.strip_prefix("/").unwrap_or(path));
+    Some(match action {
+        Action::MakeDirectory { path } => make_directory(&place(path), hands),
+        Action::WriteFile { path, was, becomes } => {
+            put(&place(path), was.as_ref(), Some(becomes), temporary, hands)
+        }
+        Action::RemoveFile { path, was } => put(&place(path), Some(was), None, temporary, hands),
+        Action::SetKnob { path, becomes, .. } => set_knob(path, becomes, hands),
+        Action::SetLink { path, was, becomes } => set_link(
+            &place(path),
+            was.as_deref(),
+            becomes.as_deref(),
+            temporary,
+            hands,
+        ),
+        _ => return None,
+    })
+}
+
+fn undo_on_file(
+    action: &Action,
+    temporary: &str,
+    hands: &mut dyn Hands,
+) -> Option<Result<Receipt, StepError>> {
+    Some(match action {
+        Action::MakeDirectory { path } => remove_directory(path, hands),
+        Action::WriteFile { path, was, becomes } => {
+            put(path, Some(becomes), was.as_ref(), temporary, hands)
+        }
+        Action::RemoveFile { path, was } => put(path, None, Some(was), temporary, hands),
+        Action::SetKnob { path, was, .. } => set_knob(path, was, hands),
+        Action::SetLink { path, was, becomes } => {
+            set_link(path, becomes.as_deref(), was.as_deref(), temporary, hands)
+        }
+        _ => return None,
+    })
+}
+
+/// Brings a link from one target to another, or from or to nothing.
+fn set_link(
+    path: &Path,
+    from: Option<&Path>,
+    to: Option<&Path>,
+    temporary: &str,
+    hands: &mut dyn Hands,
+) -> Result<Receipt, StepError> {
+    let directory = parent_of(path);
+    let temporary = directory.join(temporary);
+    if hands.files().link(&temporary).is_ok() {
+        hands.remove(&temporary)?;
+    }
+    let live = |hands: &dyn Hands| match hands.files().link(path) {
+        Ok(target) => Ok(Some(target)),
+        Err(ReadError::Absent) => Ok(None),
+        Err(reason) => Err(StepError::Unreadable {
+            path: path.display().to_string(),
+            reason,
+        }),
+    };
+    let now = live(hands)?;
+    if now.as_deref() != to {
+        if now.as_deref() != from {
+            return Err(StepError::Changed {
+                path: path.display().to_string(),
+            });
+        }
+        match to {
+            None => hands.remove(path)?,
+            Some(target) => {
+                hands.make_link(&temporary, target)?;
+                hands.rename(&temporary, path)?;
+            }
+        }
+    }
+    if hands.files().exists(&directory) {
+        hands.sync_directory(&directory)?;
+    }
+    let words = |target: Option<&Path>| match target {
+        Some(target) => format!("a link to {}", target.display()),
+        None => "absent".into(),
+    };
+    let (planned, live) = (words(to), words(live(hands)?.as_deref()));
+    if planned != live {
+        return Err(StepError::NotAsWritten {
+            path: path.display().to_string(),
+            wanted: planned,
+            live,
+        });
+    }
+    Ok(Receipt { planned, live })
+}
+
+/// Brings a path from one text to another, or from or to nothing. What is neither is somebody
+/// else's work and stays.
+fn put(
+    path: &Path,
+    from: Option<&TextFile>,
+    to: Option<&TextFile>,
+    temporary: &str,
+    hands: &mut dyn Hands,
+) -> Result<Receipt, StepError> {
+    let directory = parent_of(path);
+    let temporary = directory.join(temporary);
+    if hands.files().exists(&temporary) {
+        hands.remove(&temporary)?;
+    }
+    let keeps_modes = hands.files().keeps_modes(&directory);
+    let now = read(path, hands)?;
+    if !is_same(now.as_ref(), to, keeps_modes) {
+        if !is_same(now.as_ref(), from, keeps_modes) {
+            return Err(StepError::Changed {
+                path: path.display().to_string(),
+            });
+        }
+        match to {
+            None => hands.remove(path)?,
+            Some(file) => {
+                let like = from.map(|_| path);
+                hands.write_new(&temporary, file.text.as_bytes(), file.mode, like)?;
+                hands.rename(&temporary, path)?;
+            }
+        }
+    }
+    // Also where nothing had to be done: what an interrupted step did may not be durable yet.
+    if hands.files().exists(&directory) {
+        hands.sync_directory(&directory)?;
+    }
+    let live = read(path, hands)?;
+    if !is_same(live.as_ref(), to, keeps_modes) {
+        return Err(StepError::NotAsWritten {
+            path: path.display().to_string(),
+            wanted: describe(to),
+            live: describe(live.as_ref()),
+        });
+    }
+    Ok(Receipt {
+        planned: describe(to),
+        live: describe(live.as_ref()),
+    })
+}
+
+/// Whether two are the same as far as their filesystem can tell.
+fn is_same(one: Option<&TextFile>, other: Option<&TextFile>, keeps_modes: bool) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            one.text == other.text && (!keeps_modes || one.mode == other.mode)
+        }
+        (one, other) => one.is_none() == other.is_none(),
+    }
+}
+
+fn read(path: &Path, hands: &dyn Hands) -> Result<Option<TextFile>, StepError> {
+    const MOST_BYTES: usize = 1 << 20;
+    let unreadable = |reason| StepError::Unreadable {
+        path: path.display().to_string(),
+        reason,
+    };
+    let bytes = match hands.files().read_prefix(path, MOST_BYTES) {
+        Ok(bytes) => bytes,
+        Err(ReadError::Absent) => return Ok(None),
+        Err(reason) => return Err(unreadable(reason)),
+    };
+    Ok(Some(TextFile {
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+        mode: hands.files().mode(path).map_err(unreadable)?,
+    }))
+}
+
+fn describe(file: Option<&TextFile>) -> String {
+    match file {
+        None => "absent".into(),
+        Some(file) => format!("{} bytes, mode {:o}", file.text.len(), file.mode),
+    }
+}
+
+fn make_directory(path: &Path, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
+    if !hands.files().exists(path) {
+        hands.make_directory(path)?;
+    }
+    hands.sync_directory(&parent_of(path))?;
+    Ok(there())
+}
+
+/// A directory in which somebody has put something stays.
+fn remove_directory(path: &Path, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
+    let is_empty = hands.files().list(path).map(|names| names.is_empty());
+    if is_empty == Ok(true) {
+        hands.remove_directory(path)?;
+    }
+    let parent = parent_of(path);
+    if hands.files().exists(&parent) {
+        hands.sync_directory(&parent)?;
+    }
+    Ok(match hands.files().exists(path) {
+        true => there(),
+        false => Receipt {
+            planned: "absent".into(),
+            live: "absent".into(),
+        },
+    })
+}
+
+fn there() -> Receipt {
+    Receipt {
+        planned: "a directory".into(),
+        live: "a directory".into(),
+    }
+}
+
+fn set_knob(path: &Path, wanted: &str, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
+    let mut live = knob(path, hands)?;
+    if !knob_says(&live, wanted) {
+        hands.set_knob(path, wanted)?;
+        live = knob(path, hands)?;
+    }
+    if !knob_says(&live, wanted) {
+        return Err(StepError::Ignored {
+            path: path.display().to_string(),
+            wanted: wanted.into(),
+            live,
+        });
+    }
+    Ok(Receipt {
+        planned: wanted.into(),
+        live,
+    })
+}
+
+fn knob(path: &Path, hands: &dyn Hands) -> Result<String, StepError> {
+    hands
+        .files()
+        .text(path)
+        .map_err(|reason| StepError::Unreadable {
+            path: path.display().to_string(),
+            reason,
+        })
+}

@@ -1,0 +1,305 @@
+//! The change engine on a made-up machine: done, undone, failed at every point, cut off from its power
+//! at every point.
+
+use rubus_core::fixture::small_plan;
+use rubus_core::plan::TextFile;
+use rubus_core::plan::journal::{Next, Way};
+use rubus_core::stats::Rng;
+use rubus_host::Files;
+use rubus_host::rehearsal::Rehearsal;
+
+use super::*;
+
+const SHELF: &str = "/var/lib/rubus/changes";
+
+/// The machine for which the plan was made.
+fn machine() -> Rehearsal {
+    Rehearsal::new()
+        .file("/etc/old.conf", "# old\nsize = 10\ncolour = red\n", 0o600)
+        .file("/etc/gone.conf", "gone\n", 0o644)
+        .directory(SHELF)
+        .knob("/sys/example/size", "10")
+        .knob("/sys/example/enabled", "N")
+}
+
+fn shelf() -> Shelf {
+    Shelf::at(SHELF)
+}
+
+fn with_company<T>(act: impl FnOnce(&mut Company<'_>) -> T) -> T {
+    let now = || "2026-11-21T01:02:03Z".to_string();
+    act(&mut Company {
+        now: &now,
+        tell: &mut |_| {},
+        works: &mut NoWorks,
+    })
+}
+
+fn apply_plan(machine: &mut Rehearsal) -> Result<Ending, String> {
+    let change = shelf().begin(small_plan(), "now", machine);
+    let mut change = change.map_err(|error| error.to_string())?;
+    with_company(|company| go(&mut change, machine, company)).map_err(|error| error.to_string())
+}
+
+fn go_on(machine: &mut Rehearsal, way: Option<Way>) -> Result<Option<Ending>, String> {
+    let changes = shelf().all(machine).map_err(|error| error.to_string())?;
+    let Some(mut change) = changes.into_iter().next_back() else {
+        return Ok(None);
+    };
+    with_company(|company| {
+        if let Some(way) = way {
+            turn(&mut change, way, ASKED_FOR, machine, company)?;
+        }
+        go(&mut change, machine, company)
+    })
+    .map(Some)
+    .map_err(|error: ChangeError| error.to_string())
+}
+
+/// Everything but the shelf.
+fn outside(machine: &Rehearsal) -> Vec<(String, Option<(String, u32)>)> {
+    let all = machine.everything().into_iter();
+    all.map(|(path, contents)| (path.display().to_string(), contents))
+        .filter(|(path, _)| !path.starts_with("/var"))
+        .collect()
+}
+
+fn applied() -> Rehearsal {
+    let mut machine = machine();
+    assert_eq!(apply_plan(&mut machine), Ok(Ending::Applied));
+    machine
+}
+
+#[test]
+fn a_plan_is_applied_and_undone() {
+    let mut machine = applied();
+    let files = machine.everything();
+    let text = |path: &str| files.get(std::path::Path::new(path)).cloned().flatten();
+    let new = text("/etc/example.d/new.conf");
+    assert_eq!(new, Some(("size = 20\n".into(), 0o644)));
+    let changed = text("/etc/old.conf");
+    assert_eq!(
+        changed,
+        Some(("# old\nsize = 20\ncolour = red\n".into(), 0o600))
+    );
+    assert_eq!(text("/etc/gone.conf"), None);
+    assert_eq!(machine.value("/sys/example/size"), Some("20"));
+    assert_eq!(machine.value("/sys/example/enabled"), Some("Y"));
+    assert_eq!(
+        go_on(&mut machine, Some(Way::Undo)),
+        Ok(Some(Ending::Undone))
+    );
+    assert_eq!(outside(&machine), outside(&self::machine()));
+    assert_eq!(machine.value("/sys/example/size"), Some("10"));
+    // And once more, since somebody will.
+    assert_eq!(
+        go_on(&mut machine, Some(Way::Undo)),
+        Ok(Some(Ending::Undone))
+    );
+    assert_eq!(outside(&machine), outside(&self::machine()));
+}
+
+#[test]
+fn going_on_with_a_finished_change_touches_nothing() {
+    let mut machine = applied();
+    let events = machine.events();
+    assert_eq!(go_on(&mut machine, None), Ok(Some(Ending::Applied)));
+    assert_eq!(machine.events(), events);
+}
+
+#[test]
+fn a_knob_that_ignores_its_value_turns_the_change_round() {
+    let mut machine = machine().ignoring("/sys/example/enabled", "Y");
+    let Ok(Ending::RolledBack { why }) = apply_plan(&mut machine) else {
+        panic!("it was not rolled back");
+    };
+    assert!(why.contains("still says N"), "{why}");
+    assert_eq!(outside(&machine), outside(&self::machine()));
+    assert_eq!(machine.value("/sys/example/size"), Some("10"));
+}
+
+#[test]
+fn a_value_that_does_not_hold_to_the_end_turns_the_change_round() {
+    // Set once more at the end it holds, since nothing else is set after it.
+    let mut machine = machine().forgetting("/sys/example/size", "20");
+    assert_eq!(apply_plan(&mut machine), Ok(Ending::Applied));
+    assert_eq!(machine.value("/sys/example/size"), Some("20"));
+    // Here each takes the other's value away.
+    let mut machine = self::machine()
+        .forgetting("/sys/example/size", "20")
+        .forgetting("/sys/example/enabled", "Y");
+    let Ok(Ending::RolledBack { why }) = apply_plan(&mut machine) else {
+        panic!("it was not rolled back");
+    };
+    assert!(
+        why.contains("/sys/example/size is 10 instead of 20"),
+        "{why}"
+    );
+    assert_eq!(outside(&machine), outside(&self::machine()));
+}
+
+#[test]
+fn what_somebody_else_changed_is_kept() {
+    let mut machine = machine();
+    machine.meddle("/etc/old.conf", "mine\n");
+    let Ok(Ending::RolledBack { why }) = apply_plan(&mut machine) else {
+        panic!("it was not rolled back");
+    };
+    assert!(why.contains("changed by something else"), "{why}");
+    let mut machine = applied();
+    machine.meddle("/etc/old.conf", "mine\n");
+    let error = go_on(&mut machine, Some(Way::Undo)).unwrap_err();
+    assert!(error.contains("changed by something else"), "{error}");
+    let files = machine.everything();
+    let kept = files[std::path::Path::new("/etc/old.conf")].clone();
+    assert_eq!(kept.map(|(text, _)| text).as_deref(), Some("mine\n"));
+    // The reason gone, undoing goes on.
+    machine.meddle("/etc/old.conf", "# old\nsize = 20\ncolour = red\n");
+    assert_eq!(go_on(&mut machine, None), Ok(Some(Ending::Undone)));
+    assert_eq!(outside(&machine), outside(&self::machine()));
+}
+
+#[test]
+fn a_filesystem_without_permission_bits_is_no_obstacle() {
+    let path = std::path::PathBuf::from("/boot/firmware/cmdline.txt");
+    let mut plan = small_plan();
+    plan.steps.truncate(1);
+    plan.steps[0].action = rubus_core::plan::Action::WriteFile {
+        path: path.clone(),
+        was: Some(TextFile::public("root=old\n")),
+        becomes: TextFile::public("root=new\n"),
+    };
+    let mut machine = machine().file("/boot/firmware/cmdline.txt", "root=old\n", 0o600);
+    let mut change = shelf().begin(plan, "now", &mut machine).unwrap();
+    let ended = with_company(|company| go(&mut change, &mut machine, company));
+    assert_eq!(ended, Ok(Ending::Applied));
+    assert_eq!(
+        differences(&change, &[], &machine, &NoWorks),
+        Vec::<String>::new()
+    );
+    let ended = go_on(&mut machine, Some(Way::Undo));
+    assert_eq!(ended, Ok(Some(Ending::Undone)));
+    assert_eq!(machine.text(&path), Ok("root=old".to_string()));
+}
+
+/// How many changing operations an application and an undoing have.
+fn events_of_all() -> (usize, usize) {
+    let mut machine = machine();
+    apply_plan(&mut machine).unwrap();
+    let forwards = machine.events();
+    go_on(&mut machine, Some(Way::Undo)).unwrap();
+    (forwards, machine.events() - forwards)
+}
+
+#[test]
+fn an_error_at_any_point_leaves_the_old_state_or_a_change_that_can_go_on() {
+    let (forwards, _) = events_of_all();
+    assert!(forwards > 40, "{forwards}");
+    for event in 0..forwards {
+        let mut machine = machine();
+        machine.fail_at(event);
+        let _ = apply_plan(&mut machine);
+        let ended = go_on(&mut machine, None);
+        let state = outside(&machine);
+        match ended {
+            Ok(None) | Ok(Some(Ending::RolledBack { .. } | Ending::Undone)) => {
+                assert_eq!(state, outside(&self::machine()), "event {event}");
+            }
+            Ok(Some(Ending::Applied)) => assert_eq!(state, outside(&applied()), "event {event}"),
+            Err(error) => panic!("event {event}: {error}"),
+        }
+    }
+}
+
+/// The boot-relevant file is one of its two texts at every moment, never torn or missing.
+fn is_old_or_new(machine: &Rehearsal) -> bool {
+    let (old, new) = (self::machine().everything(), applied().everything());
+    let path = std::path::Path::new("/etc/old.conf");
+    let now = machine.everything().remove(path);
+    now == old.get(path).cloned() || now == new.get(path).cloned()
+}
+
+#[test]
+fn a_power_cut_at_any_point_is_survived_whichever_way_one_goes_on() {
+    let (forwards, backwards) = events_of_all();
+    let mut cases = 0;
+    for (way, events) in [(Way::Apply, forwards), (Way::Undo, backwards)] {
+        for event in 0..events {
+            for seed in 0..24 {
+                cases += 1;
+                let wish = [None, Some(Way::Apply), Some(Way::Undo)][seed as usize % 3];
+                cut_and_go_on(way, event, seed, wish);
+            }
+        }
+    }
+    assert!(cases > 1500, "{cases}");
+}
+
+fn cut_and_go_on(way: Way, event: usize, seed: u64, wish: Option<Way>) {
+    let case = format!("{way:?}, event {event}, seed {seed}, then {wish:?}");
+    let mut random = Rng::stream(seed, event as u64);
+    let mut coin = || random.next_u64() % 2 == 0;
+    let mut machine = match way {
+        Way::Apply => machine(),
+        Way::Undo => applied(),
+    };
+    machine.cut_power_at(event);
+    let _ = match way {
+        Way::Apply => apply_plan(&mut machine).map(Some),
+        Way::Undo => go_on(&mut machine, Some(Way::Undo)),
+    };
+    assert!(machine.is_dead(), "{case}");
+    machine.boot(&mut coin);
+    assert!(is_old_or_new(&machine), "{case}");
+    // The power goes again while going on, then nothing disturbs any more.
+    machine.cut_power_at((seed as usize * 7) % 40);
+    let _ = go_on(&mut machine, wish);
+    machine.boot(&mut coin);
+    assert!(is_old_or_new(&machine), "{case}");
+    // A finished change sets nothing again: after a boot that is what its files are for.
+    let size = |machine: &Rehearsal| machine.value("/sys/example/size").map(str::to_string);
+    let is_over = |change: &Change| {
+        wish.is_none_or(|way| way == change.state.way) && change.state.is_finished
+    };
+    let was_over = shelf().all(&machine).unwrap().iter().any(is_over);
+    let ended = go_on(&mut machine, wish).unwrap_or_else(|error| panic!("{case}: {error}"));
+    let state = outside(&machine);
+    match ended {
+        None => assert_eq!(state, outside(&self::machine()), "{case}"),
+        Some(Ending::Applied) => {
+            assert_eq!(state, outside(&applied()), "{case}");
+            assert!(
+                was_over || size(&machine).as_deref() == Some("20"),
+                "{case}"
+            );
+            assert_ne!(wish, Some(Way::Undo), "{case}");
+        }
+        Some(Ending::Undone | Ending::RolledBack { .. }) => {
+            assert_eq!(state, outside(&self::machine()), "{case}");
+            assert_eq!(size(&machine).as_deref(), Some("10"), "{case}");
+            assert_ne!(wish, Some(Way::Apply), "{case}");
+        }
+    }
+    let changes = shelf().all(&machine).unwrap();
+    assert!(
+        changes
+            .iter()
+            .all(|change| change.state.next() == Next::Nothing)
+    );
+}
+
+#[test]
+fn the_journal_is_durable_before_a_step_touches_anything() {
+    let machine = applied();
+    let log = &machine.log;
+    let at = |text: &str| log.iter().position(|line| line == text);
+    let first = at("mkdir /etc/example.d").expect("the first step");
+    assert!(log[..first].iter().any(|line| line.ends_with("/journal")));
+    let touched = log
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.starts_with("set "));
+    for (i, _) in touched {
+        assert!(log[i - 1].starts_with("append "), "{}", log[i - 1]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Steps that are more than a file or a knob: partitions, filesystems, copies, initial RAM filesystems, swap.
+//!
+//! The engine knows of each only what [`Works`] says. The live ones are in [`crate::works`]; tests use
+//! made-up ones.
+
+use std::path::PathBuf;
+
+use rubus_core::plan::journal::Receipt;
+use rubus_core::plan::volume::Volume;
+use rubus_core::plan::{Action, Plan};
+use rubus_host::{Files, Hands};
+
+use super::StepError;
+
+/// What a work may use.
+pub struct Site<'a> {
+    /// The change's name, "0003-desktop": unique on the machine, for temporary places.
+    pub change: &'a str,
+    /// The directory in which the change keeps its plan and journal. A work may keep files of its own there.
+    pub directory: &'a std::path::Path,
+    /// The plan that the step is of.
+    pub plan: &'a Plan,
+    /// Number of the step, from 0.
+    pub step: usize,
+    /// What the user typed to give a disk away, by the path of the disk in the plan.
+    pub consents: &'a [(PathBuf, String)],
+    /// Told how far a long step has come.
+    pub tell: &'a mut dyn FnMut(Progress),
+}
+
+/// How far a long step has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// What is done, "copied 12,345 of about 98,000 files".
+    pub words: String,
+    /// Share of the step that is done, 0 to 1.
+    pub share: Option<f64>,
+    /// Seconds that are left, as far as can be told.
+    pub left_s: Option<f64>,
+}
+
+/// The works on disks, filesystems and memory that steps consist of.
+///
+/// Each may be interrupted by a power cut at any moment and is then begun again, or undone; both have to
+/// work from whatever is there. Nothing that was there before a step is lost by undoing it, except what the user
+/// gave away by confirming.
+pub trait Works {
+    /// Does an action that is no file, directory, link or knob, and looks whether it is done.
+    ///
+    /// # Errors
+    /// [`StepError`]; the step is then undone like any other.
+    fn apply(
+        &mut self,
+        action: &Action,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError>;
+
+    /// Undoes such an action that was done, half done, or only announced.
+    ///
+    /// # Errors
+    /// [`StepError`]; nothing is lost then.
+    fn undo(
+        &mut self,
+        action: &Action,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError>;
+
+    /// What is not as such an action left it, in words. Only looks.
+    fn difference(&self, action: &Action, files: &dyn Files) -> Option<String>;
+
+    /// Mounts a filesystem at a place of the change's own, and says where its top is. Already mounted
+    /// there by an earlier call it stays so.
+    ///
+    /// # Errors
+    /// [`StepError`] when there is no such filesystem, more than one, or it cannot be mounted.
+    fn mount(&mut self, volume: &Volume, site: &Site<'_>) -> Result<PathBuf, StepError>;
+
+    /// Unmounts what [`Works::mount`] has mounted for this change, with everything on it durable.
+    ///
+    /// # Errors
+    /// [`StepError`] when something is in the way.
+    fn unmount_all(&mut self, change: &str) -> Result<(), StepError>;
+
+    /// Called when a change has reached the end of its way and its journal says so: whoever else has a copy of
+    /// the journal is told.
+    ///
+    /// # Errors
+    /// [`StepError`] when somebody cannot be told; the change is finished all the same.
+    fn finished(&mut self, _: &Site<'_>, _: &mut dyn Hands) -> Result<(), StepError> {
+        Ok(())
+    }
+}
+
+/// No works at all: for plans that change only files and knobs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoWorks;
+
+impl Works for NoWorks {
+    fn apply(
+        &mut self,
+        action: &Action,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        Err(refuse(action))
+    }
+
+    fn undo(
+        &mut self,
+        action: &Action,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        Err(refuse(action))
+    }
+
+    fn difference(&self, _: &Action, _: &dyn Files) -> Option<String> {
+        None
+    }
+
+    fn mount(&mut self, volume: &Volume, _: &Site<'_>) -> Result<PathBuf, StepError> {
+        Err(StepError::Work {
+            tried: format!("mount {}", volume.title),
+            reason: "no filesystem can be mounted here".into(),
+        })
+    }
+
+    fn unmount_all(&mut self, _: &str) -> Result<(), StepError> {
+        Ok(())
+    }
+}
+
+fn refuse(action: &Action) -> StepError {
+    StepError::Work {
+        tried: action.title(),
+        reason: "nothing but files and knobs can be changed here".into(),
+    }
+}

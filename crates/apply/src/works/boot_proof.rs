@@ -1,0 +1,273 @@
+//! The proof that the board will start, made from the machine: the boot partition with the texts that the plan
+//! will still write, the new root, and what every disk says of itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use rubus_core::boot::config_txt::{BootPath, ConfigTxt, Reader};
+use rubus_core::boot::fstab::Fstab;
+use rubus_core::boot::model::Model;
+use rubus_core::boot::modules::Modules;
+use rubus_core::boot::proof::{BootPartition, Facts, Images, Kernel, prove, way_to};
+use rubus_core::boot::volume::{Name, NamedVolume};
+use rubus_core::boot::{cmdline_txt::CmdlineTxt, initramfs, kernel_file};
+use rubus_core::plan::journal::Receipt;
+use rubus_core::plan::volume::Volume;
+use rubus_core::plan::{Action, Check, Plan};
+use rubus_core::revision;
+use rubus_host::{Files, Hands};
+
+use crate::change::{Progress, Site, StepError};
+
+use super::{LiveWorks, failed, locate, mounts, receipt};
+
+/// More than any kernel or initial RAM filesystem takes.
+const MOST_BYTES: usize = 512 << 20;
+const MOST_TEXT_BYTES: usize = 16 << 20;
+
+impl LiveWorks {
+    pub(super) fn prove_boot(
+        &mut self,
+        root: &Volume,
+        boot: &Path,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let tried = format!("prove that the board will start {}", root.title);
+        let top = self.mount_volume(root, site.change)?;
+        (site.tell)(Progress {
+            words: "reading kernels and initial RAM filesystems".into(),
+            share: None,
+            left_s: None,
+        });
+        let files = hands.files();
+        let volumes = locate::volumes(files).map_err(|why| failed(&tried, why))?;
+        let scene = Scene {
+            files,
+            boot,
+            top: &top,
+            plan: site.plan,
+            volumes,
+            firmware_volume: mounts::node_at(boot, files),
+            filesystem: root.kind.name(),
+        };
+        let checks = scene.checks();
+        let unmet: Vec<String> = checks
+            .iter()
+            .filter(|check| !check.is_met)
+            .map(in_words)
+            .collect();
+        match unmet.is_empty() {
+            true => Ok(receipt(
+                "everything that the firmware may load agrees",
+                format!("all {} checks hold", checks.len()),
+            )),
+            false => Err(failed(tried, unmet.join("; "))),
+        }
+    }
+}
+
+fn in_words(check: &Check) -> String {
+    let remedy = check.remedy.as_deref().unwrap_or_default();
+    format!("not so: {} ({}; {remedy})", check.what, check.found)
+}
+
+/// What the proof is made from.
+struct Scene<'a> {
+    files: &'a dyn Files,
+    /// Where the boot partition is mounted.
+    boot: &'a Path,
+    /// Where the new root is mounted.
+    top: &'a Path,
+    plan: &'a Plan,
+    volumes: Vec<NamedVolume>,
+    firmware_volume: Option<String>,
+    filesystem: &'a str,
+}
+
+impl Scene<'_> {
+    fn checks(&self) -> Vec<Check> {
+        let coming = self.coming();
+        let config_txt = self.boot_text("config.txt", &coming).unwrap_or_default();
+        let model = model(self.files);
+        let includes = self.includes(&config_txt, &coming);
+        let reader = Reader {
+            model: &model,
+            serial: None,
+            tryboot: false,
+            includes: &includes,
+        };
+        let exists =
+            |name: &str| coming.contains_key(name) || self.files.exists(&self.boot.join(name));
+        let paths = ConfigTxt::parse(config_txt.as_str()).boot_paths(&reader, &exists);
+        let mut partition = BootPartition::default();
+        for (name, text) in &includes {
+            partition.put(name, text);
+        }
+        for path in &paths {
+            if let Some(text) = self.boot_text(&path.cmdline, &coming) {
+                partition.put(&path.cmdline, &text);
+            }
+        }
+        let images = self.images(&paths, &mut partition);
+        let fstab = self.text(&self.top.join("etc/fstab")).unwrap_or_default();
+        prove(&Facts {
+            model: &model,
+            serial: None,
+            tryboot: false,
+            config_txt: &config_txt,
+            partition: &partition,
+            images: &images,
+            volumes: &self.linked(&paths, &partition, &fstab),
+            firmware_volume: self.firmware_volume.as_deref(),
+            fstab: &fstab,
+            root_modules: &way_to(self.filesystem, "", &[]),
+            drivers: &self.drivers(),
+        })
+    }
+
+    /// The texts that the plan puts into the boot partition, as they will be.
+    fn coming(&self) -> BTreeMap<String, String> {
+        let steps = self.plan.steps.iter();
+        let texts = steps.filter_map(|step| match &step.action {
+            Action::WriteFile { path, becomes, .. } => {
+                let name = path.strip_prefix(self.boot).ok()?.to_str()?;
+                Some((name.to_string(), becomes.text.clone()))
+            }
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    /// The modules that the plan wants in any initial RAM filesystem.
+    fn drivers(&self) -> Vec<String> {
+        let steps = self.plan.steps.iter();
+        let modules = steps.filter_map(|step| match &step.action {
+            Action::BuildInitramfs { modules, .. } => Some(modules),
+            _ => None,
+        });
+        let all: BTreeSet<String> = modules.flatten().cloned().collect();
+        all.into_iter().collect()
+    }
+
+    fn boot_text(&self, name: &str, coming: &BTreeMap<String, String>) -> Option<String> {
+        let is_it = |known: &&String| known.eq_ignore_ascii_case(name);
+        match coming.keys().find(is_it) {
+            Some(known) => coming.get(known).cloned(),
+            None => self.text(&self.boot.join(name)),
+        }
+    }
+
+    fn text(&self, path: &Path) -> Option<String> {
+        let bytes = self.files.read_prefix(path, MOST_TEXT_BYTES).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The files that the settings include, one level deep; what those include is not followed by every
+    /// firmware.
+    fn includes(
+        &self,
+        config_txt: &str,
+        coming: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        let config = ConfigTxt::parse(config_txt);
+        let names = config.includes().into_iter();
+        names
+            .filter_map(|name| Some((name.to_string(), self.boot_text(name, coming)?)))
+            .collect()
+    }
+
+    /// Reads every kernel, device tree and initial RAM filesystem that may be loaded.
+    fn images(&self, paths: &[BootPath], partition: &mut BootPartition) -> Images {
+        let mut images = Images::default();
+        for path in paths {
+            if !images.kernels.contains_key(&path.kernel) {
+                if let Some(kernel) = self.kernel(&path.kernel, partition) {
+                    images.kernels.insert(path.kernel.clone(), kernel);
+                }
+            }
+            for name in &path.initramfs {
+                if images.initramfs.contains_key(name) {
+                    continue;
+                }
+                if let Some(bytes) = self.boot_bytes(name, partition) {
+                    let listed = initramfs::list(bytes.as_slice());
+                    let listed = listed.map_err(|error| error.to_string());
+                    images.initramfs.insert(name.clone(), listed);
+                }
+            }
+            if let Some(tree) = &path.device_tree {
+                let _ = self.boot_bytes(tree, partition);
+            }
+        }
+        images
+    }
+
+    fn boot_bytes(&self, name: &str, partition: &mut BootPartition) -> Option<Vec<u8>> {
+        let bytes = self.files.read_prefix(&self.boot.join(name), MOST_BYTES);
+        let bytes = bytes.ok()?;
+        partition.add(name, bytes.len() as u64);
+        Some(bytes)
+    }
+
+    fn kernel(&self, name: &str, partition: &mut BootPartition) -> Option<Kernel> {
+        let bytes = self.boot_bytes(name, partition)?;
+        let release = kernel_file::release(&bytes);
+        let modules = release.as_deref().map_or(Modules::default(), |release| {
+            let home = self.top.join("lib/modules").join(release);
+            let list = |name: &str| self.text(&home.join(name)).unwrap_or_default();
+            Modules::parse(&list("modules.dep"), &list("modules.builtin"))
+        });
+        Some(Kernel { release, modules })
+    }
+
+    /// The volumes, with the paths by which boot files may call them.
+    fn linked(
+        &self,
+        paths: &[BootPath],
+        partition: &BootPartition,
+        fstab: &str,
+    ) -> Vec<NamedVolume> {
+        let mut names: Vec<Name> = Fstab::parse(fstab)
+            .entries()
+            .iter()
+            .map(|entry| entry.name())
+            .collect();
+        for path in paths {
+            let cmdline = CmdlineTxt::parse(partition.text(&path.cmdline).unwrap_or_default());
+            names.extend(cmdline.get("root").map(Name::parse));
+        }
+        let mut volumes = self.volumes.clone();
+        for name in names {
+            let Name::Path(path) = name else { continue };
+            let Ok(real) = self.files.real_path(Path::new(&path)) else {
+                continue;
+            };
+            let is_it = |volume: &&mut NamedVolume| Path::new(&volume.path) == real;
+            if let Some(volume) = volumes.iter_mut().find(is_it) {
+                if volume.path != path && !volume.links.contains(&path) {
+                    volume.links.push(path);
+                }
+            }
+        }
+        volumes
+    }
+}
+
+/// The model of this board, as its device tree says.
+fn model(files: &dyn Files) -> Model {
+    let revision = files.read_prefix(Path::new("/proc/device-tree/system/linux,revision"), 4);
+    let revision = revision
+        .ok()
+        .and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+    if let Some(bytes) = revision {
+        return Model::of_revision(&revision::decode(u32::from_be_bytes(bytes)));
+    }
+    let names = files.text(Path::new("/proc/device-tree/compatible"));
+    let names = names.unwrap_or_default();
+    let names: Vec<String> = names.split('\0').map(str::to_string).collect();
+    Model::of_names(&names)
+}
+
+#[cfg(test)]
+mod tests;

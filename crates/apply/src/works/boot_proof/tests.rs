@@ -1,0 +1,156 @@
+//! A made-up board: what is read from it is what is proven.
+
+use std::collections::BTreeMap;
+
+use rubus_core::plan::volume::{FilesystemKind, Volume};
+use rubus_core::plan::{Step, TextFile};
+use rubus_host::fake::FakeFiles;
+
+use super::*;
+
+const RELEASE: &str = "6.12.47+rpt-rpi-v8";
+
+fn member(path: &str, content: &[u8]) -> Vec<u8> {
+    let mut fields = [0_u32; 13];
+    (fields[1], fields[6], fields[11]) = (0o100_644, content.len() as u32, path.len() as u32 + 1);
+    let mut bytes = b"070701".to_vec();
+    bytes.extend(
+        fields
+            .iter()
+            .flat_map(|field| format!("{field:08X}").into_bytes()),
+    );
+    bytes.extend(path.bytes());
+    bytes.push(0);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes.extend(content);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+fn initramfs(modules: &[&str]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for name in modules {
+        let path = format!("usr/lib/modules/{RELEASE}/kernel/{name}.ko.xz");
+        bytes.extend(member(&path, b"module"));
+    }
+    bytes.extend(member("TRAILER!!!", b""));
+    bytes
+}
+
+fn board(modules: &[&str]) -> FakeFiles {
+    let lib = format!("/top/lib/modules/{RELEASE}");
+    FakeFiles::new()
+        .file("/proc/device-tree/system/linux,revision", [0, 0xa0, 0x20, 0x82])
+        .file("/boot/firmware/config.txt", "arm_64bit=1\nauto_initramfs=1\n")
+        .file("/boot/firmware/cmdline.txt", "root=PARTUUID=8a676486-02 rootfstype=ext4\n")
+        .file("/boot/firmware/kernel8.img", format!("MZ..Linux version {RELEASE} (builder) {}", ".".repeat(100)))
+        .file("/boot/firmware/initramfs8", initramfs(modules))
+        .file(format!("{lib}/modules.dep"), "kernel/btrfs.ko.xz: kernel/xor.ko.xz\nkernel/xor.ko.xz:\nkernel/uas.ko.xz:\n")
+        .file(format!("{lib}/modules.builtin"), "kernel/drivers/usb/storage/usb-storage.ko\n")
+        .file(
+            "/top/etc/fstab",
+            "/dev/disk/by-id/usb-1 / btrfs subvol=@ 0 0\nPARTUUID=8a676486-01 /boot/firmware vfat defaults 0 2\n",
+        )
+        .file("/dev/sda1", "")
+        .link("/dev/disk/by-id/usb-1", "/dev/sda1")
+}
+
+fn plan() -> Plan {
+    let mut plan = rubus_core::fixture::small_plan();
+    let step = |id: &str, action: Action| Step {
+        id: id.into(),
+        why: "Because.".into(),
+        action,
+    };
+    plan.steps = vec![
+        step(
+            "initramfs",
+            Action::BuildInitramfs {
+                root: Volume {
+                    kind: FilesystemKind::Btrfs,
+                    uuid: "12".into(),
+                    mount_options: "subvol=@".into(),
+                    title: "the new root".into(),
+                },
+                release: RELEASE.into(),
+                path: "/boot/firmware/initramfs8".into(),
+                kept: None,
+                modules: vec!["uas".into(), "usb-storage".into()],
+            },
+        ),
+        step(
+            "cmdline-txt",
+            Action::WriteFile {
+                path: "/boot/firmware/cmdline.txt".into(),
+                was: None,
+                becomes: TextFile::public(
+                    "root=PARTUUID=0badcafe-01 rootfstype=btrfs rootflags=subvol=@\n",
+                ),
+            },
+        ),
+    ];
+    plan
+}
+
+fn volume(path: &str, partuuid: &str, filesystem: &str) -> NamedVolume {
+    NamedVolume {
+        path: path.into(),
+        partuuid: Some(partuuid.into()),
+        filesystem: Some(filesystem.into()),
+        ..NamedVolume::default()
+    }
+}
+
+fn unmet(files: &FakeFiles, plan: &Plan) -> BTreeMap<String, String> {
+    let scene = Scene {
+        files,
+        boot: Path::new("/boot/firmware"),
+        top: Path::new("/top"),
+        plan,
+        volumes: vec![
+            volume("/dev/mmcblk0p1", "8a676486-01", "vfat"),
+            volume("/dev/mmcblk0p2", "8a676486-02", "ext4"),
+            volume("/dev/sda1", "0badcafe-01", "btrfs"),
+        ],
+        firmware_volume: Some("/dev/mmcblk0p1".into()),
+        filesystem: "btrfs",
+    };
+    let checks = scene.checks();
+    assert!(checks.len() > 10, "{checks:?}");
+    let unmet = checks.into_iter().filter(|check| !check.is_met);
+    unmet.map(|check| (check.what, check.found)).collect()
+}
+
+#[test]
+fn the_start_as_it_will_be_is_proven() {
+    let files = board(&["btrfs", "xor", "uas"]);
+    assert_eq!(unmet(&files, &plan()), BTreeMap::new());
+}
+
+#[test]
+fn a_missing_module_and_the_old_command_line_are_found() {
+    let files = board(&["btrfs", "uas"]);
+    let found = unmet(&files, &plan());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found.values().any(|found| found == "not inside: xor"),
+        "{found:?}"
+    );
+    // Without the plan's last step the board would start the old root, which fstab does not mean.
+    let mut unfinished = plan();
+    unfinished.steps.pop();
+    let found = unmet(&board(&["btrfs", "xor", "uas"]), &unfinished);
+    assert!(
+        found.keys().any(|what| what.contains("mean the same root")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_driver_that_the_plan_wants_is_asked_for() {
+    let found = unmet(&board(&["btrfs", "xor"]), &plan());
+    assert!(
+        found.values().any(|found| found == "not inside: uas"),
+        "{found:?}"
+    );
+}

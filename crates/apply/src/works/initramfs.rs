@@ -1,0 +1,227 @@
+//! An initial RAM filesystem for another root: made there, looked into, and put where the firmware reads it.
+//!
+//! The file of now is kept whole under another name before anything takes its place, and the new one takes it
+//! by a rename, so that at every moment one of the two is there. On FAT this order, with every file and the directory made
+//! durable in between, is the one that leaves old or new and nothing else.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use rubus_core::boot::initramfs::{self, Listing};
+use rubus_core::boot::modules::{Known, Modules};
+use rubus_core::plan::Action;
+use rubus_core::plan::commands::{INITRAMFS, commands_with};
+use rubus_core::plan::journal::Receipt;
+use rubus_core::plan::volume::{Place, Volume};
+use rubus_core::units::bytes_iec;
+use rubus_host::hands::parent_of;
+use rubus_host::{Files, Hands, digest};
+
+use crate::change::{Progress, Site, StepError};
+
+use super::{LiveWorks, failed, receipt, with_names};
+
+/// More than any initial RAM filesystem takes.
+const MOST_BYTES: usize = 512 << 20;
+
+/// What is to be made.
+pub(super) struct Wanted<'a> {
+    /// The root that it is for.
+    pub root: &'a Volume,
+    /// The kernel's release.
+    pub release: &'a str,
+    /// The file that the firmware reads.
+    pub path: &'a Path,
+    /// Where the one of now is kept.
+    pub kept: Option<&'a Path>,
+    /// Modules that must be inside, or built in.
+    pub modules: &'a [String],
+}
+
+impl LiveWorks {
+    pub(super) fn build_initramfs(
+        &mut self,
+        action: &Action,
+        wanted: &Wanted<'_>,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let tried = format!("make {}", wanted.path.display());
+        let top = self.mount_volume(wanted.root, site.change)?;
+        let outside = top.join(INITRAMFS.trim_start_matches('/'));
+        if hands.files().exists(&outside) {
+            hands.remove(&outside)?;
+        }
+        (site.tell)(Progress {
+            words: format!("building it with mkinitramfs in {}", wanted.root.title),
+            share: None,
+            left_s: None,
+        });
+        for place in ["proc", "sys", "dev", "run"] {
+            self.bind_into(&Path::new("/").join(place), &top.join(place))?;
+        }
+        let node = |place: &Place| place.title();
+        let mounted = |_: &str| top.clone();
+        let commands = with_names(&node, &mounted, |names| commands_with(action, names));
+        self.run_all(&commands)?;
+        let bytes = hands.files().read_prefix(&outside, MOST_BYTES);
+        let bytes = bytes.map_err(|why| failed(&tried, why))?;
+        let inside = initramfs::list(&bytes[..]).map_err(|why| failed(&tried, why))?;
+        let found = prove(wanted, &inside, &top, hands.files());
+        let found = found.map_err(|why| failed(&tried, why))?;
+        keep(wanted, bytes.len() as u64, site, hands)?;
+        put(wanted.path, &bytes, site, hands)?;
+        hands.remove(&outside)?;
+        let planned = format!("{} with {found}", bytes_iec(bytes.len() as u64));
+        Ok(receipt(planned.clone(), planned))
+    }
+}
+
+/// Every wished module, and everything that it needs, is inside or in the kernel itself.
+fn prove(
+    wanted: &Wanted<'_>,
+    inside: &Listing,
+    top: &Path,
+    files: &dyn Files,
+) -> Result<String, String> {
+    const MOST_LIST_BYTES: usize = 16 << 20;
+    let directory = top.join("lib/modules").join(wanted.release);
+    let text = |name: &str| {
+        let bytes = files.read_prefix(&directory.join(name), MOST_LIST_BYTES);
+        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+    };
+    let modules = Modules::parse(&text("modules.dep"), &text("modules.builtin"));
+    let mut missing = BTreeSet::new();
+    for module in wanted.modules {
+        let needed = match modules.find(module) {
+            Known::BuiltIn => Vec::new(),
+            Known::Files(all) => all,
+            Known::No => vec![module.clone()],
+        };
+        let is_missing = |module: &String| inside.module(wanted.release, module).is_none();
+        missing.extend(needed.into_iter().filter(is_missing));
+    }
+    if missing.is_empty() {
+        return Ok(match wanted.modules.is_empty() {
+            true => "nothing asked for".into(),
+            false => wanted.modules.join(", "),
+        });
+    }
+    Err(format!(
+        "it lacks {} of {}: a machine that starts with it would not find its root; add them to \
+         /etc/initramfs-tools/modules there, or install the kernel's modules",
+        missing.into_iter().collect::<Vec<_>>().join(", "),
+        wanted.release
+    ))
+}
+
+/// Keeps the file of now under its second name, if that was not done before.
+fn keep(
+    wanted: &Wanted<'_>,
+    new_bytes: u64,
+    site: &Site<'_>,
+    hands: &mut dyn Hands,
+) -> Result<(), StepError> {
+    let directory = parent_of(wanted.path);
+    let tried = format!("keep {}", wanted.path.display());
+    let old = match wanted.kept {
+        Some(kept) if !hands.files().exists(kept) => {
+            let old = hands.files().read_prefix(wanted.path, MOST_BYTES);
+            Some((kept, old.map_err(|why| failed(&tried, why))?))
+        }
+        _ => None,
+    };
+    let wanted_bytes = new_bytes + old.as_ref().map_or(0, |(_, bytes)| bytes.len() as u64);
+    let space = hands
+        .files()
+        .space(&directory)
+        .map_err(|why| failed(&tried, why))?;
+    if space.available_bytes < wanted_bytes {
+        return Err(failed(
+            tried,
+            format!(
+                "{} has {} free, and the old and the new one together take {}; remove what is not needed there",
+                directory.display(),
+                bytes_iec(space.available_bytes),
+                bytes_iec(wanted_bytes)
+            ),
+        ));
+    }
+    match old {
+        Some((kept, bytes)) => put(kept, &bytes, site, hands),
+        None => Ok(()),
+    }
+}
+
+/// Puts bytes in the place of a file: whole and durable under a new name first, then renamed, then read back.
+fn put(path: &Path, bytes: &[u8], site: &Site<'_>, hands: &mut dyn Hands) -> Result<(), StepError> {
+    let directory = parent_of(path);
+    let fresh = temporary(path, site);
+    if hands.files().exists(&fresh) {
+        hands.remove(&fresh)?;
+    }
+    hands.write_new(&fresh, bytes, 0o644, None)?;
+    hands.rename(&fresh, path)?;
+    hands.sync_directory(&directory)?;
+    let tried = format!("read {} back", path.display());
+    let live = hands.files().read_prefix(path, MOST_BYTES);
+    let live = live.map_err(|why| failed(&tried, why))?;
+    match sum(&live) == sum(bytes) {
+        true => Ok(()),
+        false => Err(StepError::NotAsWritten {
+            path: path.display().to_string(),
+            wanted: sum(bytes),
+            live: sum(&live),
+        }),
+    }
+}
+
+fn sum(mut bytes: &[u8]) -> String {
+    // Reading from memory does not fail.
+    digest::sha256(&mut bytes)
+        .map(|(sum, _)| sum)
+        .unwrap_or_default()
+}
+
+fn temporary(path: &Path, site: &Site<'_>) -> PathBuf {
+    parent_of(path).join(format!(".rubus-{}-{}.new", site.change, site.step))
+}
+
+/// Puts the kept file back in its place, or takes the new one away where there was none before.
+pub(super) fn put_back(
+    path: &Path,
+    kept: Option<&Path>,
+    site: &Site<'_>,
+    hands: &mut dyn Hands,
+) -> Result<Receipt, StepError> {
+    let directory = parent_of(path);
+    let fresh = temporary(path, site);
+    if hands.files().exists(&fresh) {
+        hands.remove(&fresh)?;
+    }
+    match kept {
+        // Without a kept one, the one of before is still in its place.
+        Some(kept) if hands.files().exists(kept) => {
+            let tried = format!("put {} back", kept.display());
+            let old = hands.files().read_prefix(kept, MOST_BYTES);
+            let old = old.map_err(|why| failed(&tried, why))?;
+            let is_back = hands
+                .files()
+                .read_prefix(path, MOST_BYTES)
+                .is_ok_and(|live| live == old);
+            if !is_back {
+                put(path, &old, site, hands)?;
+            }
+            hands.remove(kept)?;
+        }
+        None if hands.files().exists(path) => hands.remove(path)?,
+        _ => {}
+    }
+    if hands.files().exists(&directory) {
+        hands.sync_directory(&directory)?;
+    }
+    Ok(receipt("as it was", "as it was"))
+}
+
+#[cfg(test)]
+mod tests;

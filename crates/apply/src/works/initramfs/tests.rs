@@ -1,0 +1,168 @@
+//! New initial RAM filesystems: what is asked of them, and how they take the place of the old ones.
+
+use rubus_core::boot::initramfs::Member;
+use rubus_core::plan::volume::FilesystemKind;
+use rubus_host::fake::FakeFiles;
+use rubus_host::rehearsal::Rehearsal;
+
+use super::*;
+
+const RELEASE: &str = "6.12.1+rpt-rpi-v8";
+
+fn root() -> Volume {
+    Volume {
+        kind: FilesystemKind::Btrfs,
+        uuid: "0d9dd3e5-0000-4000-8000-000000000001".into(),
+        mount_options: String::new(),
+        title: "the new root".into(),
+    }
+}
+
+fn proven(modules: &[&str], listed: &str) -> Result<String, String> {
+    let directory = format!("/top/lib/modules/{RELEASE}");
+    let files = FakeFiles::new()
+        .file(
+            format!("{directory}/modules.dep"),
+            "kernel/fs/btrfs/btrfs.ko.xz: kernel/lib/raid6/raid6_pq.ko.xz kernel/crypto/xor.ko.xz\n\
+             kernel/drivers/usb/storage/usb-storage.ko.xz:\n",
+        )
+        .file(
+            format!("{directory}/modules.builtin"),
+            "kernel/fs/ext4/ext4.ko\nkernel/crypto/xor.ko\n",
+        );
+    let root = root();
+    let modules: Vec<String> = modules.iter().map(ToString::to_string).collect();
+    let wanted = Wanted {
+        root: &root,
+        release: RELEASE,
+        path: Path::new("/boot/firmware/initramfs8"),
+        kept: None,
+        modules: &modules,
+    };
+    let member = |path: &str| Member {
+        path: path.into(),
+        mode: 0o100_644,
+        size_bytes: 1,
+    };
+    let inside = Listing {
+        members: listed.lines().map(member).collect(),
+        ..Listing::default()
+    };
+    prove(&wanted, &inside, Path::new("/top"), &files)
+}
+
+#[test]
+fn a_module_and_what_it_needs_must_be_inside_or_built_in() {
+    let whole = "usr/lib/modules/6.12.1+rpt-rpi-v8/kernel/fs/btrfs/btrfs.ko.xz\n\
+                 usr/lib/modules/6.12.1+rpt-rpi-v8/kernel/lib/raid6/raid6_pq.ko.xz\n\
+                 usr/lib/modules/6.12.1+rpt-rpi-v8/kernel/drivers/usb/storage/usb-storage.ko.xz\n\
+                 usr/bin/btrfs\n";
+    let found = proven(&["btrfs", "ext4", "usb_storage", "usb-storage"], whole);
+    assert_eq!(
+        found.as_deref(),
+        Ok("btrfs, ext4, usb_storage, usb-storage")
+    );
+    let lacking = whole.replace("raid6_pq", "other");
+    let why = proven(&["btrfs"], &lacking).unwrap_err();
+    assert!(why.contains("it lacks raid6_pq of 6.12.1"), "{why}");
+    // The program is there, the module is not: what a careless hook leaves.
+    let why = proven(&["btrfs"], "usr/bin/btrfs\n").unwrap_err();
+    assert!(why.contains("it lacks btrfs, raid6_pq"), "{why}");
+}
+
+const PATH: &str = "/boot/firmware/initramfs8";
+const KEPT: &str = "/boot/firmware/initramfs8.before";
+
+fn machine() -> Rehearsal {
+    Rehearsal::new()
+        .file(PATH, "old", 0o644)
+        .directory("/var/lib/rubus/changes/0001-desktop")
+}
+
+fn with_site<T>(act: impl FnOnce(&mut Site<'_>) -> T) -> T {
+    act(&mut Site {
+        change: "0001-desktop",
+        directory: Path::new("/var/lib/rubus/changes/0001-desktop"),
+        plan: &rubus_core::fixture::small_plan(),
+        step: 9,
+        consents: &[],
+        tell: &mut |_| {},
+    })
+}
+
+fn replace(machine: &mut Rehearsal) -> Result<(), StepError> {
+    let root = root();
+    let wanted = Wanted {
+        root: &root,
+        release: RELEASE,
+        path: Path::new(PATH),
+        kept: Some(Path::new(KEPT)),
+        modules: &[],
+    };
+    with_site(|site| {
+        keep(&wanted, 3, site, machine)?;
+        put(wanted.path, b"new", site, machine)
+    })
+}
+
+fn back(machine: &mut Rehearsal) -> Result<Receipt, StepError> {
+    with_site(|site| put_back(Path::new(PATH), Some(Path::new(KEPT)), site, machine))
+}
+
+fn text(machine: &Rehearsal, path: &str) -> Option<String> {
+    let contents = machine.everything().remove(Path::new(path))?;
+    contents.map(|(text, _)| text)
+}
+
+fn events(act: impl Fn(&mut Rehearsal), machine: &Rehearsal) -> usize {
+    let mut machine = machine.clone();
+    let before = machine.events();
+    act(&mut machine);
+    machine.events() - before
+}
+
+#[test]
+fn whenever_the_power_goes_there_is_the_old_or_the_new_one() {
+    let mut changed = machine();
+    replace(&mut changed).unwrap();
+    assert_eq!(text(&changed, PATH).as_deref(), Some("new"));
+    assert_eq!(text(&changed, KEPT).as_deref(), Some("old"));
+    let forwards = |machine: &mut Rehearsal| drop(replace(machine));
+    let backwards = |machine: &mut Rehearsal| drop(back(machine));
+    type Way<'a> = (&'a Rehearsal, &'a dyn Fn(&mut Rehearsal));
+    let ways: [Way<'_>; 2] = [(&machine(), &forwards), (&changed, &backwards)];
+    let mut cases = 0;
+    for (start, act) in ways {
+        for event in 0..events(act, start) {
+            for coins in 0..64_u32 {
+                cases += 1;
+                let mut cut = start.clone();
+                cut.cut_power_at(cut.events() + event);
+                act(&mut cut);
+                let mut tossed = 0;
+                cut.boot(&mut || {
+                    tossed += 1;
+                    coins >> (tossed % 6) & 1 == 1
+                });
+                let live = text(&cut, PATH);
+                assert!(
+                    matches!(live.as_deref(), Some("old" | "new")),
+                    "{event} {coins:b}: {live:?}"
+                );
+                // Whichever way one goes on, it ends there.
+                let mut on = cut.clone();
+                replace(&mut on).unwrap();
+                assert_eq!(text(&on, PATH).as_deref(), Some("new"), "{event} {coins:b}");
+                assert_eq!(text(&on, KEPT).as_deref(), Some("old"), "{event} {coins:b}");
+                back(&mut cut).unwrap();
+                assert_eq!(
+                    text(&cut, PATH).as_deref(),
+                    Some("old"),
+                    "{event} {coins:b}"
+                );
+                assert_eq!(text(&cut, KEPT), None, "{event} {coins:b}");
+            }
+        }
+    }
+    assert!(cases > 500, "{cases}");
+}

@@ -1,0 +1,169 @@
+//! The plan and its journal on every root of a change, so that whichever starts knows what was done.
+
+use std::path::{Path, PathBuf};
+
+use rubus_core::plan::journal::{self, Receipt};
+use rubus_core::plan::volume::Volume;
+use rubus_host::Hands;
+use rubus_host::hands::parent_of;
+use rubus_host::live_hands::make_directories;
+
+use crate::change::{Change, Site, StepError};
+
+use super::{LiveWorks, failed, keep_note, mounts, receipt};
+
+/// The file that says which roots have a copy.
+const ROOTS: &str = "roots.json";
+/// Where the copy of a tree notes what it has done.
+const COPY_NOTES: &str = ".rubus-copy";
+/// More than any of these files has.
+const MOST_BYTES: usize = 64 << 20;
+/// What is copied, in this order: a change is there once its journal is.
+const COPIED: [&str; 3] = ["plan.json", ROOTS, "journal"];
+
+impl LiveWorks {
+    /// Puts plan and journal on another root, and writes down on both which roots there are.
+    pub(super) fn keep_journal(
+        &mut self,
+        on: &Volume,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let tried = format!("keep the plan and its journal on {}", on.title);
+        let here = mounts::running_root(hands.files()).map_err(|why| failed(&tried, why))?;
+        if here.uuid == on.uuid {
+            // Gone on with after the machine has started from the other root: it is here.
+            self.clear_manifest(Path::new("/"), hands)?;
+            return Ok(receipt("kept", "this is that root"));
+        }
+        let top = self.mount_volume(on, site.change)?;
+        self.clear_manifest(&top, hands)?;
+        let roots = serde_json::to_string(&[&here, on]).map_err(|why| failed(&tried, why))?;
+        keep_note(site, ROOTS, &roots, hands)?;
+        self.copy_to(on, site, hands)?;
+        Ok(receipt("kept", "kept"))
+    }
+
+    /// Takes away what the copy has noted for passes to come: there are none after this step.
+    fn clear_manifest(&mut self, top: &Path, hands: &dyn Hands) -> Result<(), StepError> {
+        let notes = top.join(COPY_NOTES);
+        if hands.files().exists(&notes) {
+            self.run("rm", &["-r", "--", &notes.display().to_string()])?;
+        }
+        Ok(())
+    }
+
+    /// Takes over what was written into the journal of a change on another root, when that goes on where this one
+    /// ends: the change was gone on with or undone there, and the power went before it could be told here. Says
+    /// whether there was something.
+    ///
+    /// # Errors
+    /// [`StepError`] when the journal here cannot be written.
+    pub fn catch_up(&mut self, change: &Change, hands: &mut dyn Hands) -> Result<bool, StepError> {
+        let Ok(roots) = roots_of(change.directory(), hands) else {
+            return Ok(false);
+        };
+        let Ok(here) = mounts::running_root(hands.files()) else {
+            return Ok(false);
+        };
+        let path = change.directory().join("journal");
+        let own = hands
+            .files()
+            .read_prefix(&path, MOST_BYTES)
+            .unwrap_or_default();
+        let whole = journal::whole_bytes(&String::from_utf8_lossy(&own));
+        let mut longest: Option<Vec<u8>> = None;
+        for root in roots.iter().filter(|root| root.uuid != here.uuid) {
+            // A root that is not there has nothing to tell.
+            let Ok(top) = self.mount_volume(root, &change.name) else {
+                continue;
+            };
+            let theirs = hands.files().read_prefix(&below(&top, &path), MOST_BYTES);
+            let theirs = theirs.unwrap_or_default();
+            let whole_theirs = journal::whole_bytes(&String::from_utf8_lossy(&theirs));
+            let goes_on = whole_theirs > whole && theirs.starts_with(&own[..whole]);
+            if goes_on
+                && longest
+                    .as_ref()
+                    .is_none_or(|known| known.len() < whole_theirs)
+            {
+                longest = Some(theirs[..whole_theirs].to_vec());
+            }
+        }
+        self.unmount_everything(&Path::new(mounts::PLACES).join(&change.name))?;
+        match longest {
+            Some(bytes) => put(&path, &bytes, hands).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Brings plan and journal on the other roots of a change up to date.
+    pub(super) fn tell_other_roots(
+        &mut self,
+        site: &Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<(), StepError> {
+        let tried = "tell the other root what was done";
+        if !hands.files().exists(&site.directory.join(ROOTS)) {
+            return Ok(());
+        }
+        let roots = roots_of(site.directory, hands).map_err(|why| failed(tried, why))?;
+        let here = mounts::running_root(hands.files()).map_err(|why| failed(tried, why))?;
+        for root in roots.iter().filter(|root| root.uuid != here.uuid) {
+            self.copy_to(root, site, hands)?;
+        }
+        Ok(())
+    }
+
+    fn copy_to(
+        &mut self,
+        root: &Volume,
+        site: &Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<(), StepError> {
+        let top = self.mount_volume(root, site.change)?;
+        let directory = below(&top, site.directory);
+        make_directories(hands, &directory)?;
+        for name in COPIED {
+            let (from, to) = (site.directory.join(name), directory.join(name));
+            let bytes = hands.files().read_prefix(&from, MOST_BYTES);
+            let bytes = bytes.map_err(|why| failed(format!("read {}", from.display()), why))?;
+            if hands
+                .files()
+                .read_prefix(&to, MOST_BYTES)
+                .is_ok_and(|there| there == bytes)
+            {
+                continue;
+            }
+            put(&to, &bytes, hands)?;
+        }
+        Ok(())
+    }
+}
+
+/// The roots that have a copy.
+fn roots_of(directory: &Path, hands: &dyn Hands) -> Result<Vec<Volume>, String> {
+    let text = hands.files().text(&directory.join(ROOTS));
+    let text = text.map_err(|why| why.to_string())?;
+    serde_json::from_str(&text).map_err(|why| why.to_string())
+}
+
+/// Puts bytes in the place of a file, durably.
+fn put(path: &Path, bytes: &[u8], hands: &mut dyn Hands) -> Result<(), StepError> {
+    let directory = parent_of(path);
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(".new");
+    let fresh = PathBuf::from(fresh);
+    if hands.files().exists(&fresh) {
+        hands.remove(&fresh)?;
+    }
+    hands.write_new(&fresh, bytes, 0o644, None)?;
+    hands.rename(&fresh, path)?;
+    hands.sync_directory(&directory)?;
+    Ok(())
+}
+
+/// An absolute path on a root that is mounted elsewhere.
+fn below(top: &Path, path: &Path) -> PathBuf {
+    top.join(path.strip_prefix("/").unwrap_or(path))
+}

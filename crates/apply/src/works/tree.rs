@@ -1,0 +1,277 @@
+//! Copying the running root to another filesystem.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rubus_core::copy::{CopyReceipt, Stage};
+use rubus_core::plan::journal::Receipt;
+use rubus_core::plan::volume::Volume;
+use rubus_core::plan::{Action, Pass, Plan};
+use rubus_core::units::bytes_iec;
+use rubus_host::Hands;
+
+use crate::change::{Progress, Site, StepError};
+use crate::copy::{CompareOptions, CopyError, CopyOptions, Paths, compare, copy};
+
+use super::{LiveWorks, failed, receipt};
+
+/// What is left out of a copy.
+pub(super) struct LeaveOut<'a> {
+    /// Only the directory itself is copied.
+    pub contents_of: &'a [PathBuf],
+    /// Not at all.
+    pub whole: &'a [PathBuf],
+}
+
+impl LiveWorks {
+    pub(super) fn copy_tree(
+        &mut self,
+        from: &Path,
+        to: &Volume,
+        leave_out: &LeaveOut<'_>,
+        pass: Pass,
+        site: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let tried = format!("copy {} to {}", from.display(), to.title);
+        // Seen from a second place, the root has no mounts: what lies hidden below them is copied, they are not.
+        let source = self.bind_privately(from, "source", site.change)?;
+        let target = self.mount_volume(to, site.change)?;
+        let excludes =
+            excludes(from, leave_out, site, to, pass).map_err(|why| failed(&tried, why))?;
+        let copied = match pass {
+            Pass::First => self.first_pass(&source, &target, excludes.clone(), site),
+            Pass::Again => self.last_passes(&source, &target, excludes.clone(), site),
+        };
+        let copied = copied.map_err(|error| failed(&tried, error))?;
+        rubus_host::mounting::sync_filesystem(&target)?;
+        if pass == Pass::First {
+            let planned = "everything, but what changes meanwhile";
+            return Ok(receipt(planned, words(&copied)));
+        }
+        let compared = self.compared(&source, &target, excludes, site);
+        let compared = compared.map_err(|error| failed(&tried, error))?;
+        Ok(receipt(
+            "everything",
+            format!("{}; {compared}", words(&copied)),
+        ))
+    }
+
+    /// Source and copy side by side, in words. A running system goes on changing between the last pass and the
+    /// look, so a difference is told and does not fail the step: what could not be copied has failed it before.
+    fn compared(
+        &self,
+        source: &Path,
+        target: &Path,
+        excludes: Paths,
+        site: &mut Site<'_>,
+    ) -> Result<String, CopyError> {
+        const SAMPLE_BYTES: u64 = 64 << 20;
+        let options = CompareOptions {
+            excludes,
+            sample_bytes: SAMPLE_BYTES,
+            stop: Some(Arc::clone(&self.stop)),
+            ..CompareOptions::default()
+        };
+        let found = compare(source, target, &options, &mut |progress| {
+            tell(site, &progress)
+        })?;
+        let differences: Vec<String> = found
+            .differences
+            .examples
+            .iter()
+            .filter(|difference| !may_be_torn(&difference.path))
+            .map(|difference| format!("{}: {}", difference.path, difference.what))
+            .collect();
+        let compared = format!(
+            "compared {} entries and {} of contents",
+            found.entries.all(),
+            bytes_iec(found.compared_bytes)
+        );
+        Ok(match &differences[..] {
+            [] => format!("{compared}: no difference"),
+            [first, ..] => format!("{compared}: {} changed since ({first})", differences.len()),
+        })
+    }
+
+    /// Everything, while the machine is at work. What was copied by an interrupted try is not copied again.
+    fn first_pass(
+        &self,
+        source: &Path,
+        target: &Path,
+        excludes: Paths,
+        site: &mut Site<'_>,
+    ) -> Result<CopyReceipt, String> {
+        let mut options = CopyOptions {
+            excludes,
+            stop: Some(Arc::clone(&self.stop)),
+            ..CopyOptions::default()
+        };
+        let mut done = copy(source, target, &options, &mut |progress| {
+            tell(site, &progress)
+        });
+        if matches!(done, Err(CopyError::Refused(_))) {
+            // The power went after it was finished and before that was written down.
+            options.again = true;
+            done = copy(source, target, &options, &mut |progress| {
+                tell(site, &progress)
+            });
+        }
+        let done = done.map_err(|error| error.to_string())?;
+        match done.has_losses() {
+            true => Err(losses(&done)),
+            false => Ok(done),
+        }
+    }
+
+    /// What has changed since, again and again, until nothing changes under the copy's hands but logs.
+    fn last_passes(
+        &self,
+        source: &Path,
+        target: &Path,
+        excludes: Paths,
+        site: &mut Site<'_>,
+    ) -> Result<CopyReceipt, String> {
+        const TRIES: usize = 3;
+        let options = CopyOptions {
+            excludes,
+            again: true,
+            stop: Some(Arc::clone(&self.stop)),
+            ..CopyOptions::default()
+        };
+        let mut last = CopyReceipt::default();
+        for _ in 0..TRIES {
+            let done = copy(source, target, &options, &mut |progress| {
+                tell(site, &progress)
+            });
+            last = done.map_err(|error| error.to_string())?;
+            if last.has_losses() {
+                return Err(losses(&last));
+            }
+            if last.is_complete() {
+                return Ok(last);
+            }
+        }
+        let restless: Vec<&str> = last
+            .changed
+            .examples
+            .iter()
+            .map(String::as_str)
+            .filter(|path| !may_be_torn(path))
+            .collect();
+        match restless.is_empty() {
+            true => Ok(last),
+            false => Err(format!(
+                "{} files change all the time ({}); stop the programs that write to them, and apply the plan again",
+                restless.len(),
+                restless[..restless.len().min(3)].join(", ")
+            )),
+        }
+    }
+}
+
+/// Files that are only added to, or that are made again when they are missing: a copy that lacks the last moment is
+/// as good.
+fn may_be_torn(path: &str) -> bool {
+    const PLACES: [&str; 4] = ["var/log/", "var/cache/", "var/tmp/", "var/lib/systemd/"];
+    let path = path.trim_start_matches('/');
+    PLACES.iter().any(|place| path.starts_with(place))
+}
+
+fn losses(receipt: &CopyReceipt) -> String {
+    let first = receipt.lost.examples.first();
+    let first = first.map(|lost| format!(" ({}: {})", lost.path, lost.what));
+    format!(
+        "{} entries cannot be copied{}; the disk may be damaged: look at the kernel log",
+        receipt.lost.count,
+        first.unwrap_or_default()
+    )
+}
+
+fn words(receipt: &CopyReceipt) -> String {
+    let mut text = format!(
+        "{} entries, {} copied",
+        receipt.entries.all(),
+        bytes_iec(receipt.copied_bytes)
+    );
+    for (count, what) in [
+        (receipt.changed.count, "changed meanwhile"),
+        (receipt.vanished.count, "vanished meanwhile"),
+        (receipt.skipped.count, "left out"),
+    ] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    text
+}
+
+/// What is left out, by paths from the top of what is copied.
+fn excludes(
+    from: &Path,
+    leave_out: &LeaveOut<'_>,
+    site: &Site<'_>,
+    to: &Volume,
+    pass: Pass,
+) -> Result<Paths, String> {
+    let inside = leave_out.contents_of.iter().map(|path| path.join("*"));
+    let mut paths: Vec<_> = inside.chain(leave_out.whole.iter().cloned()).collect();
+    // The journal of this very change moves on while it is copied, and is put there by a step of its own.
+    paths.push(site.directory.to_path_buf());
+    let below = paths.iter().filter_map(|path| path.strip_prefix(from).ok());
+    let mut paths: Vec<PathBuf> = below.map(|path| Path::new("/").join(path)).collect();
+    if pass == Pass::Again {
+        paths.extend(changed_there(site.plan, to));
+    }
+    let paths: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    Paths::new(&paths)
+}
+
+/// What the plan itself changes on the copy: that is not to become as it is on the source again.
+fn changed_there<'p>(plan: &'p Plan, to: &'p Volume) -> impl Iterator<Item = PathBuf> + 'p {
+    plan.steps
+        .iter()
+        .filter_map(move |step| match &step.action {
+            Action::On { volume, action } if volume.uuid == to.uuid => action.path().cloned(),
+            _ => None,
+        })
+}
+
+fn tell(site: &mut Site<'_>, progress: &rubus_core::copy::Progress) {
+    let verb = match progress.stage {
+        Stage::Copying => "copied",
+        Stage::Settling => "waiting until the disk has written",
+        Stage::Comparing => "compared",
+    };
+    let of = |expected: Option<u64>| expected.map(|all| format!(" of about {all}"));
+    let share = progress
+        .bytes_expected
+        .filter(|expected| *expected > 0)
+        .map(|expected| (progress.bytes as f64 / expected as f64).min(1.0));
+    (site.tell)(Progress {
+        words: format!(
+            "{verb} {}{} entries, {}",
+            progress.entries,
+            of(progress.entries_expected).unwrap_or_default(),
+            bytes_iec(progress.bytes)
+        ),
+        share,
+        left_s: progress.left_s,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_may_lack_their_last_moment_and_databases_may_not() {
+        assert!(may_be_torn("var/log/journal/x/system.journal"));
+        assert!(may_be_torn("/var/log/syslog"));
+        assert!(!may_be_torn("var/lib/mysql/ibdata1"));
+        assert!(!may_be_torn("home/pi/var/log/x"));
+    }
+}
