@@ -142,6 +142,25 @@ pub enum StoreError {
         /// What the serializer says.
         reason: String,
     },
+    /// What was to be imported is no export of a history.
+    #[error(
+        "what is to be imported is no export of a history and no run of rubus (value {number}: {reason}). \
+         {added} runs before it were imported; importing again does not make them twice"
+    )]
+    NotAnExport {
+        /// Which value of the input, from 1.
+        number: u64,
+        /// What is wrong with it.
+        reason: String,
+        /// How many runs had been imported before.
+        added: u64,
+    },
+    /// The export could not be written.
+    #[error("the export cannot be written: {reason}")]
+    NotWritten {
+        /// The system's words.
+        reason: String,
+    },
     /// Anything else that SQLite says.
     #[error("the history {path} failed: {reason}")]
     Other {

@@ -1,11 +1,14 @@
-//! The history: open, add, list, get.
+//! The history: open, add, label, delete, list, get.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rubus_core::history::{KeyFigures, RunId, RunSummary};
 use rubus_core::result::Run;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ToSql, Transaction,
+    TransactionBehavior,
+};
 
 use crate::error::{StoreError, explain};
 use crate::schema::{self, Kind, VERSION};
@@ -84,66 +87,192 @@ impl History {
     /// # Errors
     /// No space, no permission, locked for too long, a failing disk; nothing is half-added.
     pub fn add(&mut self, run: &Run, verdict_headline: &str) -> Result<RunId, StoreError> {
+        self.add_labelled(run, verdict_headline, None)
+    }
+
+    /// Adds a run under a label; see [`add`](Self::add).
+    ///
+    /// # Errors
+    /// As for [`add`](Self::add).
+    pub fn add_labelled(
+        &mut self,
+        run: &Run,
+        verdict_headline: &str,
+        label: Option<&str>,
+    ) -> Result<RunId, StoreError> {
         let json = serde_json::to_string(run).map_err(|error| StoreError::NotJson {
             reason: error.to_string(),
         })?;
-        let (path, waited) = (self.path.clone(), self.busy_timeout_ms);
-        self.insert(run, verdict_headline, &json)
-            .map_err(|error| explain(&path, waited, error))
+        self.in_one(|transaction| insert(transaction, run, verdict_headline, label, &json))
     }
 
-    fn insert(&mut self, run: &Run, headline: &str, json: &str) -> rusqlite::Result<RunId> {
-        let line = RunSummary::of(RunId(0), run, headline);
-        let figures = line.figures;
+    /// Does several things as one: all of it is on the disk afterwards, or nothing.
+    pub(crate) fn in_one<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let (path, waited) = (&self.path, self.busy_timeout_ms);
+        let explain = |error| explain(path, waited, error);
         let transaction = self
             .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute(
-            "INSERT INTO run (started, rubus_version, suite, target, device, device_model, board, \
-             elapsed_s, bytes_written, headline, doubts, sequential_read_bytes_per_second, \
-             sequential_write_bytes_per_second, random_read_iops, random_write_iops, \
-             commits_per_second) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-            rusqlite::params![
-                line.started,
-                line.rubus_version,
-                line.suite,
-                line.target,
-                line.device,
-                line.device_model,
-                line.board,
-                line.elapsed_s,
-                i64::try_from(line.bytes_written).unwrap_or(i64::MAX),
-                line.headline,
-                line.doubts,
-                figures.sequential_read_bytes_per_second,
-                figures.sequential_write_bytes_per_second,
-                figures.random_read_iops,
-                figures.random_write_iops,
-                figures.commits_per_second,
-            ],
-        )?;
-        let id = transaction.last_insert_rowid();
-        transaction.execute(
-            "INSERT INTO record (run_id, json) VALUES (?1, ?2)",
-            (id, json),
-        )?;
-        transaction.commit()?;
-        Ok(RunId(id))
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(explain)?;
+        let done = work(&transaction).map_err(explain)?;
+        transaction.commit().map_err(explain)?;
+        Ok(done)
     }
 
-    /// Up to `limit` runs, the newest first, leaving out the `offset` newest ones.
+    /// Gives a run a label, or takes it away.
+    ///
+    /// # Errors
+    /// When there is no such run, or the file cannot be written.
+    pub fn label(&mut self, id: RunId, label: Option<&str>) -> Result<(), StoreError> {
+        let changed = self.in_one(|transaction| {
+            transaction.execute("UPDATE run SET label = ?2 WHERE id = ?1", (id.0, label))
+        })?;
+        match changed {
+            0 => Err(self.no_such_run(id)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes runs, all of them or none. Their numbers are not given again.
+    ///
+    /// # Errors
+    /// When one of them does not exist, or the file cannot be written.
+    pub fn delete(&mut self, ids: &[RunId]) -> Result<(), StoreError> {
+        for id in ids {
+            if !self.has(*id)? {
+                return Err(self.no_such_run(*id)?);
+            }
+        }
+        self.in_one(|transaction| {
+            for id in ids {
+                // The record goes with it: ON DELETE CASCADE.
+                transaction.execute("DELETE FROM run WHERE id = ?1", [id.0])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The line of a run in the list.
+    ///
+    /// # Errors
+    /// When there is no such run, or the file cannot be read or is damaged.
+    pub fn summary(&self, id: RunId) -> Result<RunSummary, StoreError> {
+        let found = self
+            .connection
+            .query_row("SELECT * FROM run WHERE id = ?1", [id.0], summary)
+            .optional()
+            .map_err(|error| self.explain(error))?;
+        match found {
+            Some(line) => Ok(line),
+            None => Err(self.no_such_run(id)?),
+        }
+    }
+
+    fn has(&self, id: RunId) -> Result<bool, StoreError> {
+        self.connection
+            .query_row("SELECT 1 FROM run WHERE id = ?1", [id.0], |_| Ok(()))
+            .optional()
+            .map(|found| found.is_some())
+            .map_err(|error| self.explain(error))
+    }
+}
+
+/// Inserts a run with its record as it is to be kept.
+pub(crate) fn insert(
+    transaction: &Transaction<'_>,
+    run: &Run,
+    headline: &str,
+    label: Option<&str>,
+    json: &str,
+) -> rusqlite::Result<RunId> {
+    let line = RunSummary::of(RunId(0), run, headline);
+    let figures = line.figures;
+    transaction.execute(
+        "INSERT INTO run (started, rubus_version, suite, target, device, device_model, board, \
+             elapsed_s, bytes_written, headline, doubts, sequential_read_bytes_per_second, \
+             sequential_write_bytes_per_second, random_read_iops, random_write_iops, \
+             commits_per_second, label) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+        rusqlite::params![
+            line.started,
+            line.rubus_version,
+            line.suite,
+            line.target,
+            line.device,
+            line.device_model,
+            line.board,
+            line.elapsed_s,
+            i64::try_from(line.bytes_written).unwrap_or(i64::MAX),
+            line.headline,
+            line.doubts,
+            figures.sequential_read_bytes_per_second,
+            figures.sequential_write_bytes_per_second,
+            figures.random_read_iops,
+            figures.random_write_iops,
+            figures.commits_per_second,
+            label,
+        ],
+    )?;
+    let id = transaction.last_insert_rowid();
+    transaction.execute(
+        "INSERT INTO record (run_id, json) VALUES (?1, ?2)",
+        (id, json),
+    )?;
+    Ok(RunId(id))
+}
+
+/// Which runs to list; what is absent holds for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Name of the suite.
+    pub suite: Option<String>,
+    /// A part of the target's path, of the device's name or of its model, in any case.
+    pub target: Option<String>,
+    /// A part of the board's model, in any case.
+    pub board: Option<String>,
+    /// The label.
+    pub label: Option<String>,
+    /// Measured at this moment or later, RFC 3339 in UTC or its beginning ("2026-11").
+    pub since: Option<String>,
+}
+
+impl History {
+    /// Up to `limit` runs, the one measured last first, leaving out `offset` of them.
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
     pub fn list(&self, limit: u32, offset: u32) -> Result<Vec<RunSummary>, StoreError> {
-        self.query_list(limit, offset)
+        self.list_of(&Filter::default(), limit, offset)
+    }
+
+    /// The same of the runs that a filter lets through.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn list_of(
+        &self,
+        filter: &Filter,
+        limit: u32,
+        offset: u32,
+    ) -> Result<Vec<RunSummary>, StoreError> {
+        self.query_list(filter, limit, offset)
             .map_err(|error| self.explain(error))
     }
 
-    fn query_list(&self, limit: u32, offset: u32) -> rusqlite::Result<Vec<RunSummary>> {
-        let mut statement = self.connection.prepare_cached(LIST)?;
-        let rows = statement.query_map((limit, offset), summary)?;
+    fn query_list(
+        &self,
+        filter: &Filter,
+        limit: u32,
+        offset: u32,
+    ) -> rusqlite::Result<Vec<RunSummary>> {
+        let (sql, texts) = filter.sql();
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut values: Vec<&dyn ToSql> = vec![&limit, &offset];
+        values.extend(texts.iter().map(|text| text as &dyn ToSql));
+        let rows = statement.query_map(values.as_slice(), summary)?;
         rows.collect()
     }
 
@@ -183,7 +312,7 @@ impl History {
         }
     }
 
-    fn no_such_run(&self, id: RunId) -> Result<StoreError, StoreError> {
+    pub(crate) fn no_such_run(&self, id: RunId) -> Result<StoreError, StoreError> {
         let range: (Option<i64>, Option<i64>) = self
             .connection
             .query_row("SELECT min(id), max(id) FROM run", [], |row| {
@@ -200,12 +329,51 @@ impl History {
         })
     }
 
-    fn explain(&self, error: rusqlite::Error) -> StoreError {
+    pub(crate) fn explain(&self, error: rusqlite::Error) -> StoreError {
         explain(&self.path, self.busy_timeout_ms, error)
     }
 }
 
-pub(crate) const LIST: &str = "SELECT * FROM run ORDER BY id DESC LIMIT ?1 OFFSET ?2";
+impl Filter {
+    /// The query with its texts from ?3 on. Only the conditions that are wanted are in it, so that
+    /// each finds its index.
+    pub(crate) fn sql(&self) -> (String, Vec<String>) {
+        const IN: &str = "instr(lower(";
+        let conditions = [
+            (&self.suite, "suite = ?".to_string(), ""),
+            (
+                &self.target,
+                format!(
+                    "{IN}target || ' ' || ifnull(device, '') || ' ' || ifnull(device_model, '')), lower(?"
+                ),
+                ")) > 0",
+            ),
+            (
+                &self.board,
+                format!("{IN}ifnull(board, '')), lower(?"),
+                ")) > 0",
+            ),
+            (&self.label, "label = ?".to_string(), ""),
+            (&self.since, "started >= ?".to_string(), ""),
+        ];
+        let mut texts = Vec::new();
+        let mut wanted = Vec::new();
+        for (text, before, after) in conditions {
+            if let Some(text) = text {
+                texts.push(text.clone());
+                wanted.push(format!("{before}{}{after}", texts.len() + 2));
+            }
+        }
+        let condition = match wanted.is_empty() {
+            true => String::new(),
+            false => format!("WHERE {} ", wanted.join(" AND ")),
+        };
+        let sql = format!(
+            "SELECT * FROM run {condition}ORDER BY started DESC, id DESC LIMIT ?1 OFFSET ?2"
+        );
+        (sql, texts)
+    }
+}
 
 const GET: &str =
     "SELECT run.*, record.json FROM run JOIN record ON record.run_id = run.id WHERE run.id = ?1";
@@ -231,6 +399,7 @@ fn summary(row: &Row) -> rusqlite::Result<RunSummary> {
             commits_per_second: row.get("commits_per_second")?,
         },
         doubts: row.get("doubts")?,
+        label: row.get("label")?,
     })
 }
 

@@ -9,6 +9,7 @@
 //! is left exactly as it was found.
 
 mod error;
+mod exchange;
 mod history;
 mod schema;
 
@@ -16,4 +17,5 @@ mod schema;
 mod tests;
 
 pub use error::StoreError;
-pub use history::{History, StoredRun};
+pub use exchange::Imported;
+pub use history::{Filter, History, StoredRun};

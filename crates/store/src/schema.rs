@@ -11,7 +11,8 @@ pub(crate) const APPLICATION_ID: i64 = 0x5275_6273;
 
 /// The summary and the full record are separate tables: a list then reads only short rows, however
 /// long the records are. AUTOINCREMENT: a number is never given twice.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE run (
         id                                INTEGER PRIMARY KEY AUTOINCREMENT,
         started                           TEXT NOT NULL,
@@ -35,7 +36,15 @@ const MIGRATIONS: [&str; 1] = ["
         run_id INTEGER PRIMARY KEY REFERENCES run (id) ON DELETE CASCADE,
         json   TEXT NOT NULL
     ) STRICT;
-"];
+",
+    // The list is ordered by the moment of measuring, which after an import is not that of the
+    // numbers.
+    "
+    ALTER TABLE run ADD COLUMN label TEXT;
+    CREATE INDEX run_started ON run (started);
+    CREATE INDEX run_label ON run (label) WHERE label IS NOT NULL;
+",
+];
 
 /// The version that a current file has.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;

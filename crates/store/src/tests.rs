@@ -11,8 +11,10 @@ use rubus_core::result::Run;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+mod exchange;
+
 use crate::error::StoreError;
-use crate::history::{History, LIST};
+use crate::history::{Filter, History};
 
 fn scratch() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -294,7 +296,7 @@ fn a_list_reads_no_records_and_sorts_nothing() {
              SELECT n.i, started, rubus_version, suite, target, device, device_model, board,
                     elapsed_s, bytes_written, headline, doubts, sequential_read_bytes_per_second,
                     sequential_write_bytes_per_second, random_read_iops, random_write_iops,
-                    commits_per_second
+                    commits_per_second, NULL
              FROM n, run WHERE run.id = 1;
              INSERT INTO record SELECT id, '{}' FROM run WHERE id > 1;
              COMMIT;",
@@ -306,20 +308,58 @@ fn a_list_reads_no_records_and_sorts_nothing() {
     let oldest = history.list(20, 99_990).unwrap();
     assert_eq!((oldest.len(), oldest[9].id), (10, RunId(1)));
 
-    let mut statement = history
-        .connection
-        .prepare(&format!("EXPLAIN QUERY PLAN {LIST}"))
-        .unwrap();
-    let plan: Vec<String> = statement
-        .query_map((20, 0), |row| row.get("detail"))
-        .unwrap()
-        .map(Result::unwrap)
-        .collect();
+    let plan = |filter: Filter| -> Vec<String> {
+        let (sql, texts) = filter.sql();
+        let explain = format!("EXPLAIN QUERY PLAN {sql}");
+        let mut statement = history.connection.prepare(&explain).unwrap();
+        let mut values: Vec<&dyn rusqlite::ToSql> = vec![&20, &0];
+        values.extend(texts.iter().map(|text| text as &dyn rusqlite::ToSql));
+        let details = statement.query_map(values.as_slice(), |row| row.get("detail"));
+        details.unwrap().map(Result::unwrap).collect()
+    };
+    let some = |text: &str| Some(text.to_string());
     assert_eq!(
-        plan,
-        ["SCAN run"],
-        "in the order of the table, nothing else touched"
+        plan(Filter::default()),
+        ["SCAN run USING INDEX run_started"]
     );
+    let since = Filter {
+        since: some("2026-11"),
+        ..Filter::default()
+    };
+    assert_eq!(
+        plan(since),
+        ["SEARCH run USING INDEX run_started (started>?)"]
+    );
+    let suite = Filter {
+        suite: some("quick"),
+        target: some("pi"),
+        board: some("Pi 3"),
+        ..Filter::default()
+    };
+    assert_eq!(plan(suite), ["SCAN run USING INDEX run_started"]);
+    let labelled = Filter {
+        label: some("before"),
+        ..Filter::default()
+    };
+    assert_eq!(
+        plan(labelled)[0],
+        "SEARCH run USING INDEX run_label (label=?)"
+    );
+    // For the curious: how long the lists take here.
+    for (what, filter) in [
+        ("newest", Filter::default()),
+        (
+            "no board of that name",
+            Filter {
+                board: some("no such"),
+                ..Filter::default()
+            },
+        ),
+    ] {
+        let start = std::time::Instant::now();
+        let found = history.list_of(&filter, 20, 0).unwrap().len();
+        eprintln!("{what}: {found} of 100000 in {:?}", start.elapsed());
+    }
 }
 
 // ---------------------------------------------------------------------------------------------

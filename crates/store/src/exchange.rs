@@ -1,0 +1,214 @@
+//! Export and import: one JSON value per line, one line per run, so that histories of several
+//! machines can be put together and a backup can be read without this program.
+//!
+//! A line is `{"rubus_history": 1, "id": …, "label": …, "headline": …, "run": {…}}`; `run` is the
+//! record exactly as it is kept. An import also takes the JSON of `rubus bench` and lists of either.
+//! A run that is there already is not added again, whatever its number; so importing twice, or after an
+//! interruption, is harmless.
+
+use std::io::{Read, Write};
+
+use rubus_core::history::{RunId, is_same_measurement};
+use rubus_core::result::Run;
+use rubus_core::verdict::verdict;
+use rusqlite::{OptionalExtension, Transaction};
+use serde_json::{Value, json};
+
+use crate::error::StoreError;
+use crate::history::{History, insert};
+
+/// Version of the form of a line.
+const FORM: u64 = 1;
+/// So many runs are added in one transaction: each costs a flush of the disk.
+const AT_ONCE: usize = 200;
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// The runs that were added, by their numbers here.
+    pub added: Vec<RunId>,
+    /// How many were there already.
+    pub known: u64,
+}
+
+/// A run on its way in.
+struct Incoming {
+    run: Run,
+    json: String,
+    headline: String,
+    label: Option<String>,
+}
+
+impl History {
+    /// Writes the runs, or all of them in the order of their numbers, one per line. Gives how many.
+    ///
+    /// # Errors
+    /// When a run does not exist, the history cannot be read, or the output cannot be written.
+    pub fn export(&self, ids: Option<&[RunId]>, out: &mut dyn Write) -> Result<u64, StoreError> {
+        let all;
+        let ids = match ids {
+            Some(ids) => ids,
+            None => {
+                all = self.ids().map_err(|error| self.explain(error))?;
+                &all
+            }
+        };
+        let mut written = 0;
+        for id in ids {
+            let Some(line) = self.export_line(*id).map_err(|error| self.explain(error))? else {
+                return Err(self.no_such_run(*id)?);
+            };
+            out.write_all(line.as_bytes())
+                .map_err(|error| StoreError::NotWritten {
+                    reason: error.to_string(),
+                })?;
+            written += 1;
+        }
+        Ok(written)
+    }
+
+    fn ids(&self) -> rusqlite::Result<Vec<RunId>> {
+        let mut statement = self.connection.prepare("SELECT id FROM run ORDER BY id")?;
+        let ids = statement.query_map([], |row| row.get(0).map(RunId))?;
+        ids.collect()
+    }
+
+    fn export_line(&self, id: RunId) -> rusqlite::Result<Option<String>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT label, headline, json FROM run JOIN record ON record.run_id = run.id \
+             WHERE run.id = ?1",
+        )?;
+        let row = statement
+            .query_row([id.0], |row| {
+                let label: Option<String> = row.get(0)?;
+                let headline: String = row.get(1)?;
+                let record: String = row.get(2)?;
+                Ok((label, headline, record))
+            })
+            .optional()?;
+        // The record is put in as it is: what a newer version wrote into it stays there.
+        Ok(row.map(|(label, headline, record)| {
+            format!(
+                "{{\"rubus_history\":{FORM},\"id\":{id},\"label\":{},\"headline\":{},\"run\":{}}}\n",
+                json!(label),
+                json!(headline),
+                record.trim()
+            )
+        }))
+    }
+
+    /// Adds the runs of an export, or of the JSON of a bench, that are not there yet.
+    ///
+    /// # Errors
+    /// When the input is something else, or the history cannot be written. Runs before the error may have
+    /// been added; importing the same again does not make them twice.
+    pub fn import(&mut self, input: &mut dyn Read) -> Result<Imported, StoreError> {
+        let mut imported = Imported::default();
+        let mut waiting: Vec<Incoming> = Vec::new();
+        let values = serde_json::Deserializer::from_reader(input).into_iter::<Value>();
+        for (number, value) in (1_u64..).zip(values) {
+            let refuse = |reason: String, added: usize| StoreError::NotAnExport {
+                number,
+                reason,
+                added: added as u64,
+            };
+            let parsed = value.map_err(|error| error.to_string()).and_then(incoming);
+            match parsed {
+                Ok(runs) => waiting.extend(runs),
+                Err(reason) => {
+                    self.take_in(&mut waiting, &mut imported)?;
+                    return Err(refuse(reason, imported.added.len()));
+                }
+            }
+            if waiting.len() >= AT_ONCE {
+                self.take_in(&mut waiting, &mut imported)?;
+            }
+        }
+        self.take_in(&mut waiting, &mut imported)?;
+        Ok(imported)
+    }
+
+    fn take_in(
+        &mut self,
+        waiting: &mut Vec<Incoming>,
+        imported: &mut Imported,
+    ) -> Result<(), StoreError> {
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let runs = std::mem::take(waiting);
+        let (added, known) = self.in_one(|transaction| {
+            let (mut added, mut known) = (Vec::new(), 0);
+            for one in &runs {
+                if is_known(transaction, &one.run)? {
+                    known += 1;
+                    continue;
+                }
+                let label = one.label.as_deref();
+                added.push(insert(
+                    transaction,
+                    &one.run,
+                    &one.headline,
+                    label,
+                    &one.json,
+                )?);
+            }
+            Ok((added, known))
+        })?;
+        imported.added.extend(added);
+        imported.known += known;
+        Ok(())
+    }
+}
+
+/// Whether the same measurement is in the history. Only runs that began in the same moment are
+/// looked at.
+fn is_known(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Result<bool> {
+    let mut statement = transaction.prepare_cached(
+        "SELECT json FROM run JOIN record ON record.run_id = run.id WHERE started = ?1",
+    )?;
+    let mut rows = statement.query([&run.started])?;
+    while let Some(row) = rows.next()? {
+        let record: String = row.get(0)?;
+        // A record that this version cannot read is not the one that it has just read.
+        let same = serde_json::from_str::<Run>(&record)
+            .is_ok_and(|known| is_same_measurement(&known, run));
+        if same {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The runs in one value of the input.
+fn incoming(value: Value) -> Result<Vec<Incoming>, String> {
+    match value {
+        Value::Array(list) => list.into_iter().map(one).collect(),
+        value => one(value).map(|one| vec![one]),
+    }
+}
+
+fn one(mut value: Value) -> Result<Incoming, String> {
+    let text = |value: &Value, key: &str| value[key].as_str().map(str::to_string);
+    let (mut record, headline, label) = match value.get("rubus_history").map(Value::as_u64) {
+        Some(Some(form)) if form <= FORM => {
+            let (headline, label) = (text(&value, "headline"), text(&value, "label"));
+            (value["run"].take(), headline, label)
+        }
+        Some(_) => return Err("it was exported by a newer rubus; import it with that".into()),
+        None => (value, None, None),
+    };
+    if let Value::Object(fields) = &mut record {
+        // What the JSON of a bench has beside the run.
+        fields.remove("verdict");
+    }
+    let json = record.to_string();
+    let run: Run = serde_json::from_value(record).map_err(|error| error.to_string())?;
+    let headline = headline.unwrap_or_else(|| verdict(&run).headline);
+    Ok(Incoming {
+        run,
+        json,
+        headline,
+        label,
+    })
+}
