@@ -8,20 +8,23 @@ use rubus_core::result::{JobResult, Outcome, Run};
 use rubus_core::units::{bytes_iec, bytes_si, duration_ns, iops, rate_si};
 use rubus_core::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict};
 
+use crate::network;
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::text::{bind_units, clean, hang, pad_left, pad_right, shorten, width};
 use crate::words;
 
 /// No line is wider.
-const COLUMNS: usize = 80;
+pub(crate) const COLUMNS: usize = 80;
 
 /// Lines for the sentences beyond the headline, and for the disturbances; the page has all.
 const SENTENCE_LINES: usize = 6;
 const DISTURBANCE_LINES: usize = 4;
 
 /// Columns of the longest bar.
-const BAR_COLUMNS: usize = 32;
+const BAR_COLUMNS: usize = 25;
+/// Columns of what applications want of a kind of operation ("10.0 MB").
+const WANTED_COLUMNS: usize = 7;
 
 /// The text of a checkup, ending in a line feed.
 pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
@@ -35,6 +38,11 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
         disturbances(run, verdict, style),
         paragraph(&verdict.certainty, ""),
     ];
+    joined(parts)
+}
+
+/// The parts that are not empty, with an empty line between them.
+pub(crate) fn joined(parts: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut text = String::new();
     for lines in parts.into_iter().filter(|lines| !lines.is_empty()) {
         if !text.is_empty() {
@@ -48,12 +56,12 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
     text
 }
 
-fn heading(text: &str, style: Style) -> String {
+pub(crate) fn heading(text: &str, style: Style) -> String {
     style.paint(Tone::Strong, text)
 }
 
 /// A machine- or program-made text, cleaned, wrapped, its lines below one another.
-fn paragraph(text: &str, first: &str) -> Vec<String> {
+pub(crate) fn paragraph(text: &str, first: &str) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();
     }
@@ -61,7 +69,7 @@ fn paragraph(text: &str, first: &str) -> Vec<String> {
 }
 
 /// What was measured, on what, when: three faint lines.
-fn title(run: &Run, style: Style) -> Vec<String> {
+pub(crate) fn title(run: &Run, style: Style) -> Vec<String> {
     let before = format!("rubus {} · ", run.rubus_version);
     let after = format!(
         " · {} · {}",
@@ -69,11 +77,17 @@ fn title(run: &Run, style: Style) -> Vec<String> {
         words::span(run.elapsed_s)
     );
     let room = COLUMNS.saturating_sub(width(&before) + width(&after));
-    let path = shorten(&clean(&run.target.path), room);
-    let device = format!("{}, {}", device(run), words::access(run.target.access));
+    let path = shorten(&clean(&run.place()), room);
+    let device = match &run.target.network {
+        Some(facts) => format!("the network disk, {}", network::network(facts)),
+        None => format!("{}, {}", device(run), words::access(run.target.access)),
+    };
     let mut lines = vec![format!("{before}{path}{after}")];
     lines.extend(paragraph(&board(run), ""));
     lines.extend(paragraph(&device, ""));
+    if let Some(on) = &run.on {
+        lines.extend(paragraph(&words::elsewhere(on), ""));
+    }
     lines
         .iter()
         .map(|line| style.paint(Tone::Faint, line))
@@ -152,7 +166,7 @@ fn device(run: &Run) -> String {
     parts.join(", ")
 }
 
-fn jobs(run: &Run, style: Style) -> Vec<String> {
+pub(crate) fn jobs(run: &Run, style: Style) -> Vec<String> {
     if run.results.is_empty() {
         return Vec::new();
     }
@@ -174,8 +188,8 @@ fn jobs(run: &Run, style: Style) -> Vec<String> {
         let latency = |ns: Option<u64>| Cell::from(ns.map_or("–".into(), duration_ns));
         table.row(vec![
             Cell::toned(&words::job_title(result), tone),
-            Cell::toned(&rate_si(result.bytes_per_second.value), tone),
-            Cell::toned(&words::half_width(&result.bytes_per_second), tone),
+            Cell::toned(&words::rate(result), tone),
+            Cell::toned(&words::half_width(&result.iops), tone),
             Cell::toned(&iops(result.iops.value), tone),
             latency(result.latency_ns.p50),
             latency(result.latency_ns.p99),
@@ -195,7 +209,7 @@ fn jobs(run: &Run, style: Style) -> Vec<String> {
 
 /// The flags behind a row and, below the table, what those that were used mean.
 #[derive(Default)]
-struct Legend {
+pub(crate) struct Legend {
     used: Vec<char>,
 }
 
@@ -207,7 +221,7 @@ impl Legend {
         ('!', "! disturbed"),
     ];
 
-    fn flags(&mut self, result: &JobResult) -> String {
+    pub(crate) fn flags(&mut self, result: &JobResult) -> String {
         let disturbed = result
             .doubts
             .iter()
@@ -228,12 +242,28 @@ impl Legend {
     }
 
     fn lines(&self) -> Vec<String> {
+        self.after(
+            "±: to the farther end of the 95 % interval. p50, p99: half and 99 % of the operations took no longer. ×32: 32 at once. CPU: whole machine.",
+        )
+    }
+
+    /// The flag that says how precise a result is, where there is no room for more.
+    pub(crate) fn precision(&mut self, result: &JobResult) -> &'static str {
+        let (flag, text) = match result.outcome {
+            Outcome::Converged => return "",
+            Outcome::Capped => ('~', "~"),
+            Outcome::Inconclusive => ('?', "?"),
+        };
+        self.used.push(flag);
+        text
+    }
+
+    /// A text about a table with the meanings of the flags that were used in it.
+    pub(crate) fn after(&self, text: &str) -> Vec<String> {
         let used = Self::MEANINGS
             .iter()
             .filter(|(flag, _)| self.used.contains(flag));
-        let mut text =
-            "±: to the farther end of the 95 % interval. p50, p99: half and 99 % of the operations took no longer. ×32: 32 at once. CPU: whole machine."
-                .to_string();
+        let mut text = text.to_string();
         for (_, meaning) in used {
             text.push(' ');
             text.push_str(&meaning.replace(' ', "\u{a0}"));
@@ -272,7 +302,8 @@ fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
             (Tone::Plain, "")
         };
         lines.push(format!(
-            "  {}  {}  {}{mark}",
+            "  {}  {}  {}  {}{mark}",
+            pad_left(&wanted(pipe, *demand), WANTED_COLUMNS),
             pad_right(&clean(&pipe.name), title_columns),
             pad_left(&words::seconds(*demand), 7),
             style.paint(tone, &bar(demand / longest)),
@@ -283,6 +314,16 @@ fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
         lines.extend(paragraph(&format!("Way there: {}.", path.join("; ")), "  "));
     }
     lines
+}
+
+/// How much of a kind of operation one second of application work has: what takes `demand_s` seconds
+/// at the pipe's capacity.
+pub(crate) fn wanted(pipe: &Pipe, demand_s: f64) -> String {
+    match (pipe.bytes_per_second, pipe.operations_per_second) {
+        (Some(rate), _) => bytes_si((rate.value * demand_s).round() as u64),
+        (None, Some(rate)) => format!("{:.0}", rate.value * demand_s),
+        (None, None) => String::new(),
+    }
 }
 
 fn bus(pipe: &Pipe) -> Option<String> {
@@ -347,7 +388,7 @@ fn good_for(verdict: &Verdict, style: Style) -> Vec<String> {
     lines
 }
 
-fn disturbances(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
+pub(crate) fn disturbances(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
     let mut groups = words::disturbance_groups(run, verdict);
     groups.sort_by_key(|group| group.first().map(|first| rank(run, first)));
     let mut lines = Vec::new();
@@ -391,6 +432,30 @@ fn disturbance_words(run: &Run, group: &[&Disturbance]) -> String {
     format!("{}{during}: {}", first.what, first.remedy)
 }
 
+/// What the job file says and was not done, or not so; what has no effect here is only counted.
+pub(crate) fn job_file(run: &Run, style: Style) -> Vec<String> {
+    let Some(job_file) = &run.job_file else {
+        return Vec::new();
+    };
+    let mut lines = vec![heading("What the job file says and was not done", style)];
+    if job_file.ignored.is_empty() {
+        lines.clear();
+    }
+    for text in &job_file.ignored {
+        lines.extend(paragraph(text, "  "));
+    }
+    let notes = match job_file.notes.len() {
+        0 => return lines,
+        1 => "1 option is".to_string(),
+        count => format!("{count} options are"),
+    };
+    let text = format!(
+        "{notes} done in another way or without effect here: see job_file.notes in the JSON, or docs/fio.md."
+    );
+    lines.extend(paragraph(&text, if lines.is_empty() { "" } else { "  " }));
+    lines
+}
+
 /// How far up a disturbance belongs, 0 first.
 fn rank(run: &Run, disturbance: &Disturbance) -> u8 {
     match words::doubt_of(run, disturbance) {
@@ -398,7 +463,8 @@ fn rank(run: &Run, disturbance: &Disturbance) -> u8 {
         Some(
             Doubt::AboveCeiling { .. }
             | Doubt::ThroughPageCache { .. }
-            | Doubt::DirectIsBuffered { .. },
+            | Doubt::DirectIsBuffered { .. }
+            | Doubt::LoopThroughCache { .. },
         ) => 1,
         Some(Doubt::NotWatched { .. } | Doubt::FewOperations { .. }) => 4,
         Some(Doubt::LongFlush { .. } | Doubt::NoRing { .. }) => 3,

@@ -1,11 +1,11 @@
 //! The list of earlier runs.
 
 use rubus_core::history::RunSummary;
-use rubus_core::units::{iops, rate_si};
+use rubus_core::units::iops;
 
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
-use crate::text::{hang, shorten};
+use crate::text::{clean, hang, shorten, width};
 use crate::words;
 
 /// No line is wider.
@@ -18,25 +18,49 @@ pub fn render(runs: &[RunSummary], style: Style) -> String {
         return "no runs yet\n".into();
     }
     use Align::{Left, Right};
-    let mut table = Table::new(&[
+    // What is never cut is measured first; the path gets what is left.
+    let with_suite = runs.iter().any(|run| run.suite != "quick");
+    let mut columns = vec![
         ("run", Right),
         ("when", Left),
+        ("disk", Left),
         ("where", Left),
+    ];
+    if with_suite {
+        columns.push(("suite", Left));
+    }
+    columns.extend([
         ("read", Right),
         ("write", Right),
-        ("read/s", Right),
-        ("write/s", Right),
-        ("commit/s", Right),
+        ("4k rd", Right),
+        ("4k wr", Right),
+        ("commit", Right),
         ("", Left),
     ]);
+    let fixed: usize = FIXED
+        + widest(runs, |run| run.id.to_string()).max(3)
+        + widest(runs, disk).max(4)
+        + if with_suite {
+            2 + widest(runs, suite).max(5)
+        } else {
+            0
+        };
+    let room = COLUMNS.saturating_sub(fixed).max(LEAST_PLACE);
+    let mut table = Table::new(&columns);
     for run in runs {
         let figures = run.figures;
-        let rate = |value: Option<f64>| Cell::from(value.map_or("–".into(), rate_si));
+        let rate = |value: Option<f64>| Cell::from(value.map_or("–".into(), megabytes));
         let operations = |value: Option<f64>| Cell::from(value.map_or("–".into(), iops));
-        table.row(vec![
+        let mut cells = vec![
             run.id.to_string().into(),
             words::moment(&run.started).trim_end_matches(" UTC").into(),
-            shorten(&place(run), 24).into(),
+            disk(run).into(),
+            Cell::from(place(run, room)),
+        ];
+        if with_suite {
+            cells.push(suite(run).into());
+        }
+        cells.extend([
             rate(figures.sequential_read_bytes_per_second),
             rate(figures.sequential_write_bytes_per_second),
             operations(figures.random_read_iops),
@@ -44,29 +68,92 @@ pub fn render(runs: &[RunSummary], style: Style) -> String {
             operations(figures.commits_per_second),
             Cell::toned(if run.doubts > 0 { "!" } else { "" }, Tone::Warn),
         ]);
+        table.row(cells);
     }
     let mut lines = table.lines(style);
-    let mut legend = "Times in UTC. read/s, write/s: random, 4 KiB, one at a time.".to_string();
-    if runs.iter().any(|run| run.doubts > 0) {
-        legend.push_str(" ! disturbed.");
-    }
-    legend.push_str(" One run again: rubus history show RUN");
-    let legend = hang("", &legend, COLUMNS);
+    let legend = hang("", &legend(runs), COLUMNS);
     lines.extend(legend.iter().map(|line| style.paint(Tone::Faint, line)));
     lines.join("\n") + "\n"
 }
 
-/// "/home/pi (SC64G)", "/tmp".
-fn place(run: &RunSummary) -> String {
-    match run
-        .device_model
-        .as_deref()
-        .map(str::trim)
-        .or(run.device.as_deref())
-    {
-        Some(device) if !device.is_empty() => format!("{} ({device})", run.target),
-        _ => run.target.clone(),
+/// Columns of everything but the numbers, the disks, the suites and the places: the moment, the
+/// figures, the mark, and the gaps.
+const FIXED: usize = 16 + 5 + 5 + 6 + 6 + 6 + 1 + 9 * 2;
+/// A place gets no less than this, and a disk and a suite no more than that.
+const LEAST_PLACE: usize = 6;
+const MOST_DISK: usize = 12;
+const MOST_SUITE: usize = 11;
+
+fn widest(runs: &[RunSummary], text: impl Fn(&RunSummary) -> String) -> usize {
+    runs.iter().map(|run| width(&text(run))).max().unwrap_or(0)
+}
+
+fn suite(run: &RunSummary) -> String {
+    shorten(&clean(&run.suite), MOST_SUITE)
+}
+
+/// The model of the device, or its name; a dash where there is none, as in memory.
+fn disk(run: &RunSummary) -> String {
+    let model = run.device_model.as_deref().map(str::trim);
+    let device = model
+        .filter(|model| !model.is_empty())
+        .or(run.device.as_deref());
+    shorten(&clean(device.unwrap_or("–")), MOST_DISK)
+}
+
+/// The label in quotes, or the end of the path.
+fn place(run: &RunSummary, room: usize) -> String {
+    if let Some(label) = &run.label {
+        return format!("\"{}\"", shorten(&clean(label), room.saturating_sub(2)));
     }
+    let path = clean(&run.target);
+    if width(&path) <= room {
+        return path;
+    }
+    let mut end = String::new();
+    for c in path.chars().rev() {
+        if width(&end) + width(&c.to_string()) + 1 > room {
+            break;
+        }
+        end.insert(0, c);
+    }
+    format!("…{end}")
+}
+
+/// Megabytes per second with three digits: "22.6", "0.34", "3250".
+fn megabytes(bytes_per_second: f64) -> String {
+    let value = bytes_per_second / 1e6;
+    match value {
+        v if v >= 99.95 => format!("{v:.0}"),
+        v if v >= 9.995 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+fn legend(runs: &[RunSummary]) -> String {
+    let mut text =
+        "Times in UTC. read, write: in order, MB/s. 4k rd, 4k wr: random, one at a time, per \
+         second. commit: per second."
+            .to_string();
+    let lacks = |run: &RunSummary| {
+        let f = run.figures;
+        f.sequential_read_bytes_per_second.is_none()
+            || f.sequential_write_bytes_per_second.is_none()
+            || f.random_read_iops.is_none()
+            || f.random_write_iops.is_none()
+            || f.commits_per_second.is_none()
+    };
+    if runs.iter().any(lacks) {
+        text.push_str(" –: not measured, or it did not settle.");
+    }
+    if runs.iter().any(|run| run.doubts > 0) {
+        text.push_str(" !: disturbed.");
+    }
+    if runs.iter().any(|run| run.label.is_some()) {
+        text.push_str(" In quotes: the label.");
+    }
+    text.push_str(" One run again: rubus history show RUN");
+    text
 }
 
 #[cfg(test)]
@@ -84,13 +171,16 @@ mod tests {
 
     #[test]
     fn runs_as_a_table() {
-        insta::assert_snapshot!(render(&runs(), Style::PLAIN), @r#"
-        run  when              where                          read      write  read/s  write/s  commit/s
-         12  2026-11-21 01:10  /mnt/<b>old "stick" & c…          –          –       –        –         –  !
-          3  2026-11-21 01:02  /home/pi (SC64G)          22.6 MB/s  11.4 MB/s    1609     83.3      23.0  !
-        Times in UTC. read/s, write/s: random, 4 KiB, one at a time. ! disturbed. One run again: rubus
-        history show RUN
-        "#);
+        insta::assert_snapshot!(render(&runs(), Style::PLAIN));
+    }
+
+    #[test]
+    fn other_suites_and_labels_in_the_table() {
+        let mut runs = runs();
+        runs[0].suite = "queue-depth".into();
+        runs[0].label = Some("before the new cable".into());
+        runs[1].target = "/media/pi/backup/of/everything/since/2019".into();
+        insta::assert_snapshot!(render(&runs, Style::PLAIN));
     }
 
     #[test]
@@ -102,6 +192,10 @@ mod tests {
     fn no_line_is_wider_than_100_columns() {
         let mut runs = runs();
         runs[1].target = "/a/long/path".repeat(20);
+        runs[1].suite = "a-suite-of-many-words".into();
+        runs[1].device_model = Some("A disk whose name is a sentence".into());
+        runs[0].label = Some("before the new cable and the new supply".into());
+        runs[0].id = RunId(123_456);
         for line in render(&runs, Style::PLAIN).lines() {
             assert!(crate::text::width(line) <= COLUMNS, "{line}");
         }

@@ -6,12 +6,22 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod bench;
 pub mod checkup;
+pub mod compare;
+pub mod copy;
+pub mod csv;
+pub mod findings;
 pub mod fio_json;
 pub mod history;
+pub mod markdown;
+mod network;
 pub mod page;
+pub mod plan;
 pub mod progress;
+pub mod side_by_side;
 pub mod style;
+pub mod suites;
 pub mod survey;
 pub mod table;
 pub mod text;

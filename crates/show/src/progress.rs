@@ -2,14 +2,17 @@
 //! redraws it, and when, is decided on the roof.
 
 use rubus_core::estimate::Estimate;
-use rubus_core::units::{bytes_iec, rate_si};
+use rubus_core::result::{JobResult, Outcome};
+use rubus_core::units::{bytes_iec, iops, rate_si};
+use serde::{Deserialize, Serialize};
 
 use crate::text::{clean, pad_right, shorten, width};
+use crate::words::job_title as job_title_of;
 pub use crate::words::spec_title as job_title;
 use crate::words::{plus_minus, span};
 
 /// What a run is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// The test file is being made.
     Filling,
@@ -22,7 +25,7 @@ pub enum Phase {
 }
 
 /// Everything that a live line shows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// What is going on.
     pub phase: Phase,
@@ -36,6 +39,10 @@ pub struct Progress {
     pub live_bytes_per_second: Option<f64>,
     /// The estimate so far, in bytes per second.
     pub so_far: Option<Estimate>,
+    /// Files of the last moment per second, of a job whose operations are files; in place of the bytes.
+    pub live_files_per_second: Option<f64>,
+    /// The estimate so far, in files per second.
+    pub files_so_far: Option<Estimate>,
     /// Seconds since the run began.
     pub elapsed_s: f64,
     /// Seconds that the run may still take, at most.
@@ -62,10 +69,19 @@ pub fn line(progress: &Progress, columns: usize) -> String {
     };
     let live = progress
         .live_bytes_per_second
-        .map(|rate| format!("now {}", rate_si(rate)));
+        .map(|rate| format!("now {}", rate_si(rate)))
+        .or_else(|| Some(format!("now {}", files(progress.live_files_per_second?))));
     let so_far = progress
         .so_far
-        .map(|estimate| format!("{} {}", rate_si(estimate.value), plus_minus(&estimate)));
+        .map(|estimate| format!("{} {}", rate_si(estimate.value), plus_minus(&estimate)))
+        .or_else(|| {
+            let estimate = progress.files_so_far?;
+            Some(format!(
+                "{} {}",
+                files(estimate.value),
+                plus_minus(&estimate)
+            ))
+        });
     let left = progress
         .left_s
         .map(|left| format!("at most {} left", span(left)));
@@ -102,14 +118,25 @@ pub fn line(progress: &Progress, columns: usize) -> String {
 }
 
 /// What is printed once a job is done, where the live line was: "[3/10] 4 KiB random reads  …".
-pub fn done(job_number: u32, jobs: u32, job: &str, rate: &Estimate, unsettled: bool) -> String {
-    let verdict = if unsettled { "  did not settle" } else { "" };
+pub fn done(job_number: u32, jobs: u32, result: &JobResult) -> String {
+    let verdict = match result.outcome {
+        Outcome::Inconclusive => "  did not settle",
+        Outcome::Converged | Outcome::Capped => "",
+    };
+    let rate = match result.operation.is_of_file() {
+        true => files(result.iops.value),
+        false => rate_si(result.bytes_per_second.value),
+    };
+    let head = format!("[{job_number}/{jobs}] {}", clean(&job_title_of(result)));
     format!(
-        "{}  {} {}{verdict}",
-        pad_right(&format!("[{job_number}/{jobs}] {}", clean(job)), 33),
-        rate_si(rate.value),
-        plus_minus(rate)
+        "{}  {rate} {}{verdict}",
+        pad_right(&head, 33),
+        plus_minus(&result.iops)
     )
+}
+
+fn files(per_second: f64) -> String {
+    format!("{} files/s", iops(per_second))
 }
 
 #[cfg(test)]
@@ -124,6 +151,8 @@ mod tests {
             jobs: 10,
             live_bytes_per_second: Some(312e3),
             so_far: Some(Estimate::new(356e3, 298e3, 414e3)),
+            live_files_per_second: None,
+            files_so_far: None,
             elapsed_s: 41.3,
             left_s: Some(48.0),
             bytes_written: 301 << 20,
@@ -178,11 +207,14 @@ mod tests {
 
     #[test]
     fn a_finished_job_leaves_a_line() {
-        let rate = Estimate::new(356e3, 298e3, 414e3);
+        let mut result = rubus_core::fixture::slow_sd_card_run().results.remove(0);
         assert_eq!(
-            done(6, 10, "4 KiB random writes ×32", &rate, false),
-            "[6/10] 4 KiB random writes ×32     356 kB/s ±16 %"
+            done(6, 10, &result),
+            "[6/10] 1 MiB sequential reads      22.6 MB/s ±1.0 %"
         );
-        assert!(done(6, 10, "x", &rate, true).ends_with("did not settle"));
+        result.outcome = Outcome::Inconclusive;
+        assert!(done(6, 10, &result).ends_with("did not settle"));
+        result.operation = rubus_core::spec::Operation::DeleteFile;
+        assert!(done(6, 10, &result).contains("21.6 files/s"));
     }
 }

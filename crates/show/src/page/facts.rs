@@ -8,7 +8,9 @@ use rubus_core::result::{JobResult, Run, TargetKind};
 use rubus_core::spec::Direction;
 use rubus_core::units::{bytes_iec, bytes_si, duration_ns, rate_si};
 
+use super::jobs::Named;
 use super::share;
+use crate::network;
 use crate::words;
 
 /// A term and what is said of it; a fact that is not known says why.
@@ -48,7 +50,12 @@ pub fn machine(run: &Run) -> Markup {
                 @for t in &m.power.temperatures {
                     (known(&t.zone, &t.millicelsius, |m| format!("{:.1} °C before the run", *m as f64 / 1000.0)))
                 }
-                (row("measured", format!("{} in {}", words::target_kind(target.kind), target.path)))
+                (row("measured", network::measured(target)))
+                @if let Some(facts) = &target.network {
+                    (row("reached", network::network(facts)))
+                    (row("its server offers", network::offer(facts)))
+                }
+                @if let Some(on) = &run.on { (row("from elsewhere", words::elsewhere(on))) }
                 @if let Some(filesystem) = &target.filesystem { (row("filesystem", filesystem.clone())) }
                 @if let Some(name) = &target.device {
                     (row("on", name.clone()))
@@ -90,17 +97,17 @@ fn hop_words(hop: &Hop) -> String {
 }
 
 /// All numbers of all jobs.
-pub fn raw(run: &Run) -> Markup {
+pub fn raw(jobs: &[Named]) -> Markup {
     html! {
         section aria-labelledby="raw" {
             h2 id="raw" { "All numbers" }
-            (processor(run))
-            (intervals(run))
+            (processor(jobs))
+            (intervals(jobs))
         }
     }
 }
 
-fn processor(run: &Run) -> Markup {
+fn processor(jobs: &[Named]) -> Markup {
     let columns = [
         "user",
         "system",
@@ -120,11 +127,11 @@ fn processor(run: &Run) -> Markup {
                     @for title in columns { th scope="col" class="n" { (title) } }
                 } }
                 tbody {
-                    @for result in &run.results {
+                    @for Named { title, result } in jobs {
                         @let cpu = &result.cpu;
                         @let busiest = cpu.per_core_busy.iter().copied().reduce(f64::max);
                         tr {
-                            th scope="row" { (words::job_title(result)) }
+                            th scope="row" { (title) }
                             @for value in [cpu.user, cpu.system, cpu.irq, cpu.softirq, cpu.iowait, cpu.steal] {
                                 td class="n" { (share(value)) }
                             }
@@ -138,7 +145,7 @@ fn processor(run: &Run) -> Markup {
     }
 }
 
-fn intervals(run: &Run) -> Markup {
+fn intervals(jobs: &[Named]) -> Markup {
     let columns = [
         "operations",
         "seconds",
@@ -158,7 +165,7 @@ fn intervals(run: &Run) -> Markup {
                     th scope="col" { "engine" }
                     @for title in columns { th scope="col" class="n" { (title) } }
                 } }
-                tbody { @for result in &run.results { (interval_row(result)) } }
+                tbody { @for named in jobs { (interval_row(named.result)) } }
             }
         }
     }
@@ -225,6 +232,9 @@ fn command(run: &Run) -> String {
         "bench".into(),
         shell_word(&run.target.path),
     ];
+    if let Some(on) = &run.on {
+        words.push(format!("--on {}", shell_word(&on.destination)));
+    }
     words.push(format!(
         "--suite {} --seed {}",
         shell_word(&run.suite),

@@ -1,6 +1,7 @@
 //! The page as a whole: complete, well-formed, self-contained, and safe against its own contents.
 
 use rubus_core::fixture;
+use rubus_core::result::Outcome;
 use rubus_core::verdict::verdict;
 
 use super::*;
@@ -52,13 +53,15 @@ fn fast() -> Run {
     run
 }
 
-fn runs() -> [Run; 4] {
-    [
+fn runs() -> Vec<Run> {
+    let mut runs = vec![
         fixture::slow_sd_card_run(),
         fixture::failed_run(),
         interrupted(),
         fast(),
-    ]
+    ];
+    runs.extend(fixture::suite_runs());
+    runs
 }
 
 /// Checks that tags nest, attributes are quoted and no id is given twice. Not a parser of HTML:
@@ -88,8 +91,9 @@ fn check_well_formed(page: &str) {
         if !VOID.contains(&name) {
             open.push(name);
         }
-        if name == "style" {
-            rest = &rest[rest.find("</style>").expect("an end of the style")..];
+        if name == "style" || name == "script" {
+            let end = format!("</{name}>");
+            rest = &rest[rest.find(&end).expect("an end of the raw text")..];
         }
     }
     assert!(open.is_empty(), "left open: {open:?}");
@@ -114,17 +118,28 @@ fn check_attributes<'a>(attributes: &'a str, ids: &mut Vec<&'a str>) {
     assert_eq!(rest, "", "not an attribute");
 }
 
+/// The page without its data, which is no part of what is shown or run.
+fn without_data(page: &str) -> String {
+    let (before, data) = page
+        .split_once("<script type=\"application/json\" id=\"data\">")
+        .expect("the page has its data");
+    let (data, after) = data.split_once("</script>").expect("and it ends");
+    assert!(!data.contains('<'), "the data could end early");
+    format!("{before}{after}")
+}
+
 #[test]
 fn every_page_is_well_formed_and_stands_alone() {
     for run in runs() {
         let page = page(&run);
         check_well_formed(&page);
+        let shown = without_data(&page);
         for forbidden in [
             "http:", "https:", "src=", "href=", "url(", "@import", "<script", "NaN", "inf",
         ] {
-            let found = page
+            let found = shown
                 .find(forbidden)
-                .map(|at| &page[at.saturating_sub(40)..at + 20]);
+                .map(|at| &shown[at.saturating_sub(40)..at + 20]);
             assert_eq!(found, None, "{forbidden} in the page");
         }
         assert!(page.contains("default-src 'none'") || page.contains("default-src &#39;none"));
@@ -152,8 +167,9 @@ fn what_the_machine_says_is_escaped_everywhere() {
     let value = serde_json::to_value(&run).expect("JSON");
     run = serde_json::from_value(poisoned(value, HOSTILE)).expect("still a run");
     let page = page(&run);
-    assert!(!page.contains("<script"), "something was not escaped");
-    assert!(page.contains("&lt;script&gt;alert"));
+    let shown = without_data(&page);
+    assert!(!shown.contains("<script"), "something was not escaped");
+    assert!(shown.contains("&lt;script&gt;alert"));
     check_well_formed(&page);
 }
 
@@ -216,38 +232,38 @@ fn the_page_of_a_failed_run_as_text() {
     insta::assert_snapshot!(as_text(&page(&fixture::failed_run())));
 }
 
-/// What a reader without eyes for pictures gets: the text of the page, a line per block, and for
-/// each drawing that its description is there.
+/// What a screen reader reads: the text of the page, a line per block, the words of each drawing, and
+/// nothing that is hidden from it.
 fn as_text(page: &str) -> String {
-    const BLOCKS: [&str; 16] = [
-        "h1",
-        "h2",
-        "h3",
-        "p",
-        "li",
-        "tr",
-        "caption",
-        "dt",
-        "dd",
-        "figcaption",
-        "pre",
-        "footer",
-        "header",
-        "div",
-        "desc",
-        "title",
-    ];
+    let page = without_data(page);
     let body = page.split("<body>").nth(1).expect("a body");
     let mut text = String::new();
-    for piece in body.split('<') {
-        let (tag, words) = piece.split_once('>').unwrap_or(("", piece));
+    // The open elements, and whether what is in them is read.
+    let mut open: Vec<bool> = vec![true];
+    for piece in body.split('<').skip(1) {
+        let (tag, words) = piece.split_once('>').expect("a tag that ends");
         let name = tag.trim_start_matches('/').split(' ').next().unwrap_or("");
-        if BLOCKS.contains(&name) {
-            text.push('\n');
-        } else if name == "td" || name == "th" {
-            text.push_str(" | ");
+        if tag.starts_with('/') {
+            open.pop();
+        } else if !matches!(name, "br" | "hr") {
+            let drawing = tag.contains("role=\"img\"");
+            let hidden = tag.contains("aria-hidden=\"true\"");
+            let read = open.last() == Some(&true) && !hidden;
+            if read && drawing {
+                let label = tag.split("aria-label=\"").nth(1).expect("a label");
+                let label = label.split('"').next().unwrap_or("");
+                text.push_str(&format!("\n[{label}]"));
+            }
+            open.push(read && !drawing);
         }
-        text.push_str(words);
+        match name {
+            "td" | "th" => text.push_str(" | "),
+            "span" | "strong" | "code" | "sup" | "b" | "time" => {}
+            _ => text.push('\n'),
+        }
+        if open.last() == Some(&true) {
+            text.push_str(words);
+        }
     }
     let lines = text
         .lines()
@@ -257,4 +273,101 @@ fn as_text(page: &str) -> String {
         .map(|line| line.trim_start_matches(" | "))
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+/// What a suite has beyond the sections that every page has, which come behind it.
+fn own_sections(run: &Run) -> String {
+    let text = as_text(&page(run));
+    let common = ["\nHow it behaves\n", "\nWhat disturbed it\n"];
+    let end = common.iter().filter_map(|title| text.find(title)).min();
+    text[..end.unwrap_or(text.len())].to_string()
+}
+
+#[test]
+fn the_sections_of_the_suites_as_text() {
+    for run in fixture::suite_runs() {
+        insta::assert_snapshot!(format!("suite_{}", run.suite), own_sections(&run));
+    }
+}
+
+/// The colours of a mode: the variables of the first block behind `from` in the style sheet.
+fn colours(from: &str) -> Vec<(&'static str, [f64; 3])> {
+    let block = STYLE
+        .split(from)
+        .nth(1)
+        .expect("the mode is in the style sheet");
+    let block = block.split('}').next().unwrap_or("");
+    let pairs = block
+        .split(';')
+        .filter_map(|line| line.trim().split_once(": #"));
+    let channel = |hex: &str| f64::from(u8::from_str_radix(hex, 16).expect("hexadecimal")) / 255.0;
+    pairs
+        .map(|(name, hex)| {
+            let hex = if hex.len() == 3 {
+                hex.chars().flat_map(|c| [c, c]).collect()
+            } else {
+                hex.to_string()
+            };
+            let rgb = [0, 2, 4].map(|i| channel(&hex[i..i + 2]));
+            (name.trim_start_matches("--"), rgb)
+        })
+        .collect()
+}
+
+/// The contrast of two colours as the Web Content Accessibility Guidelines 2 define it, 1 to 21.
+fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
+    let linear = |c: f64| {
+        if c <= 0.040_45 {
+            c / 12.92
+        } else {
+            ((c + 0.055) / 1.055).powf(2.4)
+        }
+    };
+    let luminance =
+        |[r, g, b]: [f64; 3]| 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+#[test]
+fn every_colour_is_legible_in_both_modes() {
+    // What stands on what, and the least contrast: 4.5 for text, 3 for shapes that carry meaning.
+    const TEXTS: [(&str, &str, f64); 18] = [
+        ("ink", "paper", 4.5),
+        ("soft", "paper", 4.5),
+        ("ink", "card", 4.5),
+        ("soft", "card", 4.5),
+        ("good", "card", 4.5),
+        ("limited", "card", 4.5),
+        ("poor", "card", 4.5),
+        ("good", "paper", 4.5),
+        ("poor", "paper", 4.5),
+        ("narrow", "paper", 4.5),
+        ("ink", "heat-0", 4.5),
+        ("ink", "heat-1", 4.5),
+        ("ink", "heat-2", 4.5),
+        ("ink", "heat-3", 4.5),
+        ("ink", "heat-4", 4.5),
+        ("flow", "paper", 3.0),
+        ("flow", "heat-0", 3.0),
+        ("ink", "narrow-soft", 3.0),
+    ];
+    for mode in [":root {", "prefers-color-scheme: dark) {\n  :root {"] {
+        let colours = colours(mode);
+        let of = |name: &str| {
+            let found = colours.iter().find(|(known, _)| *known == name);
+            found.unwrap_or_else(|| panic!("{mode} has no {name}")).1
+        };
+        for (front, back, least) in TEXTS {
+            let found = contrast(of(front), of(back));
+            assert!(found >= least, "{mode} {front} on {back}: {found:.2}");
+        }
+    }
+}
+
+#[test]
+fn contrast_is_that_of_the_guidelines() {
+    let (black, white, grey) = ([0.0; 3], [1.0; 3], [0x76 as f64 / 255.0; 3]);
+    assert!((contrast(black, white) - 21.0).abs() < 1e-9);
+    assert!((contrast(grey, white) - 4.54).abs() < 0.01);
 }

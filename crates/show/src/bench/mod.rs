@@ -1,0 +1,208 @@
+//! The text of a run of any suite: what it says in sentences, then its tables.
+//!
+//! The suites of the checkup look like the checkup. A sweep is a table with one row per step, the
+//! records are iozone's table, a sustained write is a curve in a line; everything else is the list of
+//! jobs. At most 80 columns.
+
+mod classes;
+mod curve;
+mod named;
+mod records;
+mod sweeps;
+mod together;
+
+use rubus_core::finding::Finding;
+use rubus_core::result::Run;
+use rubus_core::units::bytes_iec;
+use rubus_core::verdict::Verdict;
+
+use crate::checkup::{self, disturbances, heading, job_file, jobs, joined, paragraph, title};
+use crate::findings::sentences;
+use crate::style::{Style, Tone};
+
+/// The suites that answer the checkup's questions.
+const CHECKUPS: [&str; 2] = ["quick", "full"];
+
+/// Whether the run answers the checkup's questions.
+pub fn is_checkup(run: &Run) -> bool {
+    CHECKUPS.contains(&run.suite.as_str())
+}
+
+/// The text of a run, ending in a line feed.
+pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
+    if is_checkup(run) {
+        return checkup::render(run, verdict, style) + &more(run, style);
+    }
+    let mut parts = vec![title(run, style), said(run, style)];
+    parts.extend(tables(run, style));
+    parts.push(disturbances(run, verdict, style));
+    parts.push(job_file(run, style));
+    parts.push(match is_of_course(run) {
+        true => paragraph(
+            &format!("{} were written.", bytes_iec(run.bytes_written)),
+            "",
+        ),
+        false => paragraph(&verdict.certainty, ""),
+    });
+    joined(parts)
+}
+
+/// Whether it is the course of a job that counts and not its mean, which need not settle.
+fn is_of_course(run: &Run) -> bool {
+    let is_cliff = |finding: &Finding| matches!(finding, Finding::Cliff(_));
+    run.findings.iter().any(is_cliff)
+}
+
+/// The findings of a checkup, which come after its own sentences.
+fn more(run: &Run, style: Style) -> String {
+    let mut lines = Vec::new();
+    for sentence in sentences(run) {
+        lines.extend(paragraph(&sentence, "  "));
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    lines.insert(0, heading("What several figures say together", style));
+    format!("\n{}", joined([lines]))
+}
+
+/// The findings, the first in bold.
+fn said(run: &Run, style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (i, sentence) in sentences(run).iter().enumerate() {
+        let tone = if i == 0 { Tone::Strong } else { Tone::Plain };
+        let wrapped = paragraph(sentence, "");
+        lines.extend(wrapped.iter().map(|line| style.paint(tone, line)));
+    }
+    lines
+}
+
+/// The tables that suit the run.
+fn tables(run: &Run, style: Style) -> Vec<Vec<String>> {
+    let has = |is: fn(&Finding) -> bool| run.findings.iter().any(is);
+    if has(|finding| matches!(finding, Finding::SpeedClass(_))) {
+        return vec![classes::table(run, style), jobs(run, style)];
+    }
+    if is_of_course(run) {
+        return vec![curve::lines(run, style)];
+    }
+    match run.suite.as_str() {
+        "queue-depth" => sweeps::depths(run, style),
+        "block-size" => sweeps::sizes(run, style),
+        "record" => records::tables(run, style),
+        "together" => together::tables(run, style),
+        "stream" => named::streams(run, style),
+        "commit" => named::commits(run, style),
+        _ => vec![jobs(run, style)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::width;
+    use rubus_core::finding::job;
+    use rubus_core::fixture;
+    use rubus_core::verdict::verdict;
+
+    fn shown(run: &Run) -> String {
+        render(run, &verdict(run), Style::PLAIN)
+    }
+
+    #[test]
+    fn a_sweep_of_depths() {
+        insta::assert_snapshot!(shown(&fixture::queue_depth_run()));
+    }
+
+    #[test]
+    fn a_sweep_of_sizes() {
+        insta::assert_snapshot!(shown(&fixture::block_size_run()));
+    }
+
+    #[test]
+    fn the_table_of_records() {
+        insta::assert_snapshot!(shown(&fixture::record_run()));
+    }
+
+    #[test]
+    fn small_files() {
+        insta::assert_snapshot!(shown(&fixture::small_files_run()));
+    }
+
+    #[test]
+    fn a_capacity_that_is_not_there() {
+        insta::assert_snapshot!(shown(&fixture::capacity_run()));
+    }
+
+    #[test]
+    fn a_sustained_write() {
+        insta::assert_snapshot!(shown(&fixture::sustained_run()));
+    }
+
+    #[test]
+    fn a_job_file() {
+        insta::assert_snapshot!(shown(&fixture::job_file_run()));
+    }
+
+    #[test]
+    fn classes() {
+        let mut run = fixture::slow_sd_card_run();
+        run.suite = "class".into();
+        run.findings = fixture::every_finding()
+            .into_iter()
+            .filter(|finding| matches!(finding, Finding::SpeedClass(_)))
+            .collect();
+        insta::assert_snapshot!(shown(&run));
+    }
+
+    /// A run with the results of another under other names.
+    fn renamed(suite: &str, names: &[&str]) -> Run {
+        let mut run = fixture::slow_sd_card_run();
+        run.suite = suite.into();
+        run.results.truncate(names.len());
+        for (result, name) in run.results.iter_mut().zip(names) {
+            result.job = (*name).into();
+        }
+        run
+    }
+
+    #[test]
+    fn targets_together() {
+        insta::assert_snapshot!(shown(&fixture::together_run()));
+    }
+
+    #[test]
+    fn streams() {
+        let names = [job::STREAM_ZEROS, job::STREAM_WRITE, job::STREAM_READ];
+        let mut run = renamed("stream", &names);
+        run.results.iter_mut().for_each(|r| r.passes = Some(3));
+        run.findings = rubus_core::finding::of(&run);
+        insta::assert_snapshot!(shown(&run));
+    }
+
+    #[test]
+    fn commits() {
+        let names = [job::COMMIT_APPEND, job::COMMIT_IN_PLACE, job::COMMIT_LOGGER];
+        insta::assert_snapshot!(shown(&renamed("commit", &names)));
+    }
+
+    #[test]
+    fn a_checkup_looks_like_one() {
+        let mut run = fixture::slow_sd_card_run();
+        let usual = checkup::render(&run, &verdict(&run), Style::PLAIN);
+        assert_eq!(shown(&run), usual);
+        run.findings = fixture::queue_depth_run().findings;
+        assert!(shown(&run).starts_with(&usual));
+        assert!(shown(&run).len() > usual.len());
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_terminal() {
+        for mut run in fixture::suite_runs() {
+            run.findings.extend(fixture::every_finding());
+            for line in shown(&run).lines() {
+                assert!(width(line) <= checkup::COLUMNS, "{line}");
+            }
+        }
+    }
+}

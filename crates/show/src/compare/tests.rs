@@ -1,0 +1,152 @@
+//! The texts of comparisons, as they are read.
+
+use super::*;
+use crate::text::width;
+use rubus_core::compare::{Subject, compare};
+use rubus_core::estimate::Estimate;
+use rubus_core::fixture;
+use rubus_core::reference::Reference;
+use rubus_core::result::{Access, Run};
+use rubus_core::verdict::job;
+
+/// The same card on another board a day later: sequential reads nearly twice as fast, commits
+/// slower.
+fn other() -> Run {
+    let mut run = fixture::slow_sd_card_run();
+    run.started = "2026-11-22T09:00:00Z".into();
+    run.target.filesystem = Some("btrfs".into());
+    run.target.access = Access::Buffered;
+    run.doubts.pop();
+    for result in &mut run.results {
+        let factor = match result.job.as_str() {
+            job::SEQUENTIAL_READ => 1.94,
+            job::COMMIT => 0.48,
+            job::RANDOM_READ => 1.05,
+            _ => 1.01,
+        };
+        let scale = |e: &Estimate| Estimate::new(e.value * factor, e.low * factor, e.high * factor);
+        result.bytes_per_second = scale(&result.bytes_per_second);
+        result.iops = scale(&result.iops);
+        let ns = |ns: Option<u64>| ns.map(|ns| (ns as f64 / factor) as u64);
+        result.latency_ns.p50 = ns(result.latency_ns.p50);
+        result.latency_ns.p99 = ns(result.latency_ns.p99);
+    }
+    run
+}
+
+fn two_runs() -> Comparison {
+    compare(&[
+        Subject::of_run("run 3", &fixture::slow_sd_card_run()),
+        Subject::of_run("run 7", &other()),
+    ])
+}
+
+fn with_reference() -> Comparison {
+    let reference = Reference::by_id("pi3-card-f2fs").expect("it is there");
+    compare(&[
+        reference.subject(),
+        Subject::of_run("run 3", &fixture::slow_sd_card_run()),
+    ])
+}
+
+#[test]
+fn two_runs_side_by_side() {
+    insta::assert_snapshot!(render(&two_runs(), Style::PLAIN));
+}
+
+#[test]
+fn a_run_against_published_figures() {
+    insta::assert_snapshot!(render(&with_reference(), Style::PLAIN));
+}
+
+#[test]
+fn a_run_against_itself() {
+    let run = fixture::slow_sd_card_run();
+    let same = compare(&[
+        Subject::of_run("run 3", &run),
+        Subject::of_run("run 3", &run),
+    ]);
+    let text = render(&same, Style::PLAIN);
+    assert!(text.contains("are the same, as far as known"), "{text}");
+    assert!(
+        !text.contains("faster") && !text.contains("slower"),
+        "{text}"
+    );
+}
+
+#[test]
+fn two_machines() {
+    let machine = fixture::slow_sd_card_run().machine;
+    let other = fixture::failed_run().machine;
+    let comparison = compare(&[
+        Subject::of_machine("desk", &machine),
+        Subject::of_machine("attic", &other),
+    ]);
+    insta::assert_snapshot!(render(&comparison, Style::PLAIN));
+}
+
+#[test]
+fn no_line_is_wider_than_a_terminal() {
+    let mut wild = other();
+    wild.machine.board.model =
+        rubus_core::fact::Fact::known("a board of many words\x1b[31m ".repeat(9), "");
+    let name = "a/very/long/path/to/a/result/of/some/run.json";
+    let three = compare(&[
+        Subject::of_run(name, &fixture::slow_sd_card_run()),
+        Subject::of_run("run 7", &wild),
+        Subject::of_run("run 12", &other()),
+    ]);
+    for comparison in [two_runs(), with_reference(), three] {
+        for line in render(&comparison, Style::PLAIN).lines() {
+            assert!(width(line) <= 80, "{}: {line}", width(line));
+            assert!(!line.contains('\x1b'));
+        }
+    }
+    for line in references(Style::PLAIN).lines() {
+        assert!(width(line) <= 80, "{line}");
+    }
+}
+
+#[test]
+fn the_list_of_references() {
+    insta::assert_snapshot!(references(Style::PLAIN));
+}
+
+#[test]
+fn as_markdown() {
+    insta::assert_snapshot!(markdown(&two_runs()));
+}
+
+#[test]
+fn as_csv() {
+    let text = csv(&two_runs());
+    let columns = text.lines().next().expect("a head").split(',').count();
+    assert_eq!(columns, 24);
+    insta::assert_snapshot!(text.replace('\r', ""));
+}
+
+#[test]
+fn as_a_page() {
+    let page = crate::page::compare::render(&two_runs());
+    // The data comes last, in an element that no browser runs.
+    let (page, data) = page
+        .split_once("<script type=\"application/json\" id=\"data\">")
+        .expect("the page has its data");
+    assert!(data.ends_with("</script></body></html>"));
+    for forbidden in ["<script", "http://", "https://", "src="] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    let body = page.split("</style>").last().expect("a body");
+    insta::assert_snapshot!(body.replace("><", ">\n<"));
+}
+
+#[test]
+fn names_are_escaped_on_the_page() {
+    let run = fixture::failed_run();
+    let comparison = compare(&[
+        Subject::of_run("<b>one</b>", &run),
+        Subject::of_run("two", &fixture::slow_sd_card_run()),
+    ]);
+    let page = crate::page::compare::render(&comparison);
+    assert!(!page.contains("<b>"), "{page}");
+}

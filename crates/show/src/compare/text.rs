@@ -1,0 +1,290 @@
+//! The text of a comparison: what differs, then throughput and latency job by job, at most 80
+//! columns.
+
+use rubus_core::compare::{Alone, Comparison, DoubtOfSome};
+
+use super::{QUANTITIES, Quantity, Scale, headline, interval, legend, ratio, subject_line, word};
+use crate::style::{Style, Tone};
+use crate::table::{Align, Cell, Table};
+use crate::text::{bind_units, clean, hang, pad_right, shorten, width};
+
+/// No line is wider.
+const COLUMNS: usize = 80;
+/// Columns of a job's title, of a figure, and of the drawn scale (odd).
+const TITLE: usize = 25;
+const FIGURE: usize = 9;
+const DRAWN: usize = 51;
+/// Lines for what differs between runs; the page and the JSON have all.
+const DIFFERENCES: usize = 20;
+
+/// The text, ending in a line feed.
+pub fn render(comparison: &Comparison, style: Style) -> String {
+    let mut parts = vec![subjects(comparison, style), differences(comparison, style)];
+    parts.push(doubts(comparison, style));
+    for place in 1..comparison.subjects.len() {
+        parts.extend(against(comparison, place, style));
+    }
+    parts.push(alone(comparison, style));
+    parts.push(remarks(comparison, style));
+    let mut text = String::new();
+    for lines in parts.into_iter().filter(|lines| !lines.is_empty()) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        for line in lines {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn heading(text: &str, style: Style) -> String {
+    style.paint(Tone::Strong, text)
+}
+
+fn subjects(comparison: &Comparison, style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for place in 0..comparison.subjects.len() {
+        let role = if place == 0 {
+            "baseline  "
+        } else {
+            "against   "
+        };
+        let line = bind_units(&clean(&subject_line(comparison, place)));
+        let mut wrapped = hang(role, &line, COLUMNS);
+        if let Some(first) = wrapped.first_mut() {
+            *first = first.replacen(role, &style.paint(Tone::Faint, role), 1);
+        }
+        lines.extend(wrapped);
+    }
+    lines
+}
+
+fn differences(comparison: &Comparison, style: Style) -> Vec<String> {
+    let has_rows = !comparison.rows.is_empty();
+    if comparison.differences.is_empty() {
+        return vec!["Board, device, settings and versions are the same, as far as known.".into()];
+    }
+    let mut columns = vec![("", Align::Left)];
+    columns.extend(
+        comparison
+            .subjects
+            .iter()
+            .map(|subject| (subject.name.as_str(), Align::Left)),
+    );
+    let names = comparison.differences.iter().map(|d| width(&d.what));
+    let first = names.max().unwrap_or(0).min(30);
+    let room = COLUMNS - 2 - first - 2 * comparison.subjects.len();
+    let each = (room / comparison.subjects.len()).max(8);
+    let columns: Vec<(String, Align)> = columns
+        .into_iter()
+        .map(|(name, align)| (shorten(&clean(name), each), align))
+        .collect();
+    let borrowed: Vec<(&str, Align)> = columns.iter().map(|(n, a)| (n.as_str(), *a)).collect();
+    let mut table = Table::new(&borrowed).indented(2);
+    let most = if has_rows { DIFFERENCES } else { usize::MAX };
+    for difference in comparison.differences.iter().take(most) {
+        let mut cells = vec![Cell::from(shorten(&clean(&difference.what), first))];
+        cells.extend(difference.values.iter().map(|value| match value {
+            Some(value) => Cell::from(shorten(&clean(value), each)),
+            None => Cell::toned("–", Tone::Faint),
+        }));
+        table.row(cells);
+    }
+    let mut lines = vec![heading("What differs", style)];
+    lines.extend(table.lines(style));
+    let left = comparison.differences.len().saturating_sub(most);
+    if left > 0 {
+        lines.push(format!("  and {left} more, on the page and in the JSON"));
+    }
+    lines
+}
+
+/// Doubts of some come first, those of all after them.
+fn doubts(comparison: &Comparison, style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (of_all, title) in [
+        (false, "What disturbed only some of them"),
+        (true, "What disturbed all of them"),
+    ] {
+        // Of what all have, one is enough to be told; the page has the others.
+        let mut told: Vec<&str> = Vec::new();
+        for doubt in comparison.doubts.iter().filter(|d| d.is_of_all == of_all) {
+            if of_all && told.contains(&doubt.kind.as_str()) {
+                continue;
+            }
+            if told.is_empty() {
+                lines.push(heading(title, style));
+            }
+            told.push(&doubt.kind);
+            let mut text = doubt_line(comparison, doubt);
+            if of_all {
+                text.push_str("; likewise the other");
+            }
+            lines.extend(hang("  ", &bind_units(&clean(&text)), COLUMNS));
+        }
+    }
+    lines
+}
+
+/// "run 3: the clock was held down (4 KiB random writes and 2 more jobs)".
+fn doubt_line(comparison: &Comparison, doubt: &DoubtOfSome) -> String {
+    let jobs = match doubt.jobs.as_slice() {
+        [] => String::new(),
+        [one] => format!(" ({one})"),
+        [first, rest @ ..] => format!(
+            " ({first} and {} more job{})",
+            rest.len(),
+            if rest.len() == 1 { "" } else { "s" }
+        ),
+    };
+    let name = &comparison.subjects[doubt.subject].name;
+    format!("{name}: {}{jobs}", doubt.what)
+}
+
+/// Everything about one subject against the baseline.
+fn against(comparison: &Comparison, place: usize, style: Style) -> Vec<Vec<String>> {
+    if comparison.rows.is_empty() {
+        return Vec::new();
+    }
+    let mut parts = vec![
+        hang("", &clean(&headline(comparison, place)), COLUMNS)
+            .iter()
+            .map(|line| style.paint(Tone::Strong, line))
+            .collect(),
+    ];
+    for quantity in &QUANTITIES {
+        parts.push(table(comparison, place, quantity, style));
+    }
+    parts.push(drawing(comparison, place, style));
+    if place + 1 == comparison.subjects.len() {
+        parts.push(
+            hang("", &bind_units(&clean(&legend(comparison))), COLUMNS)
+                .iter()
+                .map(|line| style.paint(Tone::Faint, line))
+                .collect(),
+        );
+    }
+    parts
+}
+
+fn table(comparison: &Comparison, place: usize, quantity: &Quantity, style: Style) -> Vec<String> {
+    use Align::{Left, Right};
+    // The names stand above; one that does not fit is not cut here.
+    let name = |place: usize, role: &str| match clean(&comparison.subjects[place].name) {
+        name if width(&name) <= FIGURE => name,
+        _ => role.to_string(),
+    };
+    let (baseline, other) = (name(0, "baseline"), name(place, "against"));
+    let mut table = Table::new(&[
+        (quantity.title, Left),
+        (&baseline, Right),
+        (&other, Right),
+        ("ratio", Right),
+        ("95 %", Left),
+        ("", Left),
+    ]);
+    for row in &comparison.rows {
+        let measure = (quantity.of)(row);
+        let (Some(ratio_of), Some(ours), Some(theirs)) = (
+            measure.ratios.get(place).copied().flatten(),
+            measure.figures.first().copied().flatten(),
+            measure.figures.get(place).copied().flatten(),
+        ) else {
+            continue;
+        };
+        let (said, tone) = word(ratio_of.word);
+        table.row(vec![
+            shorten(&clean(&row.title), TITLE).into(),
+            (quantity.words)(row, ours.value).into(),
+            (quantity.words)(row, theirs.value).into(),
+            ratio(ratio_of.figure.value).into(),
+            Cell::toned(&interval(&ratio_of.figure), Tone::Faint),
+            Cell::toned(said, tone),
+        ]);
+    }
+    if table.is_empty() {
+        return Vec::new();
+    }
+    table.lines(style)
+}
+
+/// The ratios of the throughput, all on one scale.
+fn drawing(comparison: &Comparison, place: usize, style: Style) -> Vec<String> {
+    let scale = Scale::of(comparison);
+    let mut lines = Vec::new();
+    for row in &comparison.rows {
+        let Some(ratio) = row.throughput.ratios.get(place).copied().flatten() else {
+            continue;
+        };
+        let title = pad_right(&shorten(&clean(&row.title), TITLE), TITLE);
+        let line = scale.line(&ratio.figure, DRAWN);
+        let (_, tone) = word(ratio.word);
+        lines.push(format!("{title}  {}", style.paint(tone, &line)));
+    }
+    if lines.is_empty() {
+        return lines;
+    }
+    let title = pad_right("Ratio of the throughput", TITLE + 2);
+    let labels = format!("{title}{}", scale.labels(DRAWN));
+    lines.insert(0, style.paint(Tone::Faint, &labels));
+    lines
+}
+
+/// Jobs named before the others are only counted.
+const NAMED: usize = 4;
+
+fn alone(comparison: &Comparison, style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (place, subject) in comparison.subjects.iter().enumerate() {
+        let titles: Vec<&str> = comparison
+            .alone
+            .iter()
+            .filter(|Alone { subject, .. }| *subject == place)
+            .map(|alone| alone.title.as_str())
+            .collect();
+        if !titles.is_empty() {
+            let text = format!("{}: {}", subject.name, some_of(&titles));
+            lines.extend(hang("  ", &clean(&text), COLUMNS));
+        }
+    }
+    if !lines.is_empty() {
+        lines.insert(0, heading("Without a counterpart", style));
+    }
+    lines
+}
+
+/// "a, b, c, d and 3 more".
+fn some_of(titles: &[&str]) -> String {
+    if titles.len() <= NAMED + 1 {
+        return titles.join(", ");
+    }
+    let rest = titles.len() - NAMED;
+    format!("{} and {rest} more", titles[..NAMED].join(", "))
+}
+
+fn remarks(comparison: &Comparison, style: Style) -> Vec<String> {
+    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in &comparison.rows {
+        for remark in &row.remarks {
+            match said.iter_mut().find(|(known, _)| known == remark) {
+                Some((_, titles)) => titles.push(&row.title),
+                None => said.push((remark, vec![&row.title])),
+            }
+        }
+    }
+    let mut lines = Vec::new();
+    for (remark, titles) in said {
+        let of = match titles.len() == comparison.rows.len() {
+            true => "all jobs".to_string(),
+            false => some_of(&titles),
+        };
+        let text = bind_units(&clean(&format!("{remark}: {of}")));
+        lines.extend(hang("  ", &text, COLUMNS));
+    }
+    if !lines.is_empty() {
+        lines.insert(0, heading("Not quite the same job", style));
+    }
+    lines
+}
