@@ -1,7 +1,12 @@
-//! The exit status: 0 fine, 1 the answer is no, 2 usage or machine error, 3 refused by the guard.
-//! (4, applied in part and rolled back, and 5, roll-back failed, belong to changes.)
+//! The exit status: 0 fine; 1 the answer is no; 2 usage or machine error; 3 refused by the guard;
+//! 4 applied in part and rolled back; 5 roll-back failed.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
 
 /// How the program ends when nothing went wrong with the program itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +15,12 @@ pub enum Exit {
     Fine,
     /// It was done, and the answer is no: a measurement was cut short or failed.
     AnswerIsNo,
+    /// As another machine ended, whose words have been shown.
+    Status(u8),
+    /// A change failed in the middle and everything was put back.
+    RolledBack,
+    /// A change failed in the middle and could not be put back.
+    RollBackFailed,
 }
 
 impl Exit {
@@ -18,6 +29,9 @@ impl Exit {
         match self {
             Exit::Fine => ExitCode::from(0),
             Exit::AnswerIsNo => ExitCode::from(1),
+            Exit::Status(status) => ExitCode::from(status),
+            Exit::RolledBack => ExitCode::from(4),
+            Exit::RollBackFailed => ExitCode::from(5),
         }
     }
 }
@@ -27,11 +41,31 @@ impl Exit {
 #[error("{0}")]
 pub struct Refused(pub String);
 
-/// Prints a usage error, help or version as clap does, and gives its status.
+/// Prints a usage error, help or version as clap does, and gives its status. Whoever left out the
+/// command meant the checkup, if the arguments are right for one.
 pub fn of_usage(error: &clap::Error) -> ExitCode {
     // Printing can only fail when nobody reads; there is nobody left to tell.
     let _ = error.print();
+    if let Some(line) = meant_a_checkup(std::env::args_os().skip(1)) {
+        if error.use_stderr() {
+            eprintln!("\n  tip: for a checkup with these arguments: {line}");
+        }
+    }
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+/// The command line of a checkup with these arguments, if there is such a one.
+fn meant_a_checkup(arguments: impl Iterator<Item = OsString>) -> Option<String> {
+    let arguments: Vec<OsString> = arguments.collect();
+    let line = ["rubus", "checkup"].map(OsString::from);
+    let line: Vec<OsString> = line.into_iter().chain(arguments).collect();
+    let parsed = Args::try_parse_from(&line).ok()?;
+    let words = line.iter().map(|word| word.to_string_lossy().into_owned());
+    let says_more = match parsed.command? {
+        Command::Checkup(checkup) => checkup.path.exists(),
+        _ => false,
+    };
+    says_more.then(|| words.collect::<Vec<_>>().join(" "))
 }
 
 /// Prints an error with its causes and gives its status.

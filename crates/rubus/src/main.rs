@@ -4,40 +4,69 @@
 //! machine in the rooms below.
 
 mod args;
+mod changing;
 mod commands;
 mod exit;
+mod job_files;
+mod leash;
 mod measuring;
+mod network;
+mod outputs;
 mod places;
 mod progress;
+mod record;
+mod remote;
 mod signals;
+mod subjects;
 mod target;
+mod target_name;
 mod world;
 
-use clap::Parser;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
     signals::die_quietly_on_a_closed_pipe();
-    let args = match Args::try_parse() {
-        Ok(args) => args,
+    let matches = Args::command().try_get_matches();
+    let parsed = matches.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, matches)));
+    let (args, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return exit::of_usage(&error),
     };
-    match run(args) {
+    if args.general.records {
+        leash::hold();
+    }
+    let code = match run(args, &matches) {
         Ok(exit) => exit.code(),
         Err(error) => exit::of_error(&error),
-    }
+    };
+    leash::abandoned().unwrap_or(code)
 }
 
-fn run(args: Args) -> anyhow::Result<Exit> {
+fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
+    if let Some(way) = args.remote().map_err(anyhow::Error::msg)? {
+        let way = way.clone();
+        return remote::run(&args.or_checkup(), &way, matches);
+    }
     let general = args.general;
     match args.command {
         None => commands::checkup::run(&general, &args::Checkup::of_current_directory(args.json)),
         Some(Command::Checkup(checkup)) => commands::checkup::run(&general, &checkup),
         Some(Command::Survey(survey)) => commands::survey::run(&general, &survey),
         Some(Command::Bench(bench)) => commands::bench::run(&general, &bench),
+        Some(Command::Suites(suites)) => commands::suites::run(&general, &suites),
+        Some(Command::Compare(compare)) => commands::compare::run(&general, &compare),
         Some(Command::History(history)) => commands::history::run(&general, &history),
+        Some(Command::Copy(copy)) => commands::copy::run(&general, &copy),
+        Some(Command::Recipes(recipes)) => commands::change::recipes(&general, &recipes),
+        Some(Command::Plan(plan)) => commands::change::plan(&general, &plan),
+        Some(Command::Apply(apply)) => commands::change::apply(&general, &apply),
+        Some(Command::Undo(undo)) => commands::change::undo(&general, &undo),
+        Some(Command::Resume) => commands::change::resume(&general),
+        Some(Command::Status(status)) => commands::status::run(&general, &status),
+        Some(Command::Verify(verify)) => commands::verify::run(&general, &verify),
         Some(Command::Completions(completions)) => commands::completions::run(&completions),
         Some(Command::Manual(manual)) => commands::manual::run(&manual),
     }

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use rubus_bench::{BenchError, Session, WatchPaths, suites};
+use rubus_bench::{BenchError, Session, SessionOutcome, Target, WatchPaths, suites};
 use rubus_core::doubt::Doubt;
+use rubus_core::finding;
 use rubus_core::machine::{Machine, Power};
-use rubus_core::result::{Run, TargetFacts};
-use rubus_core::spec::Suite;
+use rubus_core::result::{Against, Run, TargetFacts};
+use rubus_core::spec::{FileNeed, Job, Operation, Suite};
 use rubus_core::units::{bytes_iec, percent};
 use rubus_core::verdict::{Verdict, doubt_the_impossible, verdict};
 use rubus_host::clock;
@@ -17,8 +18,11 @@ use rubus_store::History;
 use crate::args::Keeping;
 use crate::places;
 use crate::progress::LiveLine;
-use crate::target::Resolved;
+use crate::target::{Known, Resolved};
 use crate::world::{Terminal, World};
+
+/// However fine the wanted precision, a job takes at most so many times its usual time.
+const MOST_LONGER: f64 = 25.0;
 
 /// A run with what it means and how it ended.
 pub struct Measured {
@@ -28,32 +32,74 @@ pub struct Measured {
     pub verdict: Verdict,
     /// Why the session ended early, if it did.
     pub ended_by: Option<BenchError>,
+    /// Jobs that could not be run on this target, with the reason.
+    pub left_out: Vec<String>,
+}
+
+/// What the user wants of a suite in place of its own limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted {
+    /// Size of the test file or region, in bytes.
+    pub region_bytes: Option<u64>,
+    /// Bytes that may be written in all.
+    pub budget_bytes: Option<u64>,
+    /// All of a device, where there is the choice.
+    pub is_whole: bool,
 }
 
 /// The suite of that name for this target.
 ///
 /// # Errors
-/// When there is no such suite (the nearest name is suggested) or too little room.
-pub fn suite_for(name: &str, target: &Resolved) -> anyhow::Result<Suite> {
+/// When there is no such suite (the nearest name is suggested), too little room, or a wanted size
+/// that does not fit.
+pub fn suite_for(name: &str, target: &Resolved, wanted: Wanted) -> anyhow::Result<Suite> {
+    // Of memory the user has said how much is to be used, not how much there is.
+    let is_free_space = target.target.is_own_file() && !target.is_memory();
+    anyhow::ensure!(
+        name != "ram" || target.is_memory(),
+        "the suite 'ram' is for memory: name a target such as ram:256MiB instead of {}",
+        target.path.display()
+    );
+    anyhow::ensure!(
+        name != "small-files" || matches!(target.target, Target::Directory { .. }),
+        "the suite 'small-files' makes files: name a directory on the disk instead of {}",
+        target.path.display()
+    );
+    if let Some(size) = wanted.region_bytes {
+        fits(size, target, is_free_space)?;
+    }
     let path = target.path.display().to_string();
-    let own_file = target.target.is_own_file();
-    match suites::by_name(name, &path, target.room_bytes, own_file) {
-        Some(suite) => Ok(suite?),
+    let mut room = suites::Room {
+        region_bytes: wanted.region_bytes,
+        budget_bytes: wanted.budget_bytes,
+        is_whole: wanted.is_whole,
+        ..suites::Room::new(&path, target.room_bytes, is_free_space)
+    };
+    if let (Target::Directory { .. }, Ok(found)) =
+        (&target.target, rustix::fs::statvfs(&target.path))
+    {
+        // Filesystems that make room for files as they come say 0.
+        room.files = Some(found.f_favail).filter(|_| found.f_files > 0);
+        room.cluster_bytes = found.f_frsize;
+    }
+    match suites::by_name(name, &room) {
+        Some(suite) => Ok(for_memory(suite?, target)),
         None => anyhow::bail!(
-            "there is no suite '{name}'; did you mean '{}'? (there are: {})",
-            nearest(name, &suites::NAMES),
-            suites::NAMES.join(", ")
+            "there is no suite '{name}'; did you mean '{}'? (`rubus suites` lists them)",
+            nearest(name, &suites::names()),
         ),
     }
 }
 
-/// The suite with a region of the user's size instead of its own.
-///
-/// # Errors
-/// When the target has less room than that: all of a file or device, nine tenths of what is free
-/// for a file of our own.
-pub fn with_region(mut suite: Suite, size: u64, target: &Resolved) -> anyhow::Result<Suite> {
-    let most = match target.target.is_own_file() {
+/// Whether a wanted size fits: all of a file or device, nine tenths of what is free for a file of
+/// our own.
+fn fits(size: u64, target: &Resolved, is_free_space: bool) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !target.is_memory(),
+        "--size does not go with {}, which says how much memory to use",
+        target.named
+    );
+    let most = match is_free_space {
         true => target.room_bytes / 10 * 9,
         false => target.room_bytes,
     };
@@ -64,19 +110,41 @@ pub fn with_region(mut suite: Suite, size: u64, target: &Resolved) -> anyhow::Re
         target.path.display(),
         bytes_iec(most)
     );
-    for job in &mut suite.jobs {
-        // The job that fills the file has its size as its least number of bytes.
-        if job.stop.min_bytes == suite.region_bytes {
-            job.stop.min_bytes = size;
-            job.stop.max_bytes = job.stop.max_bytes.max(size);
-        }
+    Ok(())
+}
+
+/// The suite without commits where the target is memory, which has nothing to make durable.
+fn for_memory(mut suite: Suite, target: &Resolved) -> Suite {
+    if target.is_memory() {
+        suite.jobs.retain(|job| !job.durability.is_each());
     }
-    suite.region_bytes = size;
-    Ok(suite)
+    suite
+}
+
+/// The suite with another precision than its own: half the width of the 95 % interval as a share of
+/// the value. An interval half as wide needs four times the samples, so the time that a job may take
+/// grows with the square; what it may write does not, since flash does not grow back.
+pub fn with_precision(mut suite: Suite, relative_half_width: f64) -> Suite {
+    fn set(job: &mut Job, relative_half_width: f64) -> f64 {
+        let finer = (job.stop.relative_half_width / relative_half_width).max(1.0);
+        let longer = (finer * finer).min(MOST_LONGER);
+        job.stop.relative_half_width = relative_half_width;
+        job.stop.max_seconds *= longer;
+        for beside in &mut job.beside {
+            set(beside, relative_half_width);
+        }
+        longer
+    }
+    let mut longest: f64 = 1.0;
+    for job in &mut suite.jobs {
+        longest = longest.max(set(job, relative_half_width));
+    }
+    suite.max_seconds = suite.max_seconds.map(|seconds| seconds * longest);
+    suite
 }
 
 /// The name with the fewest edits from what was typed.
-fn nearest<'a>(typed: &str, names: &[&'a str]) -> &'a str {
+pub fn nearest<'a>(typed: &str, names: &[&'a str]) -> &'a str {
     names
         .iter()
         .min_by_key(|name| edits(typed, name))
@@ -103,6 +171,23 @@ fn edits(from: &str, to: &str) -> usize {
 /// Says what is going to be written before anything is.
 pub fn announce(suite: &Suite, target: &Resolved) -> String {
     let place = target.path.display();
+    if target.is_memory() {
+        return format!(
+            "Measuring memory: uses {} of it and touches no disk. What this gives is the speed of the kernel's \
+             way to a file and of this machine's memory copies, which no disk here can exceed.",
+            bytes_iec(suite.region_bytes)
+        );
+    }
+    if suite.jobs.iter().any(|job| job.operation.is_of_file()) {
+        return announce_files(suite, target);
+    }
+    if suite
+        .jobs
+        .iter()
+        .any(|job| job.operation == Operation::Stamp)
+    {
+        return announce_stamps(suite, target);
+    }
     let writes = suites::plan_writes(suite, target.target.is_own_file());
     if writes == 0 {
         return format!("Measuring {place}: only reads, nothing is written.");
@@ -123,12 +208,90 @@ pub fn announce(suite: &Suite, target: &Resolved) -> String {
     )
 }
 
+/// The same for a tree of small files.
+fn announce_files(suite: &Suite, target: &Resolved) -> String {
+    let sizes = suite.jobs.iter().map(|job| u64::from(job.block_bytes));
+    let file_bytes = sizes.max().unwrap_or(0).max(1);
+    let files = suite.region_bytes / file_bytes;
+    let free = rustix::fs::statvfs(&target.path).ok();
+    let of_files = free
+        .filter(|found| found.f_files > 0 && found.f_favail > 0)
+        .map(|found| {
+            format!(
+                " ({} of the files that it can still hold)",
+                percent(files as f64 / found.f_favail as f64)
+            )
+        })
+        .unwrap_or_default();
+    format!(
+        "Measuring the disk under {}: makes and removes small files, at most {files} of {} at a time{of_files}, which \
+         take {} ({} of what is free), and writes {} at most in all. They are in a directory .rubus-tree-… of its own, \
+         which is removed at the end, or by the next run if this one is killed.",
+        target.path.display(),
+        bytes_iec(file_bytes),
+        bytes_iec(suite.region_bytes),
+        percent(suite.region_bytes as f64 / target.room_bytes.max(1) as f64),
+        bytes_iec(suites::plan_writes(suite, true))
+    )
+}
+
+/// The same for blocks that say where they belong.
+fn announce_stamps(suite: &Suite, target: &Resolved) -> String {
+    let place = target.path.display();
+    let writes = suites::plan_writes(suite, false);
+    if writes == 0 {
+        return format!(
+            "Looking on {place} for what the run with seed {} has written: only reads, nothing is written.",
+            suite.seed
+        );
+    }
+    let again = format!("seed {}", suite.seed);
+    if target.target.is_own_file() {
+        let left = target.room_bytes.saturating_sub(writes);
+        return format!(
+            "Filling the disk under {place}: writes {} ({} of what is free) to nameless files, reads them back and \
+             removes them; {} stay free meanwhile. ({again})",
+            bytes_iec(writes),
+            percent(writes as f64 / target.room_bytes.max(1) as f64),
+            bytes_iec(left)
+        );
+    }
+    let how = match writes < suite.region_bytes {
+        true => format!("writes a sample of {} all over its", bytes_iec(writes)),
+        false => "writes all of its".into(),
+    };
+    format!(
+        "Testing the capacity of {place}: {how} {} and reads it back; WHAT IS THERE IS LOST. ({again})",
+        bytes_iec(suite.region_bytes)
+    )
+}
+
+/// Where a suite runs: on one target, or on several files of which the first stands for the run.
+pub struct Places {
+    /// The target, or file number 0.
+    pub target: Resolved,
+    /// Files number 1, 2 and so on.
+    pub more_files: Vec<Target>,
+    /// What the files have to be before the first job.
+    pub needs: Vec<FileNeed>,
+}
+
+impl From<Resolved> for Places {
+    fn from(target: Resolved) -> Self {
+        Places {
+            target,
+            more_files: Vec::new(),
+            needs: Vec::new(),
+        }
+    }
+}
+
 /// Runs the suite and judges what came out.
 ///
 /// # Errors
 /// When the session could not begin at all.
 pub fn measure(
-    target: Resolved,
+    places: impl Into<Places>,
     suite: &Suite,
     world: &World,
     machine: Machine,
@@ -136,17 +299,91 @@ pub fn measure(
     may_use_ring: bool,
     terminal: Terminal,
 ) -> anyhow::Result<Measured> {
+    let Places {
+        target,
+        more_files,
+        needs,
+    } = places.into();
     let started = clock::now_rfc3339();
+    let (target, known) = target.split();
     let session = Session {
-        watch: watch_paths(target.device.clone(), &machine.power),
-        target: target.target,
+        watch: watch_paths(known.device.clone(), &machine.power),
+        target,
+        more_files,
+        needs,
         suite,
         cancel,
         may_use_ring,
     };
     let mut line = LiveLine::new(terminal);
     let outcome = rubus_bench::run(session, &mut line)?;
+    let left_out = line.take_left_out();
     drop(line);
+    Ok(Measured {
+        left_out,
+        ..judged(known, suite, world, machine, started, outcome)
+    })
+}
+
+/// Runs the suite on two targets in turns, the baseline first, and judges what came out. The second
+/// run has the rounds of both.
+///
+/// # Errors
+/// When the sessions could not begin at all.
+pub fn measure_in_turns(
+    targets: [Resolved; 2],
+    suite: &Suite,
+    world: &World,
+    machine: &Machine,
+    cancel: &AtomicBool,
+    may_use_ring: bool,
+    terminal: Terminal,
+) -> anyhow::Result<[Measured; 2]> {
+    let started = clock::now_rfc3339();
+    let [baseline, other] = targets.map(Resolved::split);
+    let session = |target: Target, known: &Known| Session {
+        watch: watch_paths(known.device.clone(), &machine.power),
+        target,
+        more_files: Vec::new(),
+        needs: Vec::new(),
+        suite,
+        cancel,
+        may_use_ring,
+    };
+    let sessions = [session(baseline.0, &baseline.1), session(other.0, &other.1)];
+    let mut line = LiveLine::new(terminal);
+    let turned = rubus_bench::run_in_turns(sessions, &mut line)?;
+    drop(line);
+    let [first, second] = turned.outcomes;
+    let judge = |known: Known, outcome: SessionOutcome| {
+        judged(
+            known,
+            suite,
+            world,
+            machine.clone(),
+            started.clone(),
+            outcome,
+        )
+    };
+    let baseline = judge(baseline.1, first);
+    let mut other = judge(other.1, second);
+    other.run.against = Some(Against {
+        started,
+        target: baseline.run.target.path.clone(),
+        jobs: turned.jobs,
+    });
+    Ok([baseline, other])
+}
+
+/// A session's outcome as a run, with what it means.
+fn judged(
+    target: Known,
+    suite: &Suite,
+    world: &World,
+    machine: Machine,
+    started: String,
+    outcome: SessionOutcome,
+) -> Measured {
     let mut run = Run {
         rubus_version: env!("CARGO_PKG_VERSION").into(),
         target: TargetFacts {
@@ -165,15 +402,21 @@ pub fn measure(
         calibration: outcome.calibration,
         results: outcome.results,
         doubts: outcome.doubts,
+        findings: outcome.findings,
+        on: None,
+        job_file: None,
+        against: None,
     };
     run.doubts
         .extend(power_doubts(&run.machine.power, &world.survey().power));
     doubt_the_impossible(&mut run);
-    Ok(Measured {
+    run.findings.extend(finding::of(&run));
+    Measured {
         verdict: verdict(&run),
         run,
         ended_by: outcome.ended_by,
-    })
+        left_out: Vec::new(),
+    }
 }
 
 /// Where the watcher looks: the files that the survey found to hold something.
@@ -252,7 +495,7 @@ pub struct Kept {
 pub fn keep(measured: &Measured, keeping: &Keeping) -> Kept {
     let mut kept = Kept::default();
     if !keeping.no_history {
-        match add_to_history(measured) {
+        match add_to_history(measured, keeping.label.as_deref()) {
             Ok(number) => kept.number = Some(number),
             Err(error) => kept
                 .troubles
@@ -270,9 +513,15 @@ pub fn keep(measured: &Measured, keeping: &Keeping) -> Kept {
     kept
 }
 
-fn add_to_history(measured: &Measured) -> anyhow::Result<i64> {
+fn add_to_history(measured: &Measured, label: Option<&str>) -> anyhow::Result<i64> {
     let mut history = History::open(&places::history()?)?;
-    Ok(history.add(&measured.run, &measured.verdict.headline)?.0)
+    // A suite with a question of its own is remembered by its answer.
+    let found = rubus_show::findings::headline(&measured.run);
+    let headline = match rubus_show::bench::is_checkup(&measured.run) {
+        false => found.as_ref().unwrap_or(&measured.verdict.headline),
+        true => &measured.verdict.headline,
+    };
+    Ok(history.add_labelled(&measured.run, headline, label)?.0)
 }
 
 fn write_page(
@@ -323,6 +572,25 @@ mod tests {
             what: "frequency capped, throttled".into(),
         };
         assert_eq!(power_doubts(&power(0x40000), &power(0x60004)), [throttled]);
+    }
+
+    #[test]
+    fn twice_the_precision_may_take_four_times_as_long_and_write_no_more() {
+        let usual = suites::quick("here", 1 << 40, true).expect("there is room");
+        let finer = with_precision(usual.clone(), 0.05);
+        for (usual, finer) in usual.jobs.iter().zip(&finer.jobs) {
+            assert_eq!(finer.stop.relative_half_width, 0.05);
+            assert_eq!(finer.stop.max_seconds, usual.stop.max_seconds * 4.0);
+            assert_eq!(finer.stop.max_bytes, usual.stop.max_bytes);
+        }
+        assert_eq!(finer.max_seconds, usual.max_seconds.map(|s| s * 4.0));
+        let coarser = with_precision(usual.clone(), 0.20);
+        assert_eq!(coarser.max_seconds, usual.max_seconds);
+        let finest = with_precision(usual.clone(), 0.001);
+        assert_eq!(
+            finest.max_seconds,
+            usual.max_seconds.map(|s| s * MOST_LONGER)
+        );
     }
 
     #[test]

@@ -13,9 +13,23 @@ pub fn data_directory() -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
+/// Where the changes of this machine are kept. Not in a home: whoever undoes one may be another user, and a change
+/// outlives the user who made it.
+pub fn changes() -> PathBuf {
+    let elsewhere = std::env::var_os("RUBUS_CHANGES").map(PathBuf::from);
+    let elsewhere = elsewhere.filter(|path| path.is_absolute());
+    elsewhere.unwrap_or_else(|| PathBuf::from("/var/lib/rubus/changes"))
+}
+
 /// Path of the history, whether or not it exists.
 pub fn history() -> anyhow::Result<PathBuf> {
     Ok(data_directory()?.join("history.db"))
+}
+
+/// The history database where there is one; nothing is made.
+pub fn present_history() -> Option<PathBuf> {
+    let path = data_home().ok()?.join("rubus/history.db");
+    path.exists().then_some(path)
 }
 
 fn data_home() -> anyhow::Result<PathBuf> {

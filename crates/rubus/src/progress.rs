@@ -4,43 +4,76 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rubus_bench::{Event, Observer};
-use rubus_core::result::Outcome;
 use rubus_core::spec::Job;
 use rubus_show::progress;
 
+use crate::record::{self, Record};
 use crate::world::Terminal;
 
-/// Shows a session's events: a line that lives on a terminal, nothing elsewhere.
+/// Shows a session's events: a line that lives on a terminal, records for another rubus, nothing
+/// elsewhere.
 pub struct LiveLine {
-    bar: ProgressBar,
+    face: Face,
     started: Instant,
     title: String,
+    is_of_files: bool,
+    left_out: Vec<String>,
+}
+
+enum Face {
+    Terminal(ProgressBar),
+    Records,
 }
 
 impl LiveLine {
     /// A line on standard error, if there is a terminal to live on.
     pub fn new(terminal: Terminal) -> Self {
-        let target = match terminal.live {
-            true => ProgressDrawTarget::stderr_with_hz(10),
-            false => ProgressDrawTarget::hidden(),
+        let face = if terminal.records {
+            Face::Records
+        } else {
+            let target = match terminal.live {
+                true => ProgressDrawTarget::stderr_with_hz(10),
+                false => ProgressDrawTarget::hidden(),
+            };
+            let bar = ProgressBar::with_draw_target(None, target);
+            // The template is a constant without fields that could be wrong.
+            bar.set_style(
+                ProgressStyle::with_template("{spinner} {msg}").expect("a constant template"),
+            );
+            bar.enable_steady_tick(Duration::from_millis(250));
+            Face::Terminal(bar)
         };
-        let bar = ProgressBar::with_draw_target(None, target);
-        // The template is a constant without fields that could be wrong.
-        bar.set_style(
-            ProgressStyle::with_template("{spinner} {msg}").expect("a constant template"),
-        );
-        bar.enable_steady_tick(Duration::from_millis(250));
         LiveLine {
-            bar,
+            face,
             started: Instant::now(),
             title: String::new(),
+            is_of_files: false,
+            left_out: Vec::new(),
         }
     }
 
+    /// The jobs that could not be run, with the reasons.
+    pub fn take_left_out(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.left_out)
+    }
+
     fn say(&self, line: &progress::Progress) {
-        // The spinner and the space after it take two columns.
-        let columns = usize::from(terminal_columns()).saturating_sub(3);
-        self.bar.set_message(progress::line(line, columns));
+        match &self.face {
+            Face::Terminal(bar) => {
+                // The spinner and the space after it take two columns.
+                let columns = usize::from(terminal_columns()).saturating_sub(3);
+                bar.set_message(progress::line(line, columns));
+            }
+            Face::Records => record::send(&Record::Live(line.clone())),
+        }
+    }
+
+    /// Leaves a line above the one that lives.
+    fn leave(&self, line: String) {
+        match &self.face {
+            Face::Terminal(bar) => bar.println(line),
+            Face::Records => record::send(&Record::Line(line)),
+        }
     }
 
     fn plain(&self, phase: progress::Phase) -> progress::Progress {
@@ -51,6 +84,8 @@ impl LiveLine {
             jobs: 0,
             live_bytes_per_second: None,
             so_far: None,
+            live_files_per_second: None,
+            files_so_far: None,
             elapsed_s: self.started.elapsed().as_secs_f64(),
             left_s: None,
             bytes_written: 0,
@@ -59,6 +94,7 @@ impl LiveLine {
 
     fn started(&mut self, index: usize, of: usize, job: &Job) {
         self.title = progress::job_title(job);
+        self.is_of_files = job.operation.is_of_file();
         self.say(&progress::Progress {
             job_number: number(index),
             jobs: count(of),
@@ -75,8 +111,10 @@ impl LiveLine {
         self.say(&progress::Progress {
             job_number: number(at.index),
             jobs: count(at.of),
-            live_bytes_per_second: Some(at.bytes_per_second_now),
-            so_far: at.bytes_per_second,
+            live_bytes_per_second: Some(at.bytes_per_second_now).filter(|_| !self.is_of_files),
+            so_far: at.bytes_per_second.filter(|_| !self.is_of_files),
+            live_files_per_second: Some(at.iops_now).filter(|_| self.is_of_files),
+            files_so_far: at.iops.filter(|_| self.is_of_files),
             left_s: Some(at.left_s),
             bytes_written: at.bytes_written,
             ..self.plain(phase)
@@ -86,7 +124,9 @@ impl LiveLine {
 
 impl Drop for LiveLine {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        if let Face::Terminal(bar) = &self.face {
+            bar.finish_and_clear();
+        }
     }
 }
 
@@ -96,16 +136,12 @@ impl Observer for LiveLine {
             Event::Preparing { .. } => self.say(&self.plain(progress::Phase::Filling)),
             Event::JobStarted { index, of, job, .. } => self.started(*index, *of, job),
             Event::Progress(at) => self.goes_on(at),
-            Event::JobFinished { index, of, result } => self.bar.println(progress::done(
-                number(*index),
-                count(*of),
-                &rubus_show::words::job_title(result),
-                &result.bytes_per_second,
-                result.outcome == Outcome::Inconclusive,
-            )),
+            Event::JobFinished { index, of, result } => {
+                self.leave(progress::done(number(*index), count(*of), result));
+            }
             Event::JobSkipped { job, reason, .. } => {
-                self.bar
-                    .println(format!("left out: {} ({reason})", progress::job_title(job)));
+                self.left_out.push(format!("{}: {reason}", job.name));
+                self.leave(format!("left out: {} ({reason})", progress::job_title(job)));
             }
         }
     }
@@ -119,7 +155,8 @@ fn count(of: usize) -> u32 {
     u32::try_from(of).unwrap_or(u32::MAX)
 }
 
-fn terminal_columns() -> u16 {
+/// Width of the terminal on standard error.
+pub fn terminal_columns() -> u16 {
     rustix::termios::tcgetwinsize(std::io::stderr())
         .map(|size| size.ws_col)
         .ok()

@@ -18,6 +18,14 @@ pub fn cancel_flag() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
+/// Takes that back: whoever writes to another program must survive its end.
+pub fn survive_closed_pipes() {
+    // SAFETY: ignoring a signal has no handler that could do anything wrong.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+    }
+}
+
 /// Lets `rubus … | head` end without an error message, as other tools do.
 pub fn die_quietly_on_a_closed_pipe() {
     // SAFETY: setting a signal's disposition to the default, before any thread is started.

@@ -5,16 +5,22 @@ use std::io::IsTerminal;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use rubus_apply::guard::{self, Consent, Refusal, TargetFacts};
 use rubus_bench::Target;
+use rubus_bench::remote::Remote;
+use rubus_core::fact::Fact;
 use rubus_core::machine::Machine;
 use rubus_core::parse::mountinfo;
+use rubus_core::units::bytes_iec;
 use rubus_host::blockdev::DeviceNumber;
 use rubus_host::files::Files;
 
 use crate::exit::Refused;
+use crate::network::Export;
+use crate::target_name::TargetName;
 
 /// A target, opened as far as needed, with what must be known before the first write.
 pub struct Resolved {
@@ -32,21 +38,133 @@ pub struct Resolved {
     pub room_bytes: u64,
 }
 
+/// What is known of a target whose session is under way.
+pub struct Known {
+    /// As the user named it.
+    pub named: String,
+    /// Absolute path without links.
+    pub path: PathBuf,
+    /// Filesystem type, for a directory or a file.
+    pub filesystem: Option<String>,
+    /// Kernel name of the block device below.
+    pub device: Option<String>,
+}
+
+impl Resolved {
+    /// What the session takes, and what is needed to describe the run afterwards.
+    pub fn split(self) -> (Target, Known) {
+        let known = Known {
+            named: self.named,
+            path: self.path,
+            filesystem: self.filesystem,
+            device: self.device,
+        };
+        (self.target, known)
+    }
+
+    /// Whether it is memory and no disk.
+    pub fn is_memory(&self) -> bool {
+        matches!(self.target, Target::Ram { .. })
+    }
+}
+
 /// What the user allows.
 #[derive(Clone, Debug, Default)]
 pub struct Allowance {
     /// Measure only reading.
     pub read_only: bool,
-    /// The serial number (or path) of what may be overwritten.
-    pub may_lose: Option<String>,
+    /// The serial numbers (or paths) of what may be overwritten.
+    pub may_lose: Vec<String>,
+    /// Connections to use at once, to a network disk.
+    pub connections: Option<u32>,
 }
 
-/// Finds out what a path is and opens it as far as needed.
+/// Finds out what a target is and opens it as far as needed.
 ///
 /// # Errors
 /// When it does not exist, is no directory, file or block device, may not be used, or the guard
 /// refuses it ([`Refused`]).
 pub fn resolve(
+    name: &TargetName,
+    machine: &Machine,
+    files: &dyn Files,
+    allowance: &Allowance,
+) -> anyhow::Result<Resolved> {
+    match name {
+        TargetName::Path(path) => of_path(path, machine, files, allowance),
+        TargetName::Ram(bytes) => memory(name, *bytes, machine),
+        TargetName::Nbd(address) => export(address, allowance),
+    }
+}
+
+/// An export of a network block device. Its contents may be lost only if the user gave its
+/// address as the thing to lose.
+fn export(address: &str, allowance: &Allowance) -> anyhow::Result<Resolved> {
+    let remote = Export::open(address, allowance.connections.unwrap_or(1))?;
+    let facts = remote.facts();
+    let (uri, size) = (facts.uri.clone(), facts.export_bytes);
+    let is_named = allowance.may_lose.iter().any(|n| n == address || *n == uri);
+    let may_overwrite = match &allowance.may_lose[..] {
+        [] => false,
+        named if !is_named => {
+            return Err(Refused(format!(
+                "you allowed the loss of '{}', but the target is {address}\n  \
+                 to overwrite it, give --i-will-lose-everything-on='{address}'",
+                named.join("', '")
+            ))
+            .into());
+        }
+        _ if facts.is_read_only && !allowance.read_only => anyhow::bail!(
+            "cannot write to {uri}: its server offers it for reading only; measure without \
+             --i-will-lose-everything-on, or let the server allow writing"
+        ),
+        _ => !allowance.read_only,
+    };
+    Ok(Resolved {
+        named: address.into(),
+        target: Target::Remote {
+            remote: Arc::new(remote),
+            path: PathBuf::from(&uri),
+            may_overwrite,
+        },
+        path: PathBuf::from(uri),
+        filesystem: None,
+        device: None,
+        room_bytes: size,
+    })
+}
+
+/// So much memory, if the machine can spare it: at most half of what is available, since the rest
+/// is what keeps the machine from swapping.
+fn memory(name: &TargetName, bytes: u64, machine: &Machine) -> anyhow::Result<Resolved> {
+    const LEAST: u64 = 1 << 20;
+    let available = match &machine.memory.available_bytes {
+        Fact::Known { value, .. } => *value,
+        Fact::Unknown { unknown, .. } => {
+            anyhow::bail!(
+                "cannot use memory as a target: how much is available is not known ({unknown})"
+            )
+        }
+    };
+    anyhow::ensure!(
+        (LEAST..=available / 2).contains(&bytes),
+        "cannot use {} of memory: {} are available and half of that may be used; give something \
+         from ram:1MiB to ram:{}MiB",
+        bytes_iec(bytes),
+        bytes_iec(available),
+        available / 2 / LEAST,
+    );
+    Ok(Resolved {
+        named: name.to_string(),
+        target: Target::Ram { size_bytes: bytes },
+        path: PathBuf::from("memory"),
+        filesystem: None,
+        device: None,
+        room_bytes: bytes,
+    })
+}
+
+fn of_path(
     path: &Path,
     machine: &Machine,
     files: &dyn Files,
@@ -119,13 +237,15 @@ fn file(
 
 /// A file's contents may be lost only if the user gave its path as the thing to lose.
 fn may_overwrite_file(path: &Path, real: &Path, allowance: &Allowance) -> anyhow::Result<bool> {
-    let Some(named) = &allowance.may_lose else {
+    if allowance.may_lose.is_empty() {
         return Ok(false);
-    };
-    if Path::new(named) != path && Path::new(named) != real {
+    }
+    let mut named = allowance.may_lose.iter().map(Path::new);
+    if !named.any(|named| named == path || named == real) {
         return Err(Refused(format!(
-            "you allowed the loss of '{named}', but the target is {}\n  \
+            "you allowed the loss of '{}', but the target is {}\n  \
              to overwrite it, give --i-will-lose-everything-on={}",
+            allowance.may_lose.join("', '"),
             path.display(),
             real.display()
         ))
@@ -189,9 +309,20 @@ fn for_reading(path: &Path) -> anyhow::Result<OpenedDevice> {
 
 /// Claims a device for overwriting. What only needs a confirmation is asked for on a terminal.
 fn claim(path: &Path, files: &dyn Files, allowance: &Allowance) -> anyhow::Result<OpenedDevice> {
-    let given = allowance.may_lose.as_deref().map(Consent::new);
-    let claimed = match guard::claim(files, path, given.as_ref()) {
-        Err(refusal) if given.is_none() && refusal.expected_confirmation().is_some() => {
+    let given = &allowance.may_lose;
+    let mut answer = None;
+    // Each target takes the one that is meant for it.
+    for serial in given {
+        let tried = guard::claim(files, path, Some(&Consent::new(serial)));
+        let is_claimed = tried.is_ok();
+        answer = Some(tried);
+        if is_claimed {
+            break;
+        }
+    }
+    let answer = answer.unwrap_or_else(|| guard::claim(files, path, None));
+    let claimed = match answer {
+        Err(refusal) if given.is_empty() && refusal.expected_confirmation().is_some() => {
             let typed = ask(&refusal)?.ok_or_else(|| refused(refusal))?;
             guard::claim(files, path, Some(&Consent::new(&typed))).map_err(refused)?
         }
@@ -227,11 +358,13 @@ fn ask(refusal: &Refusal) -> anyhow::Result<Option<String>> {
     Ok(Some(typed.trim().to_string()).filter(|typed| !typed.is_empty()))
 }
 
+/// What else can be done with a device that is refused.
+pub const READ_ONLY_HINT: &str =
+    "\n\nTo measure only reading, which changes nothing, add --read-only.";
+
 fn refused(refusal: Refusal) -> anyhow::Error {
     let hint = match refusal.facts() {
-        TargetFacts::Device(_) => {
-            "\n\nTo measure only reading, which changes nothing, add --read-only."
-        }
+        TargetFacts::Device(_) => READ_ONLY_HINT,
         _ => "",
     };
     Refused(format!("{refusal}{hint}")).into()

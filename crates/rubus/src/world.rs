@@ -92,6 +92,8 @@ pub struct Terminal {
     pub colour: bool,
     /// A live progress line on standard error.
     pub live: bool,
+    /// No terminal at all, but another rubus that reads records from standard output.
+    pub records: bool,
 }
 
 impl Terminal {
@@ -109,7 +111,8 @@ impl Terminal {
         };
         Terminal {
             colour,
-            live: live && !general.quiet,
+            live: live && !general.quiet && !general.records,
+            records: general.records,
         }
     }
 

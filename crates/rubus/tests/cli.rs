@@ -56,8 +56,13 @@ fn help_fits_80_columns() {
         "checkup",
         "survey",
         "bench",
+        "compare",
         "history",
         "history show",
+        "history label",
+        "history delete",
+        "history export",
+        "history import",
         "completions",
         "manual",
     ] {
@@ -179,6 +184,14 @@ fn completions_and_manual_come_from_the_same_definitions() {
         );
     }
     let pages = home.path().join("man");
+    let refused = rubus(home.path())
+        .args(["manual", "--dir"])
+        .arg(&pages)
+        .output()
+        .expect("it runs");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("no such directory"));
+    std::fs::create_dir(&pages).expect("a new directory");
     rubus(home.path())
         .args(["manual", "--dir"])
         .arg(&pages)
@@ -186,6 +199,38 @@ fn completions_and_manual_come_from_the_same_definitions() {
         .success();
     let bench = std::fs::read_to_string(pages.join("rubus-bench.1")).expect("a page for bench");
     assert!(bench.contains("fio"));
+    for page in std::fs::read_dir(&pages).expect("the pages") {
+        let page = page.expect("a page").path();
+        let roff = std::fs::read_to_string(&page).expect("it is text");
+        for section in ["EXIT STATUS", "ENVIRONMENT", "FILES"] {
+            assert!(roff.contains(section), "{}: {section}", page.display());
+        }
+        assert!(!roff.contains(".SH EXTRA"), "{}", page.display());
+    }
+}
+
+#[test]
+fn whoever_leaves_out_the_command_is_told_the_checkup() {
+    let home = home();
+    let tip_of = |arguments: &[&str]| {
+        let output = rubus(home.path())
+            .args(arguments)
+            .output()
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(2));
+        let error = text(&output.stderr).to_string();
+        error
+            .lines()
+            .find_map(|line| line.split_once("with these arguments: "))
+            .map(|(_, line)| line.to_string())
+    };
+    assert_eq!(
+        tip_of(&["--no-history"]).as_deref(),
+        Some("rubus checkup --no-history")
+    );
+    assert_eq!(tip_of(&["/"]).as_deref(), Some("rubus checkup /"));
+    assert_eq!(tip_of(&["hsitory"]), None);
+    assert_eq!(tip_of(&["--no-such-thing"]), None);
 }
 
 #[test]
@@ -217,4 +262,23 @@ fn a_capture_of_this_machine_gives_the_survey_of_this_machine() {
         live["system"]["kernel_release"]
     );
     assert_eq!(captured["origin"]["kind"], "capture");
+}
+
+#[test]
+fn memory_that_cannot_be_spared_is_not_used() {
+    let home = home();
+    let refuse = |arguments: &[&str]| {
+        let output = rubus(home.path())
+            .arg("bench")
+            .args(arguments)
+            .output()
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        text(&output.stderr)
+    };
+    assert!(refuse(&["ram:1000TiB"]).contains("half of that may be used"));
+    assert!(refuse(&["ram:4k"]).contains("ram:1MiB"));
+    assert!(refuse(&["ram:"]).contains("such as ram:256MiB"));
+    assert!(refuse(&["ram:4MiB", "--size", "2MiB"]).contains("--size does not go with ram:4MiB"));
+    assert!(refuse(&[".", "--suite", "ram"]).contains("the suite 'ram' is for memory"));
 }

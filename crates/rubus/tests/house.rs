@@ -5,17 +5,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may use. Tests may use more.
-const MAY_USE: [(&str, &[&str]); 8] = [
+const MAY_USE: [(&str, &[&str]); 9] = [
     ("core", &[]),
     ("host", &[]),
     ("probe", &["core", "host"]),
     ("bench", &["core", "host"]),
     ("apply", &["core", "host"]),
+    ("nbd", &["core", "host"]),
     ("store", &["core"]),
     ("show", &["core"]),
     (
         "rubus",
-        &["core", "host", "probe", "bench", "apply", "store", "show"],
+        &[
+            "core", "host", "probe", "bench", "apply", "nbd", "store", "show",
+        ],
     ),
 ];
 

@@ -1,13 +1,15 @@
 //! `rubus checkup`: the main job. Survey, announce, measure, judge, show, keep.
 
+use std::path::Path;
+
 use anyhow::Context;
 use rubus_core::result::Run;
 use rubus_core::verdict::Verdict;
 
 use crate::args::{Checkup, General};
 use crate::exit::Exit;
-use crate::measuring::{self, Kept, Measured};
-use crate::places;
+use crate::measuring;
+use crate::outputs::{self, Outputs, Wanted};
 use crate::signals;
 use crate::target::{self, Allowance};
 use crate::world::{self, Terminal, World};
@@ -15,39 +17,34 @@ use crate::world::{self, Terminal, World};
 /// Does a checkup of the disk under a directory.
 pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
     world::must_be_live(general, "a checkup")?;
-    checkup
-        .keeping
-        .html
-        .as_deref()
-        .map(places::must_be_writable)
-        .transpose()?;
+    outputs::check(&wanted(checkup))?;
     let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);
     let world = World::of(general)?;
     let machine = world.survey();
     let target = target::resolve(
-        &checkup.path,
+        &checkup.path.clone().into(),
         &machine,
         world.files(),
         &Allowance::default(),
     )?;
-    let suite = measuring::suite_for("quick", &target)?;
+    let suite = measuring::suite_for("quick", &target, measuring::Wanted::default())?;
     if !general.quiet {
         eprintln!("{}", measuring::announce(&suite, &target));
     }
     let measured = measuring::measure(target, &suite, &world, machine, &cancel, true, terminal)?;
-    let kept = measuring::keep(&measured, &checkup.keeping);
-    if checkup.json.wanted {
-        places::say(&(json(&measured.run, &measured.verdict)? + "\n"))?;
-    } else {
-        let style = terminal.style();
-        places::say(&rubus_show::checkup::render(
-            &measured.run,
-            &measured.verdict,
-            style,
-        ))?;
+    let mut outputs = Outputs::new(general, wanted(checkup), 1);
+    outputs.take(measured)?;
+    outputs.finish()
+}
+
+/// Where the result goes besides the terminal.
+pub fn wanted(checkup: &Checkup) -> Wanted<'_> {
+    Wanted {
+        json: checkup.json.wanted.then_some(Path::new("-")),
+        fio_json: None,
+        keeping: &checkup.keeping,
     }
-    Ok(end(general, &measured, &kept))
 }
 
 /// The run as one JSON object, with the verdict beside its fields.
@@ -56,26 +53,4 @@ pub fn json(run: &Run, verdict: &Verdict) -> anyhow::Result<String> {
     object["verdict"] =
         serde_json::to_value(verdict).context("cannot write the verdict as JSON")?;
     Ok(serde_json::to_string_pretty(&object)?)
-}
-
-/// Tells where the run was kept and how it ended; gives the exit status.
-pub fn end(general: &General, measured: &Measured, kept: &Kept) -> Exit {
-    if !general.quiet {
-        if let Some(page) = &kept.page {
-            eprintln!("page: {}", page.display());
-        }
-        if let Some(number) = kept.number {
-            eprintln!("history: run {number} (`rubus history show {number}` shows it again)");
-        }
-    }
-    for trouble in &kept.troubles {
-        eprintln!("rubus: {trouble}");
-    }
-    match &measured.ended_by {
-        Some(error) => {
-            eprintln!("rubus: {error}");
-            Exit::AnswerIsNo
-        }
-        None => Exit::Fine,
-    }
 }

@@ -1,35 +1,56 @@
 //! `rubus history`: earlier runs.
 
-use anyhow::Context;
+use std::io::{BufReader, BufWriter, IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::{Context, bail};
 use rubus_core::history::RunId;
 use rubus_core::verdict::verdict;
-use rubus_store::History;
+use rubus_store::{Filter, History};
 
-use crate::args::{General, History as HistoryArgs, HistoryAction, HistoryShow};
+use crate::args::{
+    General, History as HistoryArgs, HistoryAction, HistoryDelete, HistoryExport, HistoryImport,
+    HistoryLabel, HistoryShow,
+};
 use crate::exit::Exit;
 use crate::places;
+use crate::subjects::run_id;
 use crate::world::Terminal;
 
-/// Lists the runs, or shows one.
+/// Lists the runs, or does something with some.
 pub fn run(general: &General, history: &HistoryArgs) -> anyhow::Result<Exit> {
     match &history.action {
         None => list(general, history),
         Some(HistoryAction::Show(show)) => show_one(general, show, history.json.wanted),
+        Some(HistoryAction::Label(label)) => label_one(general, label),
+        Some(HistoryAction::Delete(delete)) => delete_some(general, delete),
+        Some(HistoryAction::Export(export)) => export_some(general, export),
+        Some(HistoryAction::Import(import)) => import_all(general, import),
     }
 }
 
-fn list(general: &General, history: &HistoryArgs) -> anyhow::Result<Exit> {
+fn list(general: &General, args: &HistoryArgs) -> anyhow::Result<Exit> {
+    let filter = Filter {
+        suite: args.suite.clone(),
+        target: args.target.clone(),
+        board: args.board.clone(),
+        label: args.label.clone(),
+        since: args.since.as_deref().map(since).transpose()?,
+    };
     let Some(store) = open_existing()? else {
-        if history.json.wanted {
+        if args.json.wanted {
             places::say("[]\n")?;
         } else {
             places::say("no runs yet; `rubus` measures the disk under the current directory\n")?;
         }
         return Ok(Exit::Fine);
     };
-    let runs = store.list(history.limit, 0)?;
-    if history.json.wanted {
+    let runs = store.list_of(&filter, args.limit, 0)?;
+    if args.json.wanted {
         places::say(&(serde_json::to_string_pretty(&runs)? + "\n"))?;
+    } else if runs.is_empty() && filter != Filter::default() {
+        let count = store.count()?;
+        places::say(&format!("none of the {count} runs is like that\n"))?;
     } else {
         places::say(&rubus_show::history::render(
             &runs,
@@ -39,20 +60,176 @@ fn list(general: &General, history: &HistoryArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
+/// The beginning of a moment in UTC, of a day or of a length of time before now.
+fn since(text: &str) -> anyhow::Result<String> {
+    let hours = |number: &str, each: i64| Some(number.parse::<u32>().ok()? as i64 * each);
+    let back = match text.char_indices().last() {
+        Some((at, 'h')) => hours(&text[..at], 1),
+        Some((at, 'd')) => hours(&text[..at], 24),
+        Some((at, 'w')) => hours(&text[..at], 24 * 7),
+        _ => None,
+    };
+    if let Some(hours) = back {
+        let from = jiff::Timestamp::now().checked_sub(jiff::SignedDuration::from_hours(hours));
+        let from = from.context("that is further back than the calendar goes")?;
+        return Ok(from.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    }
+    // Moments are compared as texts, so the beginning of one is enough.
+    let form = "0000-00-00T00:00:00";
+    let fits = [4, 7, 10, 13, 16, 19].contains(&text.len());
+    let digits = text
+        .chars()
+        .zip(form.chars())
+        .all(|(c, wanted)| match wanted {
+            '0' => c.is_ascii_digit(),
+            other => c == other,
+        });
+    if fits && digits {
+        return Ok(text.to_string());
+    }
+    bail!("'{text}' is no moment; write 2026-11-21, 2026-11, 12h, 7d or 4w")
+}
+
 fn show_one(general: &General, show: &HistoryShow, json: bool) -> anyhow::Result<Exit> {
     let store = open_existing()?.context("there is no history yet, so there is no run to show")?;
-    let run = store.get(RunId(show.id))?.run;
+    let run = store.get(run_id(&store, &show.run)?)?.run;
     let verdict = verdict(&run);
     if let Some(path) = &show.html {
         places::write_whole(path, &rubus_show::page::render(&run, &verdict))?;
     }
+    if let Some(path) = &show.csv {
+        places::write_whole(path, &rubus_show::csv::render(&[&run]))?;
+    }
+    if let Some(path) = &show.markdown {
+        places::write_whole(path, &rubus_show::markdown::render(&run, &verdict))?;
+    }
+    let printed = [&show.csv, &show.markdown]
+        .into_iter()
+        .flatten()
+        .any(|path| path == Path::new("-"));
     if json || show.json.wanted {
         places::say(&(super::checkup::json(&run, &verdict)? + "\n"))?;
-    } else {
+    } else if !printed {
         let style = Terminal::of(general).style();
-        places::say(&rubus_show::checkup::render(&run, &verdict, style))?;
+        places::say(&rubus_show::bench::render(&run, &verdict, style))?;
     }
     Ok(Exit::Fine)
+}
+
+fn label_one(general: &General, label: &HistoryLabel) -> anyhow::Result<Exit> {
+    let mut store = open_existing()?.context("there is no history yet, so there is no run")?;
+    let id = run_id(&store, &label.run)?;
+    store.label(id, label.text.as_deref())?;
+    if !general.quiet {
+        match &label.text {
+            Some(text) => eprintln!("run {id} is now labelled '{text}'"),
+            None => eprintln!("run {id} has no label any more"),
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+fn delete_some(general: &General, delete: &HistoryDelete) -> anyhow::Result<Exit> {
+    let mut store = open_existing()?.context("there is no history yet, so there is no run")?;
+    let mut ids: Vec<RunId> = Vec::new();
+    for name in &delete.runs {
+        let id = run_id(&store, name)?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    if !delete.yes && !confirmed(&store, &ids)? {
+        eprintln!("nothing was deleted");
+        return Ok(Exit::AnswerIsNo);
+    }
+    store.delete(&ids)?;
+    for id in &ids {
+        remove_page(*id)?;
+    }
+    if !general.quiet {
+        let names: Vec<String> = ids.iter().map(RunId::to_string).collect();
+        eprintln!("deleted: run {}", names.join(", "));
+    }
+    Ok(Exit::Fine)
+}
+
+/// Shows what would go and asks; without a terminal nobody can be asked.
+fn confirmed(store: &History, ids: &[RunId]) -> anyhow::Result<bool> {
+    let mut lines = Vec::new();
+    for id in ids {
+        lines.push(store.summary(*id)?);
+    }
+    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        bail!("nobody can be asked here whether to delete; give --yes");
+    }
+    eprint!(
+        "{}",
+        rubus_show::history::render(&lines, rubus_show::Style::PLAIN)
+    );
+    eprint!("Delete for good? Type yes: ");
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .context("cannot read the answer")?;
+    Ok(answer.trim().eq_ignore_ascii_case("yes"))
+}
+
+/// The page of a run in the data directory, if it is still there.
+fn remove_page(id: RunId) -> anyhow::Result<()> {
+    let page = places::data_directory()?.join(format!("pages/run-{id}.html"));
+    match std::fs::remove_file(&page) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", page.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn export_some(general: &General, export: &HistoryExport) -> anyhow::Result<Exit> {
+    let Some(store) = open_existing()? else {
+        bail!("there is no history yet, so there is nothing to export");
+    };
+    let mut ids = Vec::new();
+    for name in &export.runs {
+        ids.push(run_id(&store, name)?);
+    }
+    let chosen = (!ids.is_empty()).then_some(ids.as_slice());
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let count = store.export(chosen, &mut out)?;
+    out.flush().context("the export cannot be written")?;
+    if !general.quiet && !std::io::stdout().is_terminal() {
+        eprintln!("exported: {}", runs(count));
+    }
+    Ok(Exit::Fine)
+}
+
+fn import_all(general: &General, import: &HistoryImport) -> anyhow::Result<Exit> {
+    let mut store = History::open(&places::history()?)?;
+    let done = if import.file == Path::new("-") {
+        store.import(&mut BufReader::new(std::io::stdin().lock()))
+    } else {
+        let file = std::fs::File::open(&import.file)
+            .with_context(|| format!("cannot read {}", import.file.display()))?;
+        store.import(&mut BufReader::new(file))
+    };
+    let done = done.with_context(|| format!("cannot import {}", import.file.display()))?;
+    if !general.quiet {
+        let numbers = match (done.added.first(), done.added.last()) {
+            (Some(first), Some(last)) if first != last => format!(" as {first} to {last}"),
+            (Some(only), _) => format!(" as {only}"),
+            _ => String::new(),
+        };
+        let added = runs(done.added.len() as u64);
+        eprintln!("imported: {added}{numbers}; there already: {}", done.known);
+    }
+    Ok(Exit::Fine)
+}
+
+fn runs(count: u64) -> String {
+    match count {
+        1 => "1 run".into(),
+        n => format!("{n} runs"),
+    }
 }
 
 /// The history, if there is one; looking must not make an empty one.
@@ -62,4 +239,31 @@ fn open_existing() -> anyhow::Result<Option<History>> {
         return Ok(None);
     }
     Ok(Some(History::open(&path)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_and_lengths_of_time_are_taken_and_nothing_else() {
+        for good in ["2026", "2026-11", "2026-11-21", "2026-11-21T10:00"] {
+            assert_eq!(since(good).unwrap(), good);
+        }
+        let week = since("7d").unwrap();
+        assert!(week.len() == 20 && week.ends_with('Z') && since("1w").unwrap() <= week);
+        assert!(since("3h").unwrap() > week);
+        for bad in [
+            "",
+            "d",
+            "yesterday",
+            "21.11.2026",
+            "2026-1",
+            "-3d",
+            "99999999999d",
+            "4294967295w",
+        ] {
+            assert!(since(bad).is_err(), "{bad}");
+        }
+    }
 }

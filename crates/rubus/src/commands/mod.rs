@@ -1,8 +1,18 @@
 //! One file per verb.
 
+pub mod against;
+pub mod before_after;
 pub mod bench;
+pub mod change;
 pub mod checkup;
+pub mod compare;
 pub mod completions;
+pub mod copy;
 pub mod history;
+pub mod job_file;
 pub mod manual;
+pub mod status;
+pub mod suites;
 pub mod survey;
+pub mod together;
+pub mod verify;

@@ -8,6 +8,7 @@ use rubus_host::recorder::Recorder;
 use crate::args::{General, Survey};
 use crate::exit::Exit;
 use crate::places;
+use crate::record::{self, Record};
 use crate::world::{Terminal, World};
 
 /// Shows the machine.
@@ -16,9 +17,18 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     let recorder = Recorder::new(world.files());
     let machine = world.survey_through(&recorder);
     if let Some(path) = &survey.save {
+        // So that a plan can be made on the capture too.
+        for recipe in rubus_core::recipe::ALL {
+            rubus_probe::sight::look(
+                &recorder,
+                &(recipe.look_at)(&machine, &rubus_core::recipe::Wishes::new()).paths,
+            );
+        }
         save(&recorder, path, survey, &machine.read_at)?;
     }
-    if survey.json.wanted {
+    if general.records {
+        record::send(&Record::Machine(Box::new(machine)));
+    } else if survey.json.wanted {
         places::say(&(serde_json::to_string_pretty(&machine)? + "\n"))?;
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();

@@ -1,0 +1,130 @@
+//! Arguments of `rubus history`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::Json;
+
+/// Show, label, delete, export or import earlier runs.
+///
+/// Without a verb the runs are listed, the one measured last first. A run is
+/// named by its number, by its label, or as last, last~1 and so on.
+#[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct History {
+    #[command(flatten)]
+    pub json: Json,
+    #[command(subcommand)]
+    pub action: Option<HistoryAction>,
+    /// How many runs to list
+    #[arg(long, short = 'n', default_value_t = 20, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
+    /// Only runs of this suite
+    #[arg(long, value_name = "NAME")]
+    pub suite: Option<String>,
+    /// Only runs with this in the path, the device's name or its model
+    #[arg(long, value_name = "TEXT")]
+    pub target: Option<String>,
+    /// Only runs on boards with this in their model
+    #[arg(long, value_name = "TEXT")]
+    pub board: Option<String>,
+    /// Only runs with this label
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+    /// Only runs from this day on (2026-11-21, UTC), or of the last 12h, 7d, 4w
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum HistoryAction {
+    /// Show one run again, as it was printed
+    Show(HistoryShow),
+    /// Give a run a name, or take it away
+    Label(HistoryLabel),
+    /// Delete runs for good
+    Delete(HistoryDelete),
+    /// Write runs as lines of JSON to standard output
+    Export(HistoryExport),
+    /// Add runs from an export or from the JSON of a bench
+    Import(HistoryImport),
+}
+
+/// Show one run again, as it was printed.
+#[derive(Debug, ClapArgs)]
+pub struct HistoryShow {
+    #[command(flatten)]
+    pub json: Json,
+    /// The run: its number, its label, last, last~1
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// Also write its page to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write it as CSV to a file, or to standard output with `-`
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write it as markdown to a file, or to standard output with `-`
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+}
+
+/// Give a run a name, or take it away.
+#[derive(Debug, ClapArgs)]
+pub struct HistoryLabel {
+    /// The run: its number, its label, last, last~1
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// The label
+    #[arg(value_name = "TEXT", value_parser = label, required_unless_present = "remove")]
+    pub text: Option<String>,
+    /// Take the label away
+    #[arg(long, conflicts_with = "text")]
+    pub remove: bool,
+}
+
+/// Delete runs for good, with their pages. Their numbers are not given again.
+#[derive(Debug, ClapArgs)]
+pub struct HistoryDelete {
+    /// The runs: numbers, labels, last, last~1
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// Write runs as lines of JSON to standard output.
+#[derive(Debug, ClapArgs)]
+pub struct HistoryExport {
+    /// The runs; without any, all
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<String>,
+}
+
+/// Add runs from an export or from the JSON of a bench.
+///
+/// A run that is there already is not added again. The runs get new numbers.
+#[derive(Debug, ClapArgs)]
+pub struct HistoryImport {
+    /// The file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+/// A label, which must not look like another name of a run.
+///
+/// # Errors
+/// In words, when it is empty, too long, a number, or begins like `last`.
+pub fn label(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() || text.chars().count() > 60 || text.chars().any(char::is_control) {
+        return Err("a label has 1 to 60 characters, on one line".into());
+    }
+    if text.parse::<i64>().is_ok() || text == "last" || text.starts_with("last~") || text == "-" {
+        return Err("this would be taken for a run's number or place; add a word".into());
+    }
+    Ok(text.to_string())
+}

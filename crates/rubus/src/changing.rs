@@ -1,0 +1,277 @@
+//! Around the verbs that change the machine: what a recipe wants to know, the user's word for every disk that is
+//! lost, and the progress of long steps.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rubus_apply::change::{Event, Progress};
+use rubus_apply::guard;
+use rubus_apply::works;
+use rubus_core::history::RunId;
+use rubus_core::machine::Machine;
+use rubus_core::plan::Plan;
+use rubus_core::plan::volume::DiskIdentity;
+use rubus_core::recipe::{self, Facts, LookAt, TreeSize};
+use rubus_core::result::Run;
+use rubus_host::{Files, clock, filling};
+use rubus_store::History;
+
+use crate::exit::Refused;
+use crate::places;
+use crate::world::{Terminal, World};
+
+/// What a recipe wants to know besides the surveyed machine. Of a captured machine only what was captured.
+pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> Facts {
+    let files = world.files();
+    let mut facts = Facts {
+        seen: rubus_probe::sight::look(files, &look_at.paths),
+        boot_id: works::boot_id(files),
+        ..Facts::default()
+    };
+    let World::Live(live) = world else {
+        // Nobody can look at a captured disk again.
+        let surveyed = |path: &PathBuf| (path.clone(), recipe::surveyed_disk(machine, path));
+        facts.disks = look_at.disks.iter().map(surveyed).collect();
+        return facts;
+    };
+    let identity = |path: &PathBuf| (path.clone(), works::identity(live, path));
+    facts.disks = look_at.disks.iter().map(identity).collect();
+    facts.speeds = recipe::measured_speeds(machine, &measured_before());
+    let size = |path: &PathBuf| {
+        let used = filling::usage(path).ok()?;
+        Some((
+            path.clone(),
+            TreeSize {
+                bytes: used.bytes,
+                entries: used.entries,
+            },
+        ))
+    };
+    facts.trees = look_at.trees.iter().filter_map(size).collect();
+    if look_at.compression {
+        // One tree is enough: it is the processor that is measured.
+        let top = look_at
+            .trees
+            .first()
+            .map_or(Path::new("/"), PathBuf::as_path);
+        facts.compression = rubus_bench::compression::measure(top);
+    }
+    if let Ok(bytes) = live.read_prefix(Path::new("/dev/urandom"), facts.random.len()) {
+        if bytes.len() == facts.random.len() {
+            facts.random.copy_from_slice(&bytes);
+        }
+    }
+    facts
+}
+
+/// The last runs of the history, newest first. A plan can be made without any.
+fn measured_before() -> Vec<(RunId, Run)> {
+    const MOST: u32 = 50;
+    let Some(history) = places::present_history().and_then(|path| History::open(&path).ok()) else {
+        return Vec::new();
+    };
+    let lines = history.list(MOST, 0).unwrap_or_default().into_iter();
+    let lines = lines.filter(|line| line.device.is_some());
+    lines
+        .filter_map(|line| Some((line.id, history.get(line.id).ok()?.run)))
+        .collect()
+}
+
+/// The user's word for every disk of a plan that has something on it: from `given`, else typed. Gives what is to be
+/// written down, by the disk's path in the plan.
+///
+/// # Errors
+/// [`Refused`] when a disk is not there, is in use, or its loss is not confirmed.
+pub fn confirm_losses(
+    plan: &Plan,
+    given: &[String],
+    files: &dyn Files,
+) -> anyhow::Result<Vec<(PathBuf, String)>> {
+    let mut confirmed = Vec::new();
+    for disk in plan.disks_lost() {
+        let device = look_at(disk, files)?;
+        if device.contents.is_empty() {
+            continue;
+        }
+        let wanted = guard::confirmation(&device);
+        let is_given = given.iter().any(|words| words.trim() == wanted.text);
+        if !is_given && !typed(disk, &device, &wanted)? {
+            let option = format!("--i-will-lose-everything-on={}", wanted.text);
+            return Err(Refused(format!(
+                "{} holds data that would be lost.\n\n{}\nIf all of this may be lost, confirm it with {}:\n  {option}",
+                disk.path.display(),
+                guard::card(&device),
+                wanted.kind.phrase()
+            ))
+            .into());
+        }
+        confirmed.push((disk.path.clone(), disk.confirmation.clone()));
+    }
+    Ok(confirmed)
+}
+
+/// The disk that is meant, as it is now.
+fn look_at(disk: &DiskIdentity, files: &dyn Files) -> anyhow::Result<guard::DeviceFacts> {
+    let refused = |why: String| Refused(format!("{} was not touched: {why}", disk.path.display()));
+    let disks = guard::disks(files).map_err(refused)?;
+    let boot_id = works::boot_id(files);
+    let now = works::find_disk(disk, &disks, boot_id.as_deref()).map_err(refused)?;
+    let device = guard::fit(files, &now.path).map_err(|refusal| Refused(refusal.to_string()))?;
+    Ok(device)
+}
+
+/// Whether the user types the confirmation; no without a terminal.
+fn typed(
+    disk: &DiskIdentity,
+    device: &guard::DeviceFacts,
+    wanted: &guard::Confirmation,
+) -> anyhow::Result<bool> {
+    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        return Ok(false);
+    }
+    eprint!(
+        "\nEverything on {} will be lost:\n\n{}\nType {} ({}) to go on, or press Enter to stop: ",
+        disk.path.display(),
+        guard::card(device),
+        wanted.text,
+        wanted.kind.phrase()
+    );
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .context("cannot read the confirmation")?;
+    Ok(answer.trim() == wanted.text)
+}
+
+/// Tells on standard error how a change goes on: a line for every step, and for long ones a line that is written
+/// again and again; without a terminal a new line every ten seconds.
+#[derive(Debug)]
+pub struct Teller {
+    is_quiet: bool,
+    is_live: bool,
+    /// Whether an unfinished line is on the terminal.
+    is_line_open: bool,
+    told_ns: u64,
+}
+
+impl Teller {
+    /// For this user's terminal.
+    pub fn new(terminal: Terminal, is_quiet: bool) -> Self {
+        Teller {
+            is_quiet,
+            is_live: terminal.live,
+            is_line_open: false,
+            told_ns: 0,
+        }
+    }
+
+    /// Tells of one event.
+    pub fn tell(&mut self, event: Event<'_>) {
+        if self.is_quiet {
+            return;
+        }
+        match event {
+            Event::Step {
+                step, of, title, ..
+            } => {
+                self.line(&format!("[{}/{of}] {title}", step + 1));
+                // A step that ends within ten seconds needs no second line.
+                self.told_ns = clock::monotonic_ns();
+            }
+            Event::Progress { progress, .. } => self.progress(progress),
+            Event::Remark { words } => self.line(&format!("rubus: {words}")),
+            Event::TurningBack { why } => {
+                self.line(&format!("rubus: {why}\nrubus: putting everything back"));
+            }
+        }
+    }
+
+    /// Ends the line of the progress.
+    pub fn close(&mut self) {
+        if self.is_line_open {
+            eprint!("\r\x1b[K");
+            self.is_line_open = false;
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.close();
+        eprintln!("{text}");
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        const LIVE_EVERY_NS: u64 = 200_000_000;
+        const PLAIN_EVERY_NS: u64 = 10_000_000_000;
+        let now = clock::monotonic_ns();
+        let every = if self.is_live {
+            LIVE_EVERY_NS
+        } else {
+            PLAIN_EVERY_NS
+        };
+        if now.saturating_sub(self.told_ns) < every {
+            return;
+        }
+        self.told_ns = now;
+        let words = words(progress);
+        if self.is_live {
+            // Longer than the terminal is wide it would leave its first rows behind.
+            let cut: String = words.chars().take(78).collect();
+            eprint!("\r\x1b[K      {cut}");
+            // A progress that cannot be shown is no reason to stop.
+            let _ = std::io::stderr().flush();
+            self.is_line_open = true;
+        } else {
+            eprintln!("      {words}");
+        }
+    }
+}
+
+fn words(progress: &Progress) -> String {
+    let mut text = match progress.share {
+        Some(share) => format!(
+            "{:>3.0} %  {}",
+            share.clamp(0.0, 1.0) * 100.0,
+            progress.words
+        ),
+        None => progress.words.clone(),
+    };
+    if let Some(left_s) = progress.left_s.filter(|left| left.is_finite()) {
+        text += &format!(", {} left", about(left_s));
+    }
+    text
+}
+
+/// A time that is an estimate, with as few digits as it deserves.
+fn about(seconds: f64) -> String {
+    match seconds {
+        s if s < 60.0 => format!("about {:.0} s", (s / 5.0).ceil() * 5.0),
+        s if s < 5400.0 => format!("about {:.0} min", (s / 60.0).ceil()),
+        s => format!("about {:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_in_words() {
+        let mut progress = Progress {
+            words: "copied 12 of 98 files".into(),
+            share: Some(0.1234),
+            left_s: Some(61.0),
+        };
+        assert_eq!(
+            words(&progress),
+            " 12 %  copied 12 of 98 files, about 2 min left"
+        );
+        progress.share = None;
+        progress.left_s = Some(3.0);
+        assert_eq!(words(&progress), "copied 12 of 98 files, about 5 s left");
+        progress.left_s = Some(9000.0);
+        assert_eq!(words(&progress), "copied 12 of 98 files, about 2.5 h left");
+        progress.left_s = None;
+        assert_eq!(words(&progress), "copied 12 of 98 files");
+    }
+}

@@ -1,0 +1,331 @@
+//! `rubus recipes`, `plan`, `apply`, `undo`, `resume` and `status`: changing the machine.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rubus_apply::change::{ASKED_FOR, Change, ChangeError, Company, Ending, Shelf};
+use rubus_apply::change::{confirm, go, turn};
+use rubus_apply::works::LiveWorks;
+use rubus_core::plan::Plan;
+use rubus_core::plan::journal::Way;
+use rubus_core::recipe::{self, Fault, Recipe, UserRecipe, Wishes};
+use rubus_host::live_hands::{LiveHands, Lock, lock, make_directories};
+use rubus_host::{Live, clock};
+use rubus_show::plan::render;
+
+use crate::args::{Apply, General, PlanArgs, Recipes, Undo};
+use crate::changing::{Teller, confirm_losses, facts};
+use crate::exit::Exit;
+use crate::measuring::nearest;
+use crate::places::{self, say};
+use crate::signals;
+use crate::world::{Terminal, World};
+
+/// Lists the recipes.
+pub fn recipes(general: &General, recipes: &Recipes) -> anyhow::Result<Exit> {
+    let style = Terminal::of(general).style();
+    if recipes.json.wanted {
+        let list: Vec<_> = recipe::ALL
+            .iter()
+            .map(|recipe| {
+                let option = |option: &recipe::OptionSpec| {
+                    serde_json::json!({"name": option.name, "what": option.what, "default": option.default})
+                };
+                let options: Vec<_> = recipe.options.iter().map(option).collect();
+                serde_json::json!({"name": recipe.name, "title": recipe.title, "options": options})
+            })
+            .collect();
+        say(&(serde_json::to_string_pretty(&list)? + "\n"))?;
+    } else {
+        say(&rubus_show::plan::recipes(&recipe::ALL, style))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// Shows what a recipe would do.
+pub fn plan(general: &General, arguments: &PlanArgs) -> anyhow::Result<Exit> {
+    let plan = draw_up(general, &arguments.recipe, &arguments.wishes)?;
+    if arguments.json.wanted {
+        say(&(serde_json::to_string_pretty(&plan)? + "\n"))?;
+    } else {
+        say(&render(&plan, Terminal::of(general).style()))?;
+    }
+    Ok(match plan.obstacles().next() {
+        None => Exit::Fine,
+        Some(_) => Exit::AnswerIsNo,
+    })
+}
+
+/// Applies a recipe, or a plan that was saved, after showing it.
+pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
+    must_be_live(general, "apply")?;
+    let plan = match saved(&arguments.recipe)? {
+        Some(plan) => {
+            anyhow::ensure!(
+                arguments.wishes.is_empty(),
+                "a saved plan has its options already; make a new plan to change them"
+            );
+            plan
+        }
+        None => draw_up(general, &arguments.recipe, &arguments.wishes)?,
+    };
+    let style = Terminal::of(general).style();
+    if !general.quiet {
+        say(&render(&plan, style))?;
+    }
+    if plan.obstacles().next().is_some() {
+        eprintln!("rubus: nothing was changed, since a check failed");
+        return Ok(Exit::AnswerIsNo);
+    }
+    if plan.is_empty() {
+        return Ok(Exit::Fine);
+    }
+    let (shelf, _lock) = open_shelf()?;
+    let hands = &mut LiveHands::new();
+    let all = shelf.all(&Live::new())?;
+    if let Some(half) = all.iter().find(|change| change.state.is_half_done()) {
+        anyhow::bail!(
+            "the change {} stands in the middle; finish it first with `rubus resume` or `rubus undo`",
+            half.name
+        );
+    }
+    let losses = confirm_losses(&plan, &arguments.i_will_lose_everything_on, &Live::new())?;
+    if !agreed(arguments.yes, "Apply these steps?")? {
+        return Ok(Exit::AnswerIsNo);
+    }
+    if let Some(directory) = &arguments.measure {
+        super::before_after::before(general, directory, &plan.recipe)?;
+    }
+    let mut change = shelf.begin(plan, &clock::now_rfc3339(), hands)?;
+    for (disk, words) in losses {
+        confirm(&mut change, disk, words, hands)?;
+    }
+    finish(general, &mut change, hands)
+}
+
+/// Undoes the last change, or a named one.
+pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
+    must_be_live(general, "undo")?;
+    let (shelf, _lock) = open_shelf()?;
+    let changes = all_of(&shelf)?;
+    let mut change = to_be_undone(changes, arguments.change.as_deref())?;
+    if !general.quiet {
+        eprintln!("Undoing {}: {}", change.name, change.plan.title);
+    }
+    if !agreed(arguments.yes, "Put everything back as it was?")? {
+        return Ok(Exit::AnswerIsNo);
+    }
+    let hands = &mut LiveHands::new();
+    with_company(general, |company| {
+        turn(&mut change, Way::Undo, ASKED_FOR, hands, company)
+    })??;
+    finish(general, &mut change, hands)
+}
+
+/// All changes, with what was written down about them on other roots that they have.
+fn all_of(shelf: &Shelf) -> anyhow::Result<Vec<Change>> {
+    let changes = shelf.all(&Live::new())?;
+    let mut works = LiveWorks::default();
+    let mut is_new = false;
+    for change in &changes {
+        is_new |= works.catch_up(change, &mut LiveHands::new())?;
+    }
+    Ok(match is_new {
+        true => shelf.all(&Live::new())?,
+        false => changes,
+    })
+}
+
+/// Goes on with what was interrupted.
+pub fn resume(general: &General) -> anyhow::Result<Exit> {
+    must_be_live(general, "resume")?;
+    let (shelf, _lock) = open_shelf()?;
+    let mut exit = Exit::Fine;
+    let mut is_any = false;
+    for mut change in all_of(&shelf)? {
+        if !change.state.is_finished {
+            is_any = true;
+            exit = finish(general, &mut change, &mut LiveHands::new())?;
+        }
+    }
+    if !is_any {
+        say("Nothing was interrupted.\n")?;
+    }
+    Ok(exit)
+}
+
+fn draw_up(general: &General, name: &str, wishes: &[(String, String)]) -> anyhow::Result<Plan> {
+    let wishes: Wishes = wishes.iter().cloned().collect::<BTreeMap<_, _>>();
+    if name.ends_with(".toml") {
+        return draw_up_own(general, name, &wishes);
+    }
+    let recipe = find(name)?;
+    let world = World::of(general)?;
+    let machine = world.survey();
+    let look_at = (recipe.look_at)(&machine, &wishes);
+    let facts = facts(&world, &machine, &look_at);
+    Ok(recipe.plan(&machine, &facts, &wishes, &clock::now_rfc3339())?)
+}
+
+/// The plan of a recipe that the user wrote.
+fn draw_up_own(general: &General, path: &str, wishes: &Wishes) -> anyhow::Result<Plan> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read the recipe {path}"))?;
+    let at = |fault: Fault| format!("{path}:{}: {}", fault.line, fault.reason);
+    let recipe = UserRecipe::parse(&text).map_err(|faults| {
+        let lines: Vec<String> = faults.into_iter().map(at).collect();
+        anyhow::anyhow!("the recipe cannot be used:\n{}", lines.join("\n"))
+    })?;
+    let world = World::of(general)?;
+    let machine = world.survey();
+    let fault = |fault: Fault| anyhow::anyhow!(at(fault));
+    let look_at = recipe.look_at(&machine, wishes).map_err(fault)?;
+    let facts = facts(&world, &machine, &look_at);
+    let made = clock::now_rfc3339();
+    recipe.plan(&machine, &facts, wishes, &made).map_err(fault)
+}
+
+fn find(name: &str) -> anyhow::Result<&'static Recipe> {
+    let names: Vec<&str> = recipe::ALL.iter().map(|recipe| recipe.name).collect();
+    recipe::by_name(name).with_context(|| {
+        format!(
+            "there is no recipe '{name}'; did you mean '{}'? (there are: {})",
+            nearest(name, &names),
+            names.join(", ")
+        )
+    })
+}
+
+/// A plan in a file, where the name is that of one.
+fn saved(name: &str) -> anyhow::Result<Option<Plan>> {
+    if recipe::by_name(name).is_some() || !name.ends_with(".json") {
+        return Ok(None);
+    }
+    let path = Path::new(name);
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the plan {}", path.display()))?;
+    let plan: Plan = serde_json::from_str(&text).with_context(|| {
+        format!(
+            "{} is not a plan (`rubus plan RECIPE --json` makes one)",
+            path.display()
+        )
+    })?;
+    anyhow::ensure!(
+        plan.format == rubus_core::plan::FORMAT,
+        "{} has format {}, and this program knows {}; make the plan again",
+        path.display(),
+        plan.format,
+        rubus_core::plan::FORMAT
+    );
+    Ok(Some(plan))
+}
+
+/// The last change that is not undone, or the named one.
+fn to_be_undone(changes: Vec<Change>, named: Option<&str>) -> anyhow::Result<Change> {
+    let is_undone = |change: &Change| change.state.is_finished && change.state.way == Way::Undo;
+    let Some(named) = named else {
+        let last = changes.into_iter().rfind(|change| !is_undone(change));
+        return last.context("there is nothing to undo");
+    };
+    let later = changes
+        .iter()
+        .skip_while(|change| change.name != named)
+        .skip(1)
+        .find(|change| !is_undone(change));
+    if let Some(later) = later {
+        anyhow::bail!(
+            "{} came after {named} and may build on it; undo that first",
+            later.name
+        );
+    }
+    let found = changes.into_iter().find(|change| change.name == named);
+    let found =
+        found.with_context(|| format!("there is no change '{named}'; see `rubus status`"))?;
+    anyhow::ensure!(!is_undone(&found), "{named} is undone already");
+    Ok(found)
+}
+
+/// The shelf, for this program alone.
+fn open_shelf() -> anyhow::Result<(Shelf, Lock)> {
+    let directory: PathBuf = places::changes();
+    let hands = &mut LiveHands::new();
+    make_directories(hands, &directory)?;
+    let held = lock(&directory.join("lock"))?;
+    let held = held.context("another rubus is changing this machine; wait for it to end")?;
+    Ok((Shelf::at(directory), held))
+}
+
+fn agreed(yes: bool, question: &str) -> anyhow::Result<bool> {
+    if yes {
+        return Ok(true);
+    }
+    anyhow::ensure!(
+        std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
+        "there is no terminal to ask on; add --yes if you mean it"
+    );
+    eprint!("\n{question} [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .context("cannot read the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
+}
+
+fn with_company<T>(
+    general: &General,
+    act: impl FnOnce(&mut Company<'_>) -> T,
+) -> anyhow::Result<T> {
+    let mut teller = Teller::new(Terminal::of(general), general.quiet);
+    let mut works = LiveWorks::new(signals::cancel_flag()?);
+    let done = act(&mut Company {
+        now: &clock::now_rfc3339,
+        tell: &mut |event| teller.tell(event),
+        works: &mut works,
+    });
+    teller.close();
+    Ok(done)
+}
+
+/// Goes to the end of the way and says how it ended.
+fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyhow::Result<Exit> {
+    let ended = with_company(general, |company| go(change, hands, company))?;
+    let name = &change.name;
+    match ended {
+        Ok(Ending::Applied) => {
+            say(&format!(
+                "{name} is applied. `rubus undo` puts everything back.\n"
+            ))?;
+            Ok(Exit::Fine)
+        }
+        Ok(Ending::Undone) => {
+            say(&format!("{name} is undone: everything is as it was.\n"))?;
+            Ok(Exit::Fine)
+        }
+        Ok(Ending::RolledBack { why }) => {
+            eprintln!("rubus: {why}\nrubus: everything is as it was before");
+            Ok(Exit::RolledBack)
+        }
+        Err(error @ ChangeError::UndoFailed { .. }) => {
+            eprintln!(
+                "rubus: {error}\nrubus: {name} stands in the middle; `rubus resume` goes on when that is mended"
+            );
+            Ok(Exit::RollBackFailed)
+        }
+        Err(error) => Err(error).with_context(|| {
+            format!("{name} stands in the middle; `rubus resume` goes on when that is mended")
+        }),
+    }
+}
+
+/// A change is made to this machine and not to a recorded one; a plan can be made for both.
+pub(super) fn must_be_live(general: &General, verb: &str) -> anyhow::Result<()> {
+    match &general.machine {
+        None => Ok(()),
+        Some(path) => anyhow::bail!(
+            "{verb} is about the changes of this machine, and {} is a captured one; `rubus plan` works on both",
+            path.display()
+        ),
+    }
+}

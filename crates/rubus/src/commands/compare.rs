@@ -1,0 +1,117 @@
+//! `rubus compare`: runs, fio's results, captures and published figures side by side.
+
+use anyhow::bail;
+use rubus_core::compare::{Comparison, compare};
+use rubus_core::reference::{REFERENCES, Reference};
+
+use crate::args::{Compare, General};
+use crate::exit::Exit;
+use crate::places;
+use crate::subjects::{self, Found};
+use crate::world::Terminal;
+
+/// Compares and shows.
+pub fn run(general: &General, args: &Compare) -> anyhow::Result<Exit> {
+    if args.list_references {
+        return list_references(general, args);
+    }
+    let mut found = Vec::new();
+    for name in &args.subjects {
+        found.extend(subjects::resolve(name)?);
+    }
+    let mut all: Vec<_> = found.iter().map(|found| found.subject.clone()).collect();
+    if let Some(wanted) = &args.reference {
+        all.insert(0, reference(wanted, &found)?.subject());
+    }
+    if all.len() < 2 {
+        bail!(
+            "there is nothing to compare {} with: name a second run, or --reference for published figures",
+            all[0].name
+        );
+    }
+    let comparison = compare(&all);
+    show(general, args, &comparison)?;
+    Ok(match args.fail_on_regression {
+        Some(percent) => regressions(&comparison, percent),
+        None => Exit::Fine,
+    })
+}
+
+fn list_references(general: &General, args: &Compare) -> anyhow::Result<Exit> {
+    if args.json.wanted {
+        places::say(&(serde_json::to_string_pretty(&REFERENCES)? + "\n"))?;
+    } else {
+        let style = Terminal::of(general).style();
+        places::say(&rubus_show::compare::references(style))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// The named reference, or the nearest to the first run.
+fn reference(wanted: &str, found: &[Found]) -> anyhow::Result<&'static Reference> {
+    if !wanted.is_empty() {
+        let known: Vec<&str> = REFERENCES.iter().map(|r| r.id).collect();
+        return match Reference::by_id(wanted) {
+            Some(reference) => Ok(reference),
+            None => bail!(
+                "there are no published figures '{wanted}'; there are: {}",
+                known.join(", ")
+            ),
+        };
+    }
+    match found.iter().find_map(|found| found.run.as_ref()) {
+        Some(run) => Ok(Reference::nearest(
+            &run.machine,
+            run.target.device.as_deref(),
+        )),
+        None => bail!(
+            "which published figures are nearest can only be told of a run of rubus; name them \
+             (--reference=NAME, `rubus compare --list-references` lists them)"
+        ),
+    }
+}
+
+/// Prints and writes the comparison in the forms that were asked for.
+pub fn show(general: &General, args: &Compare, comparison: &Comparison) -> anyhow::Result<()> {
+    let mut printed = false;
+    let outputs = [
+        (
+            &args.csv,
+            rubus_show::compare::csv as fn(&Comparison) -> String,
+        ),
+        (&args.markdown, rubus_show::compare::markdown),
+        (&args.html, rubus_show::page::compare::render),
+    ];
+    for (path, form) in outputs {
+        if let Some(path) = path {
+            printed |= path.as_os_str() == "-";
+            places::write_whole(path, &form(comparison))?;
+        }
+    }
+    if args.json.wanted {
+        places::say(&(serde_json::to_string_pretty(comparison)? + "\n"))?;
+    } else if !printed {
+        let style = Terminal::of(general).style();
+        places::say(&rubus_show::compare::render(comparison, style))?;
+    }
+    Ok(())
+}
+
+/// Names on standard error what became slower.
+fn regressions(comparison: &Comparison, percent: f64) -> Exit {
+    let found = comparison.regressions(percent / 100.0);
+    for regression in &found {
+        eprintln!(
+            "rubus: regression: {}: {} of {} is {:.2} times that of {}",
+            comparison.subjects[regression.subject].name,
+            regression.what,
+            regression.title,
+            regression.ratio,
+            comparison.subjects[0].name
+        );
+    }
+    match found.is_empty() {
+        true => Exit::Fine,
+        false => Exit::AnswerIsNo,
+    }
+}

@@ -1,0 +1,110 @@
+//! `rubus copy`: one directory to another, faithfully.
+
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rubus_apply::copy::{CompareOptions, CopyError, CopyOptions, Paths, compare, copy};
+use rubus_core::copy::{Comparison, Contents, Progress};
+use rubus_show::copy::{comparison as comparison_text, line, receipt as receipt_text};
+
+use crate::args::{Copy, General, HowMuch};
+use crate::exit::Exit;
+use crate::places::say;
+use crate::progress::terminal_columns;
+use crate::signals;
+use crate::world::Terminal;
+
+/// Copies, and compares if that is wanted.
+pub fn run(general: &General, arguments: &Copy) -> anyhow::Result<Exit> {
+    anyhow::ensure!(
+        general.machine.is_none(),
+        "copy is about directories of this machine; leave --machine out"
+    );
+    let terminal = Terminal::of(general);
+    let excludes = excludes(arguments)?;
+    let stop = signals::cancel_flag()?;
+    let options = CopyOptions {
+        excludes: excludes.clone(),
+        workers: arguments.workers.map(usize::from),
+        again: arguments.again,
+        is_last: arguments.last,
+        by_file: arguments.by_file,
+        stop: Some(Arc::clone(&stop)),
+        ..CopyOptions::default()
+    };
+    let bar = bar(terminal);
+    let mut tell = |progress: Progress| {
+        let columns = usize::from(terminal_columns()).saturating_sub(3);
+        bar.set_message(line(&progress, columns));
+    };
+    let copied = copy(&arguments.from, &arguments.to, &options, &mut tell);
+    let receipt = copied.inspect_err(|_| bar.finish_and_clear())?;
+    let compared = verify(arguments, excludes, &stop, &mut tell);
+    bar.finish_and_clear();
+    let compared = compared?;
+    if arguments.json.wanted {
+        let both = serde_json::json!({"copy": receipt, "comparison": compared});
+        say(&(serde_json::to_string_pretty(&both)? + "\n"))?;
+    } else if !general.quiet || !receipt.is_complete() {
+        say(&receipt_text(&receipt, terminal.style()))?;
+    }
+    if let (Some(compared), false) = (&compared, arguments.json.wanted) {
+        if !general.quiet || !compared.is_same() {
+            say(&comparison_text(compared, terminal.style()))?;
+        }
+    }
+    let is_same = compared.is_none_or(|compared| compared.is_same());
+    Ok(match receipt.is_complete() && is_same {
+        true => Exit::Fine,
+        false => Exit::AnswerIsNo,
+    })
+}
+
+fn excludes(arguments: &Copy) -> anyhow::Result<Paths> {
+    let paths: Vec<&[u8]> = arguments
+        .exclude
+        .iter()
+        .map(|path| path.as_bytes())
+        .collect();
+    let named = Paths::new(&paths).map_err(|why| anyhow::anyhow!("--exclude {why}"))?;
+    Ok(match arguments.system {
+        true => named.and(Paths::of_a_running_system()),
+        false => named,
+    })
+}
+
+fn verify(
+    arguments: &Copy,
+    excludes: Paths,
+    stop: &Arc<AtomicBool>,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Option<Comparison>, CopyError> {
+    let contents = match arguments.verify {
+        HowMuch::None => return Ok(None),
+        HowMuch::Sample => Contents::Sample,
+        HowMuch::All => Contents::All,
+    };
+    let options = CompareOptions {
+        excludes,
+        contents,
+        stop: Some(Arc::clone(stop)),
+        ..CompareOptions::default()
+    };
+    compare(&arguments.from, &arguments.to, &options, tell).map(Some)
+}
+
+fn bar(terminal: Terminal) -> ProgressBar {
+    let target = match terminal.live {
+        true => ProgressDrawTarget::stderr_with_hz(5),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(None, target);
+    // A template that is a constant without fields; were it wrong, the usual one would do.
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(std::time::Duration::from_millis(250));
+    bar
+}

@@ -1,0 +1,163 @@
+//! `rubus bench --fio-job FILE`: the jobs of a job file in fio's format.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use anyhow::Context;
+use rubus_core::job_file::{JobFileError, Lowered, NoteKind, Plan, Surroundings};
+use rubus_core::machine::Machine;
+use rubus_core::units::bytes_iec;
+
+use crate::args::{Bench, General};
+use crate::exit::Exit;
+use crate::job_files::{self, Placed};
+use crate::measuring;
+use crate::outputs::{self, Outputs};
+use crate::signals;
+use crate::target::Allowance;
+use crate::world::{self, Terminal, World};
+
+/// Runs the job file on each target, or where it says itself.
+pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit> {
+    world::must_be_live(general, "a bench")?;
+    let wanted = super::bench::wanted(bench);
+    outputs::check(&wanted)?;
+    let cancel = signals::cancel_flag()?;
+    let world = World::of(general)?;
+    let machine = world.survey();
+    let plan = read(path, bench.ignore_unsupported, &machine)?;
+    let allowance = Allowance {
+        may_lose: bench.i_will_lose_everything_on.clone(),
+        ..Allowance::default()
+    };
+    // Every place is checked before the first is touched.
+    let mut ready = Vec::new();
+    let targets: Vec<_> = match &bench.targets[..] {
+        [] => vec![None],
+        targets => targets.iter().map(Some).collect(),
+    };
+    for target in targets {
+        let placed = job_files::place(&plan, target, &machine, world.files(), &allowance)?;
+        let mut lowered = plan
+            .lower(&placed.facts)
+            .map_err(|error| told(path, &error))?;
+        if let Some(seed) = bench.seed {
+            lowered.suite.seed = seed;
+        }
+        placed.must_have_room(&lowered)?;
+        ready.push((placed, lowered));
+    }
+    if !general.quiet {
+        for note in plan
+            .notes
+            .iter()
+            .filter(|note| note.kind != NoteKind::NoEffect)
+        {
+            let kind = match note.kind {
+                NoteKind::Ignored => "ignored",
+                _ => "note",
+            };
+            eprintln!("{kind}: {note}");
+        }
+    }
+    let mut is_complete = true;
+    let mut outputs = Outputs::new(general, wanted, ready.len());
+    for (placed, lowered) in ready {
+        if !general.quiet {
+            eprintln!("{}", announced(path, &placed, &lowered));
+        }
+        let mut measured = measuring::measure(
+            placed.places(&lowered),
+            &lowered.suite,
+            &world,
+            machine.clone(),
+            &cancel,
+            !bench.threads,
+            Terminal::of(general),
+        )?;
+        let mut job_file = lowered.job_file;
+        for reason in &measured.left_out {
+            eprintln!("rubus: left out: {reason}");
+            job_file.ignored.push(format!("left out: {reason}"));
+            is_complete = false;
+        }
+        measured.run.job_file = Some(job_file);
+        outputs.take(measured)?;
+        if cancel.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    match outputs.finish()? {
+        Exit::Fine if !is_complete => Ok(Exit::AnswerIsNo),
+        exit => Ok(exit),
+    }
+}
+
+fn read(path: &Path, ignores_unsupported: bool, machine: &Machine) -> anyhow::Result<Plan> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the job file {}", path.display()))?;
+    let beside = path.parent().unwrap_or(Path::new(""));
+    let include =
+        |name: &str| std::fs::read_to_string(beside.join(name)).map_err(|error| error.to_string());
+    let surroundings = Surroundings {
+        variables: &|name| std::env::var(name).ok(),
+        keywords: keywords(machine),
+        include: &include,
+    };
+    let name = path.display().to_string();
+    Plan::read(&name, &text, &surroundings, ignores_unsupported).map_err(|error| told(path, &error))
+}
+
+/// What `$pagesize`, `$mb_memory` and `$ncpus` stand for here.
+fn keywords(machine: &Machine) -> BTreeMap<String, String> {
+    let mut keywords = BTreeMap::from([(
+        "pagesize".to_string(),
+        rustix::param::page_size().to_string(),
+    )]);
+    if let Ok(count) = std::thread::available_parallelism() {
+        keywords.insert("ncpus".into(), count.to_string());
+    }
+    if let Some(bytes) = machine.memory.total_bytes.get() {
+        keywords.insert("mb_memory".into(), (bytes >> 20).to_string());
+    }
+    keywords
+}
+
+/// The problems of a job file as an error: one line each.
+fn told(path: &Path, error: &JobFileError) -> anyhow::Error {
+    let lines: Vec<String> = error
+        .problems
+        .iter()
+        .map(|problem| format!("\n  {problem}"))
+        .collect();
+    anyhow::anyhow!("cannot run {}:{}", path.display(), lines.concat())
+}
+
+/// Says what is going to be written before anything is.
+fn announced(path: &Path, placed: &Placed, lowered: &Lowered) -> String {
+    let mut parts = vec![format!(
+        "Running {} ({} in {}).",
+        path.display(),
+        counted(lowered.job_file.jobs.len(), "job"),
+        counted(lowered.suite.jobs.len(), "stage"),
+    )];
+    parts.extend(placed.announced(lowered));
+    let writes = lowered.most_written_bytes;
+    parts.push(match (writes, lowered.most_s) {
+        (Some(0), _) => "The jobs only read.".into(),
+        (Some(bytes), _) => format!("The jobs write {} at most.", bytes_iec(bytes)),
+        (None, Some(seconds)) => {
+            format!("The jobs write as much as they can in {seconds:.0} s.")
+        }
+        (None, None) => "The jobs write as much as they can until they are stopped.".into(),
+    });
+    parts.join("\n  ")
+}
+
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}

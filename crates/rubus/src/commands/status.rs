@@ -1,0 +1,216 @@
+//! `rubus status`: what was applied, what stands in the middle, and whether it still holds. Only looks, and only at
+//! what answers at once; `rubus verify` looks at all.
+
+use rubus_apply::change::{BOOT_ID, Change, Shelf, differences, not_done};
+use rubus_apply::works::LiveWorks;
+use rubus_core::machine::Machine;
+use rubus_core::plan::journal::{Receipt, Record, StepState, Way};
+use rubus_core::plan::promise::{Look, Promise};
+use rubus_core::plan::verify::{Answer, Standing, verify};
+use rubus_host::{Files, Live};
+use rubus_show::plan::{ChangeLine, StepLine, receipts, status as status_text};
+
+use super::change::must_be_live;
+use crate::args::{General, Status};
+use crate::exit::Exit;
+use crate::places::{self, say};
+use crate::world::{Terminal, World};
+
+/// Shows what was applied, and whether it still is.
+pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
+    must_be_live(general, "status")?;
+    let live = Live::new();
+    let mut changes = Shelf::at(places::changes()).all(&live)?;
+    let machine = match changes.is_empty() {
+        true => None,
+        false => Some(World::of(general)?.survey()),
+    };
+    let mut lines: Vec<Line> = changes
+        .iter()
+        .enumerate()
+        .map(|(i, change)| line(change, &changes[i + 1..], machine.as_ref(), &live))
+        .collect();
+    if let Some(name) = &arguments.change {
+        let place = changes.iter().position(|change| change.name == *name);
+        let Some(place) = place else {
+            let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
+            anyhow::bail!(
+                "there is no change '{name}'; there are: {}",
+                names.join(", ")
+            );
+        };
+        changes = vec![changes.remove(place)];
+        lines = vec![lines.remove(place)];
+    }
+    let shown: Vec<ChangeLine<'_>> = changes
+        .iter()
+        .zip(&lines)
+        .map(|(change, line)| ChangeLine {
+            name: &change.name,
+            title: &change.plan.title,
+            way: change.state.way,
+            is_finished: change.state.is_finished,
+            is_ahead_of_journal: line.is_ahead_of_journal,
+            steps: &change.state.steps,
+            differences: line.differences.clone(),
+            broken: line.broken.iter().map(words_of).collect(),
+            remarks: line.remarks.clone(),
+        })
+        .collect();
+    if arguments.json.wanted {
+        let list: Vec<_> = changes.iter().zip(&lines).map(json_of).collect();
+        say(&(serde_json::to_string_pretty(&list)? + "\n"))?;
+    } else {
+        let style = Terminal::of(general).style();
+        say(&status_text(&shown, style))?;
+        if arguments.change.is_some() {
+            say(&receipts(&steps_of(&changes[0]), style))?;
+        }
+    }
+    let is_fine = |line: &ChangeLine<'_>| {
+        line.is_finished && line.differences.is_empty() && line.broken.is_empty()
+    };
+    Ok(match shown.iter().all(is_fine) {
+        true => Exit::Fine,
+        false => Exit::AnswerIsNo,
+    })
+}
+
+/// What was found about a change.
+struct Line {
+    differences: Vec<String>,
+    broken: Vec<Answer>,
+    remarks: Vec<String>,
+    waits_for_start: bool,
+    is_ahead_of_journal: bool,
+}
+
+fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Live) -> Line {
+    let boot = live.text(std::path::Path::new(BOOT_ID)).ok();
+    let started_since = change.started_since(boot.as_deref());
+    let is_applied = change.state.is_finished && change.state.way == Way::Apply;
+    let answers = match machine {
+        Some(machine) if is_applied => quick_answers(&change.plan.promises, machine, started_since),
+        _ => Vec::new(),
+    };
+    // What a later change has changed again is that one's business, and is said there.
+    let is_last_word = !later.iter().any(|later| later.state.way == Way::Apply);
+    let broken = answers
+        .into_iter()
+        .filter(|answer| answer.standing == Standing::Broken && is_last_word);
+    let waits_for_start = is_applied && change.plan.needs_boot && !started_since;
+    let mut remarks = remarks(change, live);
+    if waits_for_start {
+        remarks.push("A part of it is in force only after the next start.".into());
+    }
+    Line {
+        differences: differences(change, later, live, &LiveWorks::default()),
+        broken: broken.collect(),
+        remarks,
+        waits_for_start,
+        is_ahead_of_journal: is_ahead_of_journal(change, live),
+    }
+}
+
+/// Whether every step that the journal does not know of is as planned.
+fn is_ahead_of_journal(change: &Change, live: &Live) -> bool {
+    let state = &change.state;
+    let is_under_way = state.is_half_done() || change.records.len() > 1;
+    !state.is_finished
+        && state.way == Way::Apply
+        && is_under_way
+        && not_done(change, live, &LiveWorks::default()).is_empty()
+}
+
+/// What has to be known of a change that stands in the middle.
+pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
+    let state = &change.state;
+    if state.is_finished || state.way != Way::Apply {
+        return Vec::new();
+    }
+    if is_ahead_of_journal(change, live) {
+        return vec![
+            "The journal was copied to this root before the last steps; every step that it does \
+             not know of is as planned. `rubus resume` writes that down."
+                .into(),
+        ];
+    }
+    not_done(change, live, &LiveWorks::default())
+        .into_iter()
+        .map(|difference| format!("not done yet: {difference}"))
+        .collect()
+}
+
+/// The promises that can be looked at without waiting.
+fn quick_answers(promises: &[Promise], machine: &Machine, started_since: bool) -> Vec<Answer> {
+    let is_quick = |promise: &&Promise| {
+        !matches!(
+            promise.look,
+            Look::QuietDisk { .. } | Look::Compressed { .. }
+        )
+    };
+    let promises: Vec<Promise> = promises.iter().filter(is_quick).cloned().collect();
+    let found = rubus_probe::promises::look(&Live::new(), machine, &promises, &mut || 0.0);
+    verify(&promises, machine, &found, started_since)
+}
+
+fn words_of(answer: &Answer) -> String {
+    format!("{} ({})", answer.what, answer.found)
+}
+
+fn steps_of(change: &Change) -> Vec<StepLine<'_>> {
+    let steps = change
+        .plan
+        .steps
+        .iter()
+        .zip(&change.state.steps)
+        .enumerate();
+    let steps = steps.map(|(number, (step, state))| StepLine {
+        title: step.action.title(),
+        state: *state,
+        receipt: receipt_of(change, number),
+    });
+    steps.collect()
+}
+
+/// The receipt of a step, the last one that was given.
+fn receipt_of(change: &Change, number: usize) -> Option<&Receipt> {
+    change.records.iter().rev().find_map(|record| match record {
+        Record::Done { step, receipt } if *step == number => Some(receipt),
+        _ => None,
+    })
+}
+
+fn json_of((change, line): (&Change, &Line)) -> serde_json::Value {
+    let step = |(number, (step, state)): (usize, (&rubus_core::plan::Step, &StepState))| {
+        let state = match state {
+            StepState::Done => "done",
+            StepState::InDoubt => "in_doubt",
+            StepState::NotDone => "not_done",
+        };
+        let receipt = receipt_of(change, number);
+        serde_json::json!({
+            "id": step.id,
+            "title": step.action.title(),
+            "state": state,
+            "planned": receipt.map(|receipt| &receipt.planned),
+            "live": receipt.map(|receipt| &receipt.live),
+        })
+    };
+    let steps = change.plan.steps.iter().zip(&change.state.steps);
+    let steps: Vec<_> = steps.enumerate().map(step).collect();
+    serde_json::json!({
+        "name": change.name,
+        "recipe": change.plan.recipe,
+        "title": change.plan.title,
+        "way": change.state.way,
+        "is_finished": change.state.is_finished,
+        "is_half_done": change.state.is_half_done(),
+        "waits_for_start": line.waits_for_start,
+        "is_ahead_of_journal": line.is_ahead_of_journal,
+        "differences": line.differences,
+        "broken": line.broken,
+        "remarks": line.remarks,
+        "steps": steps,
+    })
+}

@@ -1,0 +1,190 @@
+//! `rubus verify`: whether everything holds that applied changes promise.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use rubus_apply::change::{BOOT_ID, Change, Shelf};
+use rubus_core::machine::Machine;
+use rubus_core::parse::btrfs::Compression;
+use rubus_core::plan::journal::Way;
+use rubus_core::plan::promise::{Look, Promise};
+use rubus_core::plan::verify::{Answer, Found, Standing, verify, zswap_words};
+use rubus_host::{Files, Live, clock};
+use rubus_show::plan::{Verified, verified};
+
+use super::change::must_be_live;
+use super::status::remarks;
+use crate::args::{General, Verify};
+use crate::exit::Exit;
+use crate::places::{self, say};
+use crate::world::{Terminal, World};
+
+/// How long a disk is watched that should be quiet.
+const WATCH: Duration = Duration::from_secs(5);
+/// How long it may take to look how files are compressed.
+const MOST_LOOKING: Duration = Duration::from_secs(60);
+
+/// A change with its answers.
+struct Looked {
+    change: Change,
+    started_since: bool,
+    answers: Vec<Answer>,
+    besides: Vec<(String, String)>,
+    compression: Vec<(PathBuf, Result<Compression, String>)>,
+    remarks: Vec<String>,
+}
+
+/// Looks at every promise of the chosen changes and says what is the case.
+pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
+    must_be_live(general, "verify")?;
+    let live = Live::new();
+    let changes = chosen(Shelf::at(places::changes()).all(&live)?, arguments)?;
+    let machine = World::of(general)?.survey();
+    let promises: Vec<Promise> = changes
+        .iter()
+        .flat_map(|change| change.plan.promises.iter().cloned())
+        .collect();
+    let found = look(general, &live, &machine, &promises);
+    let boot = live.text(Path::new(BOOT_ID)).ok();
+    let looked: Vec<Looked> = changes
+        .into_iter()
+        .map(|change| answer(change, &machine, &found, boot.as_deref(), &live))
+        .collect();
+    let holds = looked.iter().all(Looked::holds);
+    if arguments.json.wanted {
+        let changes: Vec<_> = looked
+            .iter()
+            .map(|looked| json_of(looked, &machine))
+            .collect();
+        let whole = serde_json::json!({"holds": holds, "changes": changes});
+        say(&(serde_json::to_string_pretty(&whole)? + "\n"))?;
+    } else {
+        let shown: Vec<Verified<'_>> = looked.iter().map(Looked::shown).collect();
+        say(&verified(&shown, Terminal::of(general).style()))?;
+    }
+    if let (true, Some(last)) = (arguments.measure, looked.last()) {
+        let measured = super::before_after::after(general, &last.change)?;
+        if measured != Exit::Fine {
+            return Ok(measured);
+        }
+    }
+    Ok(match holds {
+        true => Exit::Fine,
+        false => Exit::AnswerIsNo,
+    })
+}
+
+/// The changes that are to be looked at: the named one, all that are applied, or the last of those.
+fn chosen(changes: Vec<Change>, arguments: &Verify) -> anyhow::Result<Vec<Change>> {
+    if let Some(name) = &arguments.change {
+        let found = changes.into_iter().find(|change| change.name == *name);
+        let found =
+            found.with_context(|| format!("there is no change '{name}'; see `rubus status`"))?;
+        anyhow::ensure!(
+            found.state.way == Way::Apply,
+            "{name} is undone, so it promises nothing any more"
+        );
+        return Ok(vec![found]);
+    }
+    let mut applied = changes;
+    applied.retain(|change| change.state.way == Way::Apply);
+    if !arguments.all {
+        applied = applied.pop().into_iter().collect();
+    }
+    Ok(applied)
+}
+
+fn look(general: &General, live: &Live, machine: &Machine, promises: &[Promise]) -> Found {
+    let mut pause = || {
+        if !general.quiet && !general.records {
+            eprintln!("Watching for {} s what is written.", WATCH.as_secs());
+        }
+        let begun_ns = clock::monotonic_ns();
+        clock::sleep(WATCH);
+        (clock::monotonic_ns() - begun_ns) as f64 / 1e9
+    };
+    let mut found = rubus_probe::promises::look(live, machine, promises, &mut pause);
+    for promise in promises {
+        if let Look::Compressed { at, .. } = &promise.look {
+            let seen = rubus_probe::compression::compression(at, MOST_LOOKING);
+            let seen = seen.map_err(|error| error.to_string());
+            found.compression.insert(at.clone(), seen);
+        }
+    }
+    found
+}
+
+fn answer(
+    change: Change,
+    machine: &Machine,
+    found: &Found,
+    boot: Option<&str>,
+    live: &Live,
+) -> Looked {
+    let promises = &change.plan.promises;
+    let started_since = change.started_since(boot);
+    let answers = verify(promises, machine, found, started_since);
+    let is_zswap = |promise: &Promise| match &promise.look {
+        Look::Knob { path, .. } => path.starts_with("/sys/module/zswap"),
+        _ => false,
+    };
+    let besides = match promises.iter().any(is_zswap) {
+        true => zswap_words(machine).map(|words| ("zswap".to_string(), words)),
+        false => None,
+    };
+    let compression = promises.iter().filter_map(|promise| match &promise.look {
+        Look::Compressed { at, .. } => Some((at.clone(), found.compression.get(at)?.clone())),
+        _ => None,
+    });
+    Looked {
+        started_since,
+        answers,
+        besides: besides.into_iter().collect(),
+        compression: compression.collect(),
+        remarks: remarks(&change, live),
+        change,
+    }
+}
+
+impl Looked {
+    /// Whether everything holds that has to hold by now.
+    fn holds(&self) -> bool {
+        self.answers
+            .iter()
+            .all(|answer| matches!(answer.standing, Standing::Holds | Standing::AfterStart))
+    }
+
+    fn shown(&self) -> Verified<'_> {
+        Verified {
+            name: &self.change.name,
+            title: &self.change.plan.title,
+            remarks: &self.remarks,
+            answers: &self.answers,
+            besides: &self.besides,
+        }
+    }
+}
+
+fn json_of(looked: &Looked, machine: &Machine) -> serde_json::Value {
+    let compression = looked.compression.iter().map(|(at, seen)| match seen {
+        Ok(seen) => serde_json::json!({"at": at, "share": seen.share(), "files": seen}),
+        Err(why) => serde_json::json!({"at": at, "unknown": why}),
+    });
+    let counters = machine.swap.zswap.counters.iter().filter_map(|counter| {
+        let number: u64 = counter.value.value()?.parse().ok()?;
+        Some((counter.name.clone(), number.into()))
+    });
+    let counters: serde_json::Map<String, serde_json::Value> = counters.collect();
+    serde_json::json!({
+        "name": looked.change.name,
+        "title": looked.change.plan.title,
+        "is_finished": looked.change.state.is_finished,
+        "started_since": looked.started_since,
+        "holds": looked.holds(),
+        "promises": looked.answers,
+        "compression": compression.collect::<Vec<_>>(),
+        "zswap": {"enabled": machine.swap.zswap.enabled.value(), "counters": counters},
+        "remarks": looked.remarks,
+    })
+}

@@ -1,0 +1,168 @@
+//! The way to an export: sockets, certificates, encryption.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use rubus_host::net::Stream;
+use rubus_nbd::client::{Client, ClientError, Offer, Wish, agree};
+use rubus_nbd::tls::{Pem, Tls, TlsSettings};
+use rubus_nbd::transport::Transport;
+use rubus_nbd::uri::{Server, TlsOptions, Uri};
+
+/// How long one step of connecting may take.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where an export is, with all that is needed to connect to it.
+#[derive(Debug)]
+pub struct Place {
+    /// Its address.
+    pub uri: Uri,
+    /// Whom to trust; absent: in the clear.
+    pub tls: Option<TlsSettings>,
+}
+
+/// A connection's bytes, encrypted or not.
+#[derive(Debug)]
+pub enum Line {
+    /// In the clear.
+    Plain(Stream),
+    /// Encrypted.
+    Tls(Box<Tls<Stream>>),
+}
+
+impl Line {
+    /// The socket.
+    pub fn stream(&self) -> &Stream {
+        match self {
+            Line::Plain(stream) => stream,
+            Line::Tls(tls) => tls.inner(),
+        }
+    }
+}
+
+impl Transport for Line {
+    #[inline]
+    fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Line::Plain(stream) => stream.send(parts),
+            Line::Tls(tls) => tls.send(parts),
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, parts: &mut [IoSliceMut<'_>], wait: bool) -> io::Result<usize> {
+        match self {
+            Line::Plain(stream) => stream.receive(parts, wait),
+            Line::Tls(tls) => tls.receive(parts, wait),
+        }
+    }
+
+    fn wait(&mut self, or_room: bool, most: Option<Duration>) -> io::Result<bool> {
+        match self {
+            Line::Plain(stream) => stream.wait(or_room, most),
+            Line::Tls(tls) => tls.wait(or_room, most),
+        }
+    }
+}
+
+/// Connects to an export and agrees with its server.
+///
+/// # Errors
+/// In words: the network, the encryption, the server or the export.
+pub fn connect(place: &Place) -> anyhow::Result<(Client<Line>, Offer)> {
+    let uri = &place.uri;
+    let stream = match &uri.server {
+        Server::Tcp { host, port } => Stream::tcp(host, *port, PATIENCE)?,
+        Server::Unix(path) => Stream::unix(path)?,
+    };
+    let wish = Wish {
+        export: uri.export.clone(),
+        tls: uri.tls,
+        structured_replies: true,
+    };
+    let agreed = agree(Line::Plain(stream), wish, PATIENCE, |line| {
+        encrypt(line, place)
+    });
+    let (line, offer) = agreed.map_err(|error| match error {
+        // Servers end a connection that they do not trust without a word.
+        ClientError::Closed(_) if uri.tls => anyhow::anyhow!(
+            "{error}; it may want a certificate of this client (client-cert.pem and client-key.pem \
+             in the directory of tls-certificates=DIRECTORY), or know pre-shared keys only, which \
+             are not supported"
+        ),
+        error => error.into(),
+    })?;
+    Ok((Client::new(line, &offer), offer))
+}
+
+fn encrypt(line: Line, place: &Place) -> Result<Line, ClientError> {
+    let (Line::Plain(stream), Some(settings)) = (line, &place.tls) else {
+        return Err(ClientError::Tls(
+            "it was not asked for; this is a bug".into(),
+        ));
+    };
+    let host = match (&place.uri.tls_options.hostname, &place.uri.server) {
+        (Some(name), _) => name,
+        (None, Server::Tcp { host, .. }) => host,
+        (None, Server::Unix(_)) => "localhost",
+    };
+    let tls = Tls::start(stream, settings, host, PATIENCE)?;
+    Ok(Line::Tls(Box::new(tls)))
+}
+
+/// Where distributions keep the authorities that the whole system trusts.
+const SYSTEM_AUTHORITIES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/ca-bundle.pem",
+];
+
+/// Whom to trust: the authority in the directory that the address names, or else those of the
+/// system. The names of the files are those of other NBD programs.
+///
+/// # Errors
+/// When a file cannot be read or does not hold what it should.
+pub fn trust(options: &TlsOptions) -> anyhow::Result<TlsSettings> {
+    let Some(directory) = &options.certificates else {
+        let mut known = SYSTEM_AUTHORITIES.iter().map(Path::new);
+        let path = known.find(|path| path.is_file()).context(
+            "this system has no list of certificate authorities (package ca-certificates); name \
+             the directory with a ca-cert.pem in the address: tls-certificates=DIRECTORY",
+        )?;
+        let file = PemFile::read(path.to_path_buf())?;
+        return Ok(TlsSettings::new(file.pem(), None)?);
+    };
+    let authority = PemFile::read(directory.join("ca-cert.pem"))?;
+    let certificate = directory.join("client-cert.pem");
+    if !certificate.exists() {
+        return Ok(TlsSettings::new(authority.pem(), None)?);
+    }
+    let certificate = PemFile::read(certificate)?;
+    let key = PemFile::read(directory.join("client-key.pem"))?;
+    let pair = Some((certificate.pem(), key.pem()));
+    Ok(TlsSettings::new(authority.pem(), pair)?)
+}
+
+/// A file with certificates or a key.
+struct PemFile {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl PemFile {
+    fn read(path: PathBuf) -> anyhow::Result<PemFile> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(&path).with_context(|| format!("cannot read {name}"))?;
+        Ok(PemFile { name, bytes })
+    }
+
+    fn pem(&self) -> Pem<'_> {
+        Pem {
+            name: &self.name,
+            bytes: &self.bytes,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! What the other machine shall do: the same command, without what is done here.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, CommandFactory};
+
+use crate::args::{Args, Bench, Command};
+
+/// Options that are followed here: where results go, and how the other machine is reached.
+const FOLLOWED_HERE: [&str; 18] = [
+    "binary",
+    "color",
+    "csv",
+    "fio-json",
+    "html",
+    "json",
+    "label",
+    "machine",
+    "markdown",
+    "no-history",
+    "no-html",
+    "on",
+    "records",
+    "remote-binary",
+    "remote-sudo",
+    "save",
+    "ssh-config",
+    "ssh-option",
+];
+
+/// Options whose value is a file here that the other machine must have too.
+const FILES: [&str; 1] = ["fio-job"];
+
+/// The name of a capture at the other end.
+pub const CAPTURE: &str = "capture.tar";
+
+/// A command for other machines.
+#[derive(Debug)]
+pub struct Task {
+    /// Its words, as pieces that may name files in the private directory over there.
+    words: Vec<Word>,
+    /// Files to be copied there, with their names there.
+    pub files: Vec<(PathBuf, String)>,
+    /// How many results there will be of each machine.
+    pub targets: usize,
+    /// Where the capture that is made there goes here.
+    pub capture: Option<PathBuf>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Word {
+    Text(String),
+    /// `--name=` and a file in the private directory.
+    File {
+        option: String,
+        name: String,
+    },
+}
+
+impl Task {
+    /// From what was typed.
+    ///
+    /// # Errors
+    /// When the command does nothing on other machines, or has a word that no shell text can carry.
+    pub fn of(args: &Args, matches: &ArgMatches) -> anyhow::Result<Task> {
+        let targets = match &args.command {
+            None | Some(Command::Checkup(_)) => 1,
+            Some(Command::Bench(bench)) => results_of(bench),
+            Some(Command::Survey(_)) => 1,
+            Some(_) => anyhow::bail!("--on makes another machine measure or survey itself"),
+        };
+        let mut task = Task {
+            words: Vec::new(),
+            files: Vec::new(),
+            targets,
+            capture: None,
+        };
+        let (name, given) = match matches.subcommand() {
+            Some((name, given)) => (name, given),
+            None => ("checkup", matches),
+        };
+        task.words.push(Word::Text(name.into()));
+        task.words.push(Word::Text("--records".into()));
+        task.add_words(name, given, args.command.is_none())?;
+        if let Some(Command::Survey(survey)) = &args.command {
+            task.save_capture(
+                survey.save.as_ref(),
+                survey.remote.on.len().max(args.remote.on.len()),
+            )?;
+        }
+        Ok(task)
+    }
+
+    /// The words for a machine whose private directory this is.
+    pub fn words(&self, directory: &str) -> Vec<String> {
+        let word = |word: &Word| match word {
+            Word::Text(text) => text.clone(),
+            Word::File { option, name } => format!("{option}={directory}/{name}"),
+        };
+        self.words.iter().map(word).collect()
+    }
+
+    /// Bytes of all files that are copied.
+    ///
+    /// # Errors
+    /// When one cannot be looked at.
+    pub fn files_bytes(&self) -> anyhow::Result<u64> {
+        let mut bytes = 0;
+        for (path, _) in &self.files {
+            let data = std::fs::metadata(path);
+            bytes += data
+                .with_context(|| format!("cannot read {}", path.display()))?
+                .len();
+        }
+        Ok(bytes)
+    }
+
+    fn add_words(&mut self, name: &str, given: &ArgMatches, is_bare: bool) -> anyhow::Result<()> {
+        let mut command = Args::command();
+        command.build();
+        let known = match is_bare {
+            true => &command,
+            false => command.find_subcommand(name).context("a known command")?,
+        };
+        let mut places = Vec::new();
+        for argument in known.get_arguments() {
+            let id = argument.get_id().as_str();
+            if given.value_source(id) != Some(ValueSource::CommandLine)
+                || is_followed_here(argument)
+            {
+                continue;
+            }
+            let values: Vec<&OsStr> = given.get_raw(id).into_iter().flatten().collect();
+            match argument.get_long() {
+                None => places.extend(values),
+                Some(long) => self.add_option(argument, long, &values)?,
+            }
+        }
+        if !places.is_empty() {
+            self.words.push(Word::Text("--".into()));
+        }
+        for place in places {
+            self.words.push(Word::Text(text(place)?));
+        }
+        Ok(())
+    }
+
+    fn add_option(&mut self, argument: &Arg, long: &str, values: &[&OsStr]) -> anyhow::Result<()> {
+        if !argument.get_action().takes_values() || values.is_empty() {
+            self.words.push(Word::Text(format!("--{long}")));
+            return Ok(());
+        }
+        for value in values {
+            if FILES.contains(&long) && *value != "-" {
+                let name = self.name_there(Path::new(value));
+                self.files.push((PathBuf::from(value), name.clone()));
+                let option = format!("--{long}");
+                self.words.push(Word::File { option, name });
+                continue;
+            }
+            let mut word = format!("--{long}=");
+            // Writing to a string cannot fail.
+            let _ = write!(word, "{}", text(value)?);
+            self.words.push(Word::Text(word));
+        }
+        Ok(())
+    }
+
+    /// The file's own name, which messages will have, behind a number, so that no two are the same.
+    fn name_there(&self, path: &Path) -> String {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        format!("{}-{name}", self.files.len() + 1)
+    }
+
+    fn save_capture(&mut self, save: Option<&PathBuf>, machines: usize) -> anyhow::Result<()> {
+        let Some(path) = save else { return Ok(()) };
+        anyhow::ensure!(
+            machines == 1,
+            "--save names one file; save the captures of several machines one after the other"
+        );
+        anyhow::ensure!(
+            !path.as_os_str().to_string_lossy().ends_with('/'),
+            "--save {} names a directory; from another machine a capture comes as a tar file, so leave \
+             out the / at the end",
+            path.display()
+        );
+        crate::places::must_be_writable(path)?;
+        self.capture = Some(path.clone());
+        self.words.push(Word::File {
+            option: "--save".into(),
+            name: CAPTURE.into(),
+        });
+        Ok(())
+    }
+}
+
+/// How many runs a bench gives.
+fn results_of(bench: &Bench) -> usize {
+    match (&bench.against, bench.together) {
+        (Some(_), _) => 2,
+        (None, true) => 1,
+        // A job file may say itself where it runs.
+        (None, false) => bench.targets.len().max(1),
+    }
+}
+
+fn is_followed_here(argument: &Arg) -> bool {
+    let long = argument.get_long();
+    long.is_some_and(|long| FOLLOWED_HERE.contains(&long))
+}
+
+fn text(word: &OsStr) -> anyhow::Result<String> {
+    let text = word.to_str();
+    let text = text.with_context(|| {
+        format!(
+            "'{}' is not UTF-8, and so no word for another machine",
+            word.to_string_lossy()
+        )
+    })?;
+    Ok(text.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::FromArgMatches;
+
+    /// Options that mean the same over there.
+    const PASSED_ON: [&str; 18] = [
+        "against",
+        "against-i-will-lose-everything-on",
+        "budget",
+        "connections",
+        "content",
+        "drop-caches",
+        "full",
+        "i-will-lose-everything-on",
+        "ignore-unsupported",
+        "precision",
+        "quiet",
+        "read-only",
+        "seed",
+        "size",
+        "suite",
+        "threads",
+        "together",
+        "with-serials",
+    ];
+
+    fn task(words: &[&str]) -> anyhow::Result<Task> {
+        let mut all = vec!["rubus"];
+        all.extend(words);
+        let matches = Args::command().try_get_matches_from(all)?;
+        let args = Args::from_arg_matches(&matches)?;
+        Task::of(&args, &matches)
+    }
+
+    fn words(typed: &[&str]) -> String {
+        task(typed).unwrap().words("/tmp/rubus.x").join(" ")
+    }
+
+    #[test]
+    fn the_same_command_without_what_is_done_here() {
+        assert_eq!(words(&["--on", "pi"]), "checkup --records");
+        assert_eq!(
+            words(&["checkup", "/srv", "--json", "--on=pi", "--no-html", "-q"]),
+            "checkup --records --quiet -- /srv"
+        );
+        assert_eq!(
+            words(&[
+                "bench",
+                "--on",
+                "pi,pa",
+                "-o",
+                "Port=2222",
+                "--size",
+                "64MiB",
+                "--json",
+                "x.json",
+                "a b",
+                "--i-will-lose-everything-on=S 1",
+                "--",
+                "-dash"
+            ]),
+            "bench --records --size=64MiB --i-will-lose-everything-on=S 1 -- a b -dash"
+        );
+        assert_eq!(
+            words(&["survey", "--on", "pi", "--json"]),
+            "survey --records"
+        );
+    }
+
+    #[test]
+    fn a_job_file_is_copied_and_needs_no_target() {
+        let task = task(&["bench", "--fio-job", "jobs/random read.fio", "--on", "pi"]).unwrap();
+        assert_eq!(task.targets, 1);
+        let there = "1-random read.fio";
+        assert_eq!(
+            task.files,
+            [(PathBuf::from("jobs/random read.fio"), there.into())]
+        );
+        assert_eq!(
+            task.words("/tmp/rubus.x").join("|"),
+            format!("bench|--records|--fio-job=/tmp/rubus.x/{there}")
+        );
+    }
+
+    #[test]
+    fn how_many_results_are_awaited_depends_on_how_targets_are_measured() {
+        let targets = |words: &[&str]| task(words).unwrap().targets;
+        assert_eq!(targets(&["bench", "/a", "/b", "--on", "pi"]), 2);
+        assert_eq!(
+            targets(&["bench", "/a", "/b", "--together", "--on", "pi"]),
+            1
+        );
+        assert_eq!(
+            targets(&["bench", "/a", "--against", "/b", "--on", "pi"]),
+            2
+        );
+        let words = words(&["bench", "/a", "--against", "/b", "--on", "pi"]);
+        assert_eq!(words, "bench --records --against=/b -- /a");
+    }
+
+    #[test]
+    fn a_capture_is_saved_there_and_fetched() {
+        let typed = ["survey", "--on", "pi", "--save", "x.tar", "--with-serials"];
+        assert_eq!(
+            words(&typed),
+            "survey --records --with-serials --save=/tmp/rubus.x/capture.tar"
+        );
+        assert!(task(&["survey", "--on", "pi", "--save", "x/"]).is_err());
+        assert!(task(&["survey", "--on", "pi,pa", "--save", "x.tar"]).is_err());
+    }
+
+    #[test]
+    fn commands_about_this_machine_are_refused() {
+        for typed in [
+            &["--on", "pi", "history"][..],
+            &["--on", "pi", "bench", "x", "--on", "pa"],
+        ] {
+            let all = [&["rubus"], typed].concat();
+            let matches = Args::command().try_get_matches_from(all).unwrap();
+            assert!(Args::from_arg_matches(&matches).unwrap().remote().is_err());
+        }
+    }
+
+    #[test]
+    fn of_every_option_it_is_known_where_it_is_followed() {
+        let mut command = Args::command();
+        command.build();
+        let known = [&FOLLOWED_HERE[..], &FILES, &PASSED_ON].concat();
+        for verb in ["checkup", "bench", "survey"] {
+            let verb = command.find_subcommand(verb).unwrap();
+            let longs = verb
+                .get_arguments()
+                .filter_map(|argument| argument.get_long());
+            for long in longs.filter(|long| *long != "help" && *long != "version") {
+                assert!(
+                    known.contains(&long),
+                    "is --{long} for this machine or for the one of --on? Say so in FOLLOWED_HERE, \
+                     FILES (a file that is copied there) or PASSED_ON"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! One machine at work: from the copied program to its last result.
+
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use rubus_core::parse::stat::{self, CpuTimes};
+use rubus_core::remote::script::{self, ABANDONED};
+use rubus_core::result::{RemoteFacts, Run};
+use rubus_host::ssh::{Said, Session};
+
+use super::Told;
+use super::connection::{Connection, MOMENT};
+use super::copy::{self, Program};
+use super::screen::Screen;
+use super::task::{CAPTURE, Task};
+use crate::leash::{BEAT, STOP};
+use crate::record::{self, Record};
+
+/// How long a machine may take to stop when it is asked to; its slowest request has to come back.
+const STOPPING: Duration = Duration::from_secs(60);
+
+/// Does the task on a connected machine and clears up.
+///
+/// # Errors
+/// When no program runs there, or the connection is lost.
+pub fn on(
+    mut connection: Connection,
+    task: &Task,
+    screen: &Screen,
+    tell: &dyn Fn(Told),
+) -> anyhow::Result<u8> {
+    let done = in_order(&mut connection, task, screen, tell);
+    screen.status(connection.number, "clearing up");
+    let number = connection.number;
+    if let Err(error) = connection.close() {
+        // Where the connection is gone, the error above says so already.
+        if done.is_ok() {
+            screen.from(number, &format!("{error:#}"));
+        }
+    }
+    done
+}
+
+fn in_order(
+    connection: &mut Connection,
+    task: &Task,
+    screen: &Screen,
+    tell: &dyn Fn(Told),
+) -> anyhow::Result<u8> {
+    let program = copy::install(connection, screen)?;
+    for (path, name) in &task.files {
+        copy::send(connection, path, name, screen)?;
+    }
+    let mut words = program.words.clone();
+    words.extend(task.words(connection.directory()));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let session = connection
+        .ssh
+        .run(&script::run(connection.directory(), &words))?;
+    screen.status(connection.number, "beginning");
+    let status = Follow {
+        connection,
+        program: &program,
+        screen,
+        tell,
+        task,
+        results: 0,
+        cpus: cpus(),
+        begun: Instant::now(),
+    }
+    .until_the_end(session)?;
+    if let (Some(path), 0) = (&task.capture, status) {
+        fetch_capture(connection, &program, path)?;
+    }
+    Ok(status)
+}
+
+/// Listens to a running task.
+struct Follow<'a> {
+    connection: &'a mut Connection,
+    program: &'a Program,
+    screen: &'a Screen,
+    tell: &'a dyn Fn(Told),
+    task: &'a Task,
+    /// How many came.
+    results: usize,
+    /// The processors here when the last result came, or at the start.
+    cpus: Vec<CpuTimes>,
+    begun: Instant,
+}
+
+impl Follow<'_> {
+    fn until_the_end(mut self, mut session: Session) -> anyhow::Result<u8> {
+        let mut last_beat = Instant::now();
+        let mut stopping: Option<Instant> = None;
+        loop {
+            match session.next(MOMENT) {
+                Said::Out(line) => self.take(&line)?,
+                Said::Err(line) if line.trim().is_empty() => {}
+                Said::Err(line) => self.screen.from(self.connection.number, &line),
+                Said::Nothing => {}
+                Said::End => break,
+            }
+            if last_beat.elapsed() >= BEAT {
+                // Whether it is still read is seen at its end.
+                let _ = session.say("");
+                last_beat = Instant::now();
+            }
+            if stopping.is_none() && self.connection.is_cancelled() {
+                let _ = session.say(STOP);
+                stopping = Some(Instant::now());
+            }
+            if stopping.is_some_and(|since| since.elapsed() > STOPPING) {
+                bail!(
+                    "{} did not stop within {} s; it ends by itself when the connection is closed",
+                    self.connection.destination,
+                    STOPPING.as_secs()
+                );
+            }
+        }
+        let status = session.finish(Duration::from_secs(5));
+        self.judge(status.and_then(|status| status.code()))
+    }
+
+    fn take(&mut self, line: &str) -> anyhow::Result<()> {
+        let number = self.connection.number;
+        let name = &self.connection.destination;
+        match record::parse(line) {
+            // A login script, or a motto of the day.
+            None => {}
+            Some(Err(error)) => bail!("{name} sent something that this rubus cannot read: {error}"),
+            Some(Ok(Record::Live(at))) => self.screen.progress(number, &at),
+            Some(Ok(Record::Line(line))) => self.screen.done(number, &line),
+            Some(Ok(Record::Run(run))) => {
+                let run = self.with_facts(*run);
+                self.results += 1;
+                (self.tell)(Told::Run(Box::new(run)));
+            }
+            Some(Ok(Record::Machine(machine))) => {
+                self.results += 1;
+                (self.tell)(Told::Machine(machine));
+            }
+        }
+        Ok(())
+    }
+
+    /// The run with the way to it and how busy this end was.
+    fn with_facts(&mut self, run: Run) -> Run {
+        let now = cpus();
+        let before = std::mem::replace(&mut self.cpus, now);
+        let known = !before.is_empty() && !self.cpus.is_empty();
+        Run {
+            on: Some(RemoteFacts {
+                destination: self.connection.destination.to_string(),
+                ssh_version: self.connection.ssh.version().map(str::to_string),
+                binary: self.program.described.clone(),
+                round_trip_ms: self.connection.round_trip_ms,
+                local_cpu: known.then(|| stat::shares(&before, &self.cpus)),
+            }),
+            ..run
+        }
+    }
+
+    /// How it ended. Its own words, if it failed, are already on the screen.
+    fn judge(&mut self, status: Option<i32>) -> anyhow::Result<u8> {
+        let name = self.connection.destination.to_string();
+        match status {
+            Some(0 | 1) if self.results == 0 => {
+                bail!("{name} ended without a result; what it said is above")
+            }
+            Some(status @ 0..=5) => Ok(status as u8),
+            Some(255) | None => {
+                let said = self.connection.complaints();
+                let said = match said.is_empty() {
+                    true => String::new(),
+                    false => format!(" ({})", said.join("; ")),
+                };
+                let kept = match self.results {
+                    0 => "nothing was kept".to_string(),
+                    _ => format!("{} of {} results came", self.results, self.task.targets),
+                };
+                bail!(
+                    "the connection to {name} was lost after {:.0} s{said}; {kept}. What ran there ends by \
+                     itself and removes what was copied",
+                    self.begun.elapsed().as_secs_f64()
+                )
+            }
+            Some(status) if status == i32::from(ABANDONED) => bail!(
+                "{name} heard nothing from here for too long (did this machine sleep?) and ended the \
+                 measurement"
+            ),
+            Some(137) => bail!(
+                "the measurement on {name} was killed, perhaps because its memory ran out (`dmesg` there \
+                 tells)"
+            ),
+            Some(status) => bail!("the measurement on {name} ended with status {status}"),
+        }
+    }
+}
+
+/// Brings the capture back.
+fn fetch_capture(
+    connection: &Connection,
+    program: &Program,
+    path: &std::path::Path,
+) -> anyhow::Result<()> {
+    let cannot = || format!("cannot save the capture of {}", connection.destination);
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let there = format!("{}/{CAPTURE}", connection.directory());
+    // With sudo it belongs to root.
+    let mut words: Vec<&str> = program.words.iter().map(String::as_str).collect();
+    words.pop();
+    words.extend(["cat", &there]);
+    let session = connection.ssh.run_into(&script::run("", &words), file)?;
+    let done = connection.complete(session)?;
+    if done.status != Some(0) {
+        return Err(anyhow::anyhow!(done.why())).with_context(cannot);
+    }
+    Ok(())
+}
+
+/// The processors here; empty where they cannot be read.
+fn cpus() -> Vec<CpuTimes> {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    stat::parse(&text)
+}

@@ -1,0 +1,234 @@
+//! From what the user typed to something that can be compared: a run in the history, a JSON file of
+//! ours or of fio, a captured machine.
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, anyhow, bail};
+use rubus_core::compare::{Subject, fio};
+use rubus_core::history::RunId;
+use rubus_core::machine::{Machine, Origin};
+use rubus_core::result::Run;
+use rubus_host::capture::Captured;
+use rubus_store::{Filter, History};
+use serde_json::Value;
+
+use crate::places;
+
+/// What a name stands for, with the run behind it where there is one.
+pub struct Found {
+    /// For the comparison.
+    pub subject: Subject,
+    /// The run, of ours.
+    pub run: Option<Run>,
+}
+
+/// Finds out what a name stands for; a file with several runs gives several.
+///
+/// # Errors
+/// When it is nothing of the kind; the text says what was tried and what it is instead.
+pub fn resolve(name: &str) -> anyhow::Result<Vec<Found>> {
+    if is_place(name) {
+        let history = open_history()?;
+        return Ok(vec![of_history(&history, run_id(&history, name)?)?]);
+    }
+    if name == "-" {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .context("cannot read standard input")?;
+        return of_json("standard input", &text);
+    }
+    let path = Path::new(name);
+    if path.exists() {
+        return of_path(name, path);
+    }
+    if places::history()?.exists() {
+        let history = open_history()?;
+        if let Some(id) = labelled(&history, name)? {
+            return Ok(vec![of_history(&history, id)?]);
+        }
+    }
+    bail!(
+        "'{name}' is neither a run in the history nor a file; give a run's number or label, 'last', \
+         'last~1', a JSON file of rubus or fio, or a capture"
+    )
+}
+
+/// Whether the name is a number or a place of a run, and so no file and no label.
+fn is_place(name: &str) -> bool {
+    name.parse::<i64>().is_ok() || nth_last(name).is_some()
+}
+
+/// The run that a number, a place ("last", "last~1") or a label means.
+///
+/// # Errors
+/// When there is none.
+pub fn run_id(history: &History, name: &str) -> anyhow::Result<RunId> {
+    if let Ok(id) = name.parse::<i64>() {
+        return Ok(RunId(id));
+    }
+    if let Some(nth) = nth_last(name) {
+        return match history.list(1, nth)?.first() {
+            Some(line) => Ok(line.id),
+            None => bail!(
+                "there is no {name}: the history has {} runs",
+                history.count()?
+            ),
+        };
+    }
+    match labelled(history, name)? {
+        Some(id) => Ok(id),
+        None => bail!("no run in the history has the label '{name}'; `rubus history` lists them"),
+    }
+}
+
+/// The run with that label; of several the one measured last, and that is said.
+fn labelled(history: &History, label: &str) -> anyhow::Result<Option<RunId>> {
+    let filter = Filter {
+        label: Some(label.to_string()),
+        ..Filter::default()
+    };
+    let found = history.list_of(&filter, 2, 0)?;
+    if let [newest, _] = found.as_slice() {
+        eprintln!(
+            "rubus: several runs have the label '{label}'; this is run {}",
+            newest.id
+        );
+    }
+    Ok(found.first().map(|line| line.id))
+}
+
+/// 0 for "last", n for "last~n".
+fn nth_last(name: &str) -> Option<u32> {
+    match name.strip_prefix("last")? {
+        "" => Some(0),
+        rest => rest.strip_prefix('~')?.parse().ok(),
+    }
+}
+
+fn open_history() -> anyhow::Result<History> {
+    let path = places::history()?;
+    if !path.exists() {
+        bail!("there is no history yet; `rubus` measures the disk under the current directory");
+    }
+    Ok(History::open(&path)?)
+}
+
+/// A run is called by its number, and by its label if it has one.
+fn of_history(history: &History, id: RunId) -> anyhow::Result<Found> {
+    let stored = history.get(id)?;
+    let name = match stored.summary.label {
+        Some(label) => format!("{label} (run {id})"),
+        None => format!("run {id}"),
+    };
+    Ok(of_run(name, stored.run))
+}
+
+fn of_run(name: String, run: Run) -> Found {
+    Found {
+        subject: Subject::of_run(&name, &run),
+        run: Some(run),
+    }
+}
+
+fn of_path(name: &str, path: &Path) -> anyhow::Result<Vec<Found>> {
+    if path.is_dir() {
+        return of_capture(name, path);
+    }
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if text.contains(['{', '[']) => of_json(name, text),
+        Ok("") => {
+            bail!("{name} is empty; a run's JSON comes from `rubus bench TARGET --json FILE`")
+        }
+        _ => of_capture(name, path),
+    }
+}
+
+fn of_capture(name: &str, path: &Path) -> anyhow::Result<Vec<Found>> {
+    let captured = Captured::open(path).with_context(|| {
+        format!("{name} is neither the JSON of rubus or fio nor a captured machine")
+    })?;
+    let origin = Origin::Capture {
+        path: captured.path().display().to_string(),
+        label: captured.label().to_string(),
+    };
+    let machine = rubus_probe::survey(&captured, captured.recorded_at(), origin);
+    Ok(vec![Found {
+        subject: Subject::of_machine(name, &machine),
+        run: None,
+    }])
+}
+
+/// All runs in a text of JSON: one value, a list, or one value after the other.
+fn of_json(name: &str, text: &str) -> anyhow::Result<Vec<Found>> {
+    // fio prints warnings before its JSON.
+    let start = text.find(['{', '[']).unwrap_or(0);
+    let mut values = Vec::new();
+    for value in serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>() {
+        let value = value.with_context(|| {
+            format!("{name} is not JSON, so it is no run of rubus and no result of fio")
+        })?;
+        match value {
+            Value::Array(list) => values.extend(list),
+            value => values.push(value),
+        }
+    }
+    let many = values.len() > 1;
+    let mut found = Vec::new();
+    for (i, value) in values.into_iter().enumerate() {
+        let name = match many {
+            true => format!("{name}#{}", i + 1),
+            false => name.to_string(),
+        };
+        found.push(of_value(name, value)?);
+    }
+    if found.is_empty() {
+        bail!("{name} holds an empty list: there is nothing to compare");
+    }
+    Ok(found)
+}
+
+fn of_value(name: String, mut value: Value) -> anyhow::Result<Found> {
+    let has = |key: &str| value.get(key).is_some();
+    if has("rubus_history") && has("run") {
+        value = value["run"].take();
+    } else if fio::is_fio(&value) {
+        let subject = fio::subject(&name, &value).map_err(|error| anyhow!("{name}: {error}"))?;
+        return Ok(Found { subject, run: None });
+    } else if has("schema") && has("board") {
+        let machine: Machine = serde_json::from_value(value)
+            .with_context(|| format!("{name} looks like a survey, but does not read as one"))?;
+        return Ok(Found {
+            subject: Subject::of_machine(&name, &machine),
+            run: None,
+        });
+    } else if has("subjects") && has("rows") {
+        bail!("{name} is already a comparison; give the runs that it was made of");
+    } else if !has("results") {
+        bail!(
+            "{name} is JSON, but neither a run of rubus nor fio's: {}",
+            keys(&value)
+        );
+    }
+    let run: Run = serde_json::from_value(value)
+        .with_context(|| format!("{name} looks like a run of rubus, but does not read as one"))?;
+    Ok(of_run(name, run))
+}
+
+/// What the JSON is instead, for an error.
+fn keys(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let names: Vec<&str> = fields.keys().take(5).map(String::as_str).collect();
+            match names.is_empty() {
+                true => "an empty object".into(),
+                false => format!("an object with the fields {}", names.join(", ")),
+            }
+        }
+        Value::String(_) => "a text".into(),
+        Value::Number(_) => "a number".into(),
+        Value::Bool(_) | Value::Null | Value::Array(_) => "no object".into(),
+    }
+}
