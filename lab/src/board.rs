@@ -1,8 +1,6 @@
 //! What the boards are: processor, kernel, drivers, names of boot files, and the arguments with
 //! which the emulator builds them. Adding a board is adding a variant here.
 
-use std::path::Path;
-
 use clap::ValueEnum;
 
 use crate::tools::Tool;
@@ -203,6 +201,22 @@ impl Board {
         "ttyS1"
     }
 
+    /// How many USB controllers it has.
+    #[must_use]
+    pub fn usb_buses(self) -> usize {
+        match self {
+            Self::Pi3 => 1,
+            Self::Pc => 2,
+        }
+    }
+
+    /// Whether so many USB disks are units behind one plug: the Pi has one root port, and the
+    /// emulator's hub is a full-speed one (12 Mbit/s).
+    #[must_use]
+    pub fn shares_plug(self, disks: usize) -> bool {
+        self == Self::Pi3 && disks > 1
+    }
+
     /// Emulator arguments for the board itself, without disks, serial ports and boot files.
     #[must_use]
     pub fn machine_arguments(self) -> Vec<String> {
@@ -226,56 +240,6 @@ impl Board {
             .map(|&argument| argument.to_owned())
             .collect()
     }
-
-    /// Emulator arguments for the SD card and the USB disk. The image files stay unchanged: writes
-    /// go to a nameless temporary file.
-    #[must_use]
-    pub fn disk_arguments(self, sd: &Path, usb: &Path, limits: Option<Throttle>) -> Vec<String> {
-        let drive = |start: &str, path: &Path, limits: Option<Throttle>| {
-            let path = path.display().to_string().replace(',', ",,");
-            let mut text = format!("{start},file={path},format=raw,snapshot=on,discard=unmap");
-            if let Some(limits) = limits {
-                for (name, value) in [
-                    ("bps-total", limits.bytes_per_second),
-                    ("iops-total", limits.operations_per_second),
-                ] {
-                    if value > 0 {
-                        text.push_str(&format!(",throttling.{name}={value}"));
-                    }
-                }
-            }
-            text
-        };
-        let usb_drive = drive("if=none,id=usb", usb, None);
-        // Port 1 is the Pi's only root port; unnamed, the emulator would put a full-speed hub
-        // (12 Mbit/s) before the disk.
-        let usb_disk = "usb-storage,drive=usb,port=1,serial=4C530001230914116022";
-        let arguments: Vec<String> = match self {
-            Self::Pi3 => vec![
-                "-drive".into(),
-                drive("if=sd", sd, limits),
-                "-drive".into(),
-                usb_drive,
-                "-device".into(),
-                usb_disk.into(),
-            ],
-            Self::Pc => vec![
-                "-drive".into(),
-                drive("if=none,id=sd", sd, limits),
-                "-device".into(),
-                "sdhci-pci".into(),
-                "-device".into(),
-                "sd-card,drive=sd".into(),
-                "-drive".into(),
-                usb_drive,
-                "-device".into(),
-                "qemu-xhci".into(),
-                "-device".into(),
-                usb_disk.into(),
-            ],
-        };
-        arguments
-    }
 }
 
 #[cfg(test)]
@@ -294,21 +258,5 @@ mod tests {
                 .contains("BYTES,IOPS")
         );
         assert!("20".parse::<Throttle>().is_err());
-    }
-
-    #[test]
-    fn only_the_card_is_throttled_and_commas_in_paths_are_kept() {
-        let limits = Throttle {
-            bytes_per_second: 5,
-            operations_per_second: 0,
-        };
-        for board in [Board::Pi3, Board::Pc] {
-            let arguments = board.disk_arguments(Path::new("/a,b"), Path::new("/u"), Some(limits));
-            let card = arguments.iter().find(|a| a.contains("/a,,b")).unwrap();
-            assert!(card.contains(",throttling.bps-total=5"), "{card}");
-            assert!(!card.contains("iops"), "{card}");
-            let usb = arguments.iter().find(|a| a.contains("file=/u")).unwrap();
-            assert!(!usb.contains("throttling"), "{usb}");
-        }
     }
 }

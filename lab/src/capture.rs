@@ -24,8 +24,8 @@ const ON_BOARD: &str = "/run/lab/capture";
 /// When the board does not start or the survey fails.
 pub fn record(cache: &Cache, board: Board, rubus: &Path, out: &Path) -> Result<()> {
     let options = Options {
-        throttle_sd: None,
         push: vec![rubus.to_path_buf()],
+        ..Options::default()
     };
     let name = rubus
         .file_name()

@@ -31,6 +31,8 @@ const REPLY_LIMIT: Duration = Duration::from_secs(60);
 pub struct Channel {
     output: UnixStream,
     lines: Receiver<Vec<u8>>,
+    /// What the followed script said so far.
+    followed: Vec<u8>,
 }
 
 /// What a command left.
@@ -85,6 +87,7 @@ impl Channel {
         Ok(Self {
             output: connection,
             lines,
+            followed: Vec::new(),
         })
     }
 
@@ -139,6 +142,49 @@ impl Channel {
         self.send(&format!("RUN {user} {}", limit.as_secs().max(1)))?;
         // The agent ends the command itself, 10 s later by force; a board can be slow to say so.
         self.outcome(limit + Duration::from_secs(40), show)
+    }
+
+    /// Starts a shell script that is followed with [`Channel::follow`]. Nothing else can be asked of
+    /// the board until it has ended.
+    ///
+    /// # Errors
+    /// When the agent does not answer as the protocol says.
+    pub fn begin(&mut self, script: &str, user: &str, limit: Duration) -> Result<()> {
+        self.request(script)?;
+        self.send(&format!("RUN {user} {}", limit.as_secs().max(1)))?;
+        self.followed = Vec::new();
+        Ok(())
+    }
+
+    /// Shows `see` the output of what was begun, piece by piece, until `see` gives `false` or `limit`
+    /// passes; the answer is `None` then, and it can be followed on. At its end, what it left.
+    ///
+    /// # Errors
+    /// As [`Channel::begin`].
+    pub fn follow(
+        &mut self,
+        limit: Duration,
+        see: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<Option<Outcome>> {
+        let end = Instant::now() + limit;
+        loop {
+            let line = match self.lines.recv_timeout(left(end)) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => bail!("the board went away"),
+            };
+            if let Some(text) = line.strip_prefix(b"o ") {
+                let start = self.followed.len();
+                self.followed.extend_from_slice(text);
+                self.followed.push(b'\n');
+                if !see(&self.followed[start..]) {
+                    return Ok(None);
+                }
+            } else if line == b"@OUTPUT" {
+                let output = std::mem::take(&mut self.followed);
+                return self.ending(output, Instant::now() + REPLY_LIMIT).map(Some);
+            }
+        }
     }
 
     /// Fetches files as a gzip-compressed tar archive with names relative to `/`.
@@ -217,6 +263,11 @@ impl Channel {
     fn outcome(&self, limit: Duration, show: &mut dyn FnMut(&[u8])) -> Result<Outcome> {
         let end = Instant::now() + limit;
         let output = self.section(b"o ", "@OUTPUT", end, show)?;
+        self.ending(output, end)
+    }
+
+    /// What comes after a command's output.
+    fn ending(&self, output: Vec<u8>, end: Instant) -> Result<Outcome> {
         let complaint = self.section(b"e ", "@COMPLAINT", end, &mut |_| {})?;
         let mut sum = None;
         loop {
@@ -363,6 +414,33 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("[ 3.1] oops"), "{error}");
+    }
+
+    #[test]
+    fn a_script_can_be_followed_piece_by_piece() {
+        let mut board = said(b"@PART\no 1\no 2\no 3\n\n@OUTPUT\n\n@COMPLAINT\n@STATUS 7\n");
+        let limit = Duration::from_secs(5);
+        board.begin("x", "root", limit).unwrap();
+        let mut seen = Vec::new();
+        let mut see = |piece: &[u8]| {
+            seen.extend_from_slice(piece);
+            seen.len() < 4
+        };
+        assert_eq!(board.follow(limit, &mut see).unwrap(), None);
+        assert_eq!(seen, b"1\n2\n");
+        let outcome = board.follow(limit, &mut |_| true).unwrap().unwrap();
+        assert_eq!(
+            (outcome.status, outcome.output.as_slice()),
+            (7, b"1\n2\n3\n".as_slice())
+        );
+    }
+
+    #[test]
+    fn following_ends_when_time_is_over() {
+        let mut silent = said(b"@PART\n");
+        silent.begin("x", "root", Duration::from_secs(5)).unwrap();
+        let outcome = silent.follow(Duration::from_millis(50), &mut |_| true);
+        assert_eq!(outcome.unwrap(), None);
     }
 
     #[test]

@@ -9,30 +9,30 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::board::{Board, Throttle};
+use crate::board::Board;
+use crate::drives::Drives;
 use crate::firmware::Boot;
-use crate::image::Disks;
+use crate::monitor::Monitor;
 use crate::tools;
 
 /// How long the emulator may take to open its serial ports.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// What the harness adds to the kernel's command line: a kernel that panics ends the emulator.
-const OWN_ARGUMENTS: &str = "panic=-1";
+/// What the harness adds to the kernel's command line: a kernel that panics ends the emulator; and no protection
+/// against what an emulated processor does not do, which makes system calls several times slower.
+const OWN_ARGUMENTS: &str = "panic=-1 mitigations=off";
 
 /// Everything that the emulator starts with.
 #[derive(Debug)]
 pub struct Start<'a> {
     /// The board.
     pub board: Board,
-    /// Its disks, which stay unchanged.
-    pub disks: &'a Disks,
+    /// Its drives.
+    pub drives: &'a Drives,
     /// What the firmware hands over.
     pub boot: &'a Boot,
     /// The initial RAM filesystem to use: the boot partition's, with the harness's files behind.
     pub initramfs: Option<&'a Path>,
-    /// Limits of the SD card.
-    pub throttle_sd: Option<Throttle>,
 }
 
 /// A running emulator. Dropping it kills it.
@@ -43,27 +43,44 @@ pub struct Emulator {
     complaint: PathBuf,
 }
 
-/// Starts the emulator without a screen; its console goes to a file in `directory`, and the
-/// connection to its second serial port is given back.
+/// An emulator that runs, and the connections to it.
+#[derive(Debug)]
+pub struct Started {
+    /// The process.
+    pub emulator: Emulator,
+    /// The board's second serial port.
+    pub port: UnixStream,
+    /// The emulator's own controls.
+    pub monitor: Monitor,
+}
+
+/// Starts the emulator without a screen; its console goes to a file in `directory`.
 ///
 /// # Errors
 /// When it cannot be started or ends at once.
-pub fn start(start: &Start<'_>, directory: &Path) -> Result<(Emulator, UnixStream)> {
+pub fn start(start: &Start<'_>, directory: &Path) -> Result<Started> {
     // A socket's path has at most 107 characters, so it is not in `directory`; nobody needs it
     // after both sides have met.
     let meeting = tempfile::tempdir().context("no temporary directory")?;
-    let socket = meeting.path().join("port");
-    let listener = UnixListener::bind(&socket).with_context(|| format!("no socket {socket:?}"))?;
+    let listen = |name: &str| {
+        let socket = meeting.path().join(name);
+        let listener =
+            UnixListener::bind(&socket).with_context(|| format!("no socket {socket:?}"))?;
+        let device = format!("socket,id={name},path={}", socket.display());
+        anyhow::Ok((listener, device))
+    };
+    let (port_listener, port_device) = listen("port")?;
+    let (monitor_listener, monitor_device) = listen("monitor")?;
     let console = directory.join("console");
     let complaint = directory.join("complaint");
     let mut command = command(start);
     command
-        .args(["-display", "none", "-monitor", "none", "-no-reboot"])
+        .args(["-display", "none", "-no-reboot"])
         .arg("-serial")
         .arg(format!("file:{}", console.display()))
-        .arg("-chardev")
-        .arg(format!("socket,id=port,path={}", socket.display()))
-        .args(["-serial", "chardev:port"])
+        .args(["-chardev", &port_device, "-serial", "chardev:port"])
+        .args(["-chardev", &monitor_device])
+        .args(["-mon", "chardev=monitor,mode=control"])
         .stdout(Stdio::null())
         .stderr(fs::File::create(&complaint)?);
     let child = command
@@ -74,8 +91,13 @@ pub fn start(start: &Start<'_>, directory: &Path) -> Result<(Emulator, UnixStrea
         console,
         complaint,
     };
-    let connection = emulator.accept(&listener)?;
-    Ok((emulator, connection))
+    let port = emulator.accept(&port_listener)?;
+    let monitor = Monitor::over(emulator.accept(&monitor_listener)?)?;
+    Ok(Started {
+        emulator,
+        port,
+        monitor,
+    })
 }
 
 /// Runs the emulator with its console on this terminal, until it ends.
@@ -99,11 +121,7 @@ fn command(start: &Start<'_>) -> Command {
     let mut command = tools::command(tools::KEEPER.program);
     command.args(["--pdeathsig", "KILL", program]);
     command.args(start.board.machine_arguments());
-    command.args(
-        start
-            .board
-            .disk_arguments(&start.disks.sd, &start.disks.usb, start.throttle_sd),
-    );
+    command.args(start.drives.arguments(start.board));
     command.arg("-kernel").arg(&start.boot.kernel);
     if let Some(initramfs) = start.initramfs {
         command.arg("-initrd").arg(initramfs);

@@ -44,13 +44,37 @@ struct Settings {
     overlays: Vec<String>,
 }
 
-/// Reads the boot partition of a card image and puts what it names into `directory`.
+/// Where the firmware may look, as image files.
+#[derive(Clone, Debug)]
+pub struct Media<'a> {
+    /// The SD card, when there is one.
+    pub card: Option<&'a Path>,
+    /// USB disks, in the order in which they are tried.
+    pub usb: Vec<&'a Path>,
+}
+
+/// What the firmware remembers beside the disks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// The one-shot flag that a reboot with the argument `0 tryboot` sets: `tryboot.txt` is read
+    /// instead of `config.txt`.
+    pub tryboot: bool,
+    /// Starts from a USB disk when no card has a boot partition: the one-time bit of a Raspberry Pi
+    /// 3, the order in the EEPROM of later ones.
+    pub usb_boot: bool,
+}
+
+/// Reads the boot partition and puts what it names into `directory`.
 ///
 /// # Errors
-/// When the card has no boot partition, or a file that the settings name is not in it.
-pub fn read(board: Board, card: &Path, directory: &Path) -> Result<Boot> {
-    let partition = BootPartition::of(card)?;
-    let config = partition.text("config.txt", directory)?;
+/// When no disk has a boot partition, or a file that the settings name is not in it or empty.
+pub fn read(board: Board, media: &Media<'_>, switches: Switches, directory: &Path) -> Result<Boot> {
+    let (partition, boot_mode) = boot_partition(media, switches)?;
+    let settings_file = match switches.tryboot {
+        true => "tryboot.txt",
+        false => "config.txt",
+    };
+    let config = partition.text(settings_file, directory)?;
     let settings = parse(&config, board.name());
     let kernel = settings.kernel.as_deref().unwrap_or(board.kernel_file());
     let fetch = |name: &str| partition.fetch(&format!("{}{name}", settings.os_prefix), directory);
@@ -63,7 +87,9 @@ pub fn read(board: Board, card: &Path, directory: &Path) -> Result<Boot> {
         Some((default, _)) => {
             let name = settings.device_tree.as_deref().unwrap_or(default);
             let base = fetch(name)?;
-            Some(finish_device_tree(base, &settings, &partition, directory)?)
+            let tree = finish_device_tree(base, &settings, &partition, directory)?;
+            put_start(&tree, boot_mode, switches)?;
+            Some(tree)
         }
         None => None,
     };
@@ -75,6 +101,38 @@ pub fn read(board: Board, card: &Path, directory: &Path) -> Result<Boot> {
         device_tree,
         cmdline: command_line(&cmdline, board),
     })
+}
+
+/// The first boot partition that the firmware finds, and the number that it has for this way to start:
+/// 1 is the SD card, 4 a USB disk.
+fn boot_partition(media: &Media<'_>, switches: Switches) -> Result<(BootPartition, u32)> {
+    let mut failures = Vec::new();
+    let usb = switches.usb_boot.then_some(&media.usb);
+    let usb = usb.into_iter().flatten().map(|disk| (*disk, 4));
+    for (disk, boot_mode) in media.card.map(|card| (card, 1)).into_iter().chain(usb) {
+        match BootPartition::of(disk) {
+            Ok(partition) => return Ok((partition, boot_mode)),
+            Err(error) => failures.push(format!("{error:#}")),
+        }
+    }
+    if failures.is_empty() {
+        bail!("the firmware finds nothing to start from: there is no card");
+    }
+    bail!("{}", failures.join("; "))
+}
+
+/// Says in the device tree how the board was started, where later boards' firmware does.
+fn put_start(tree: &Path, boot_mode: u32, switches: Switches) -> Result<()> {
+    let node = "/chosen/bootloader";
+    put(tree, "x", node, "boot-mode", &boot_mode.to_string())?;
+    put(tree, "x", node, "partition", "1")?;
+    put(
+        tree,
+        "x",
+        node,
+        "tryboot",
+        &u32::from(switches.tryboot).to_string(),
+    )
 }
 
 /// The only line of `cmdline.txt` that counts, with the firmware's name of the console replaced.
@@ -198,10 +256,7 @@ struct BootPartition {
 
 impl BootPartition {
     fn of(card: &Path) -> Result<Self> {
-        let mut sector = [0u8; 512];
-        File::open(card)
-            .and_then(|file| file.read_exact_at(&mut sector, 0))
-            .with_context(|| format!("could not read the first sector of {card:?}"))?;
+        let sector = first_sector(card)?;
         let start = boot_partition_start(&sector)
             .with_context(|| format!("the firmware finds no boot partition on {card:?}"))?;
         Ok(Self {
@@ -222,6 +277,9 @@ impl BootPartition {
                 .arg(&target),
         )
         .with_context(|| format!("the firmware finds no {name} in the boot partition"))?;
+        if fs::metadata(&target)?.len() == 0 {
+            bail!("the file {name} in the boot partition is empty");
+        }
         Ok(target)
     }
 
@@ -231,19 +289,40 @@ impl BootPartition {
     }
 }
 
+/// Where the boot partition and the Linux partition behind it start on a card, in bytes.
+///
+/// # Errors
+/// When one is missing.
+pub fn partition_starts(card: &Path) -> Result<(u64, u64)> {
+    let sector = first_sector(card)?;
+    let boot = boot_partition_start(&sector)?;
+    let root = partition_start(&sector, &[0x83]).context("the card has no Linux partition")?;
+    Ok((boot, root))
+}
+
+fn first_sector(card: &Path) -> Result<[u8; 512]> {
+    let mut sector = [0u8; 512];
+    File::open(card)
+        .and_then(|file| file.read_exact_at(&mut sector, 0))
+        .with_context(|| format!("could not read the first sector of {card:?}"))?;
+    Ok(sector)
+}
+
 /// Where the first FAT partition of an MBR starts, in bytes.
 fn boot_partition_start(sector: &[u8; 512]) -> Result<u64> {
     const FAT_TYPES: [u8; 6] = [0x01, 0x04, 0x06, 0x0b, 0x0c, 0x0e];
     if sector[510..] != [0x55, 0xaa] {
         bail!("it has no partition table");
     }
-    for entry in sector[446..510].chunks_exact(16) {
-        if FAT_TYPES.contains(&entry[4]) {
-            let start = u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]);
-            return Ok(u64::from(start) * 512);
-        }
-    }
-    bail!("no partition of its table is FAT")
+    partition_start(sector, &FAT_TYPES).context("no partition of its table is FAT")
+}
+
+/// Where the first partition of one of these types starts, in bytes.
+fn partition_start(sector: &[u8; 512], types: &[u8]) -> Option<u64> {
+    let mut entries = sector[446..510].chunks_exact(16);
+    let entry = entries.find(|entry| types.contains(&entry[4]))?;
+    let start = u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]);
+    Some(u64::from(start) * 512)
 }
 
 #[cfg(test)]
@@ -267,6 +346,35 @@ mod tests {
         assert!(parse("auto_initramfs=1", "pi3").auto_initramfs);
         assert_eq!(initramfs_of("kernel8.img"), "initramfs8");
         assert_eq!(initramfs_of("kernel_2712.img"), "initramfs_2712");
+    }
+
+    #[test]
+    fn usb_disks_are_tried_when_allowed_and_no_card_has_a_boot_partition() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = |name: &str, kind: u8| {
+            let mut sector = [0u8; 512];
+            sector[510..].copy_from_slice(&[0x55, 0xaa]);
+            sector[446 + 4] = kind;
+            sector[446 + 9] = 8;
+            let path = directory.path().join(name);
+            fs::write(&path, sector).unwrap();
+            path
+        };
+        let (fat, linux) = (disk("fat", 0x0c), disk("linux", 0x83));
+        let mode = |card: Option<&Path>, usb: &Path, usb_boot| {
+            let usb = vec![usb];
+            let switches = Switches {
+                usb_boot,
+                tryboot: false,
+            };
+            boot_partition(&Media { card, usb }, switches).map(|(_, mode)| mode)
+        };
+        assert_eq!(mode(Some(&fat), &fat, true).unwrap(), 1);
+        assert_eq!(mode(Some(&linux), &fat, true).unwrap(), 4);
+        assert_eq!(mode(None, &fat, true).unwrap(), 4);
+        assert!(mode(Some(&linux), &fat, false).is_err());
+        assert!(mode(None, &fat, false).is_err());
+        assert!(mode(None, &linux, true).is_err());
     }
 
     #[test]

@@ -29,7 +29,7 @@ const ROOT_START: u64 = BOOT_START + BOOT_BYTES;
 const USB_START: u64 = MIB;
 
 /// Raised when the making of disks changes in a way that no ingredient shows.
-const FORMAT: &str = "disks 1";
+const FORMAT: &str = "disks 2";
 
 /// The disks of a board.
 #[derive(Clone, Debug)]
@@ -75,13 +75,9 @@ fn key(board: Board) -> Key {
         board.name().to_owned(),
         board.config_txt().to_owned(),
         cmdline(board),
-        tree::fstab(board),
-        tree::SUITE.to_owned(),
-        tree::INIT.to_owned(),
         initramfs::INIT.to_owned(),
     ];
-    ingredients.extend(tree::packages(board));
-    ingredients.extend(tree::FILES.iter().map(|(_, content)| (*content).to_owned()));
+    ingredients.extend(tree::ingredients(board));
     ingredients.extend(board.boot_modules().iter().map(|&name| name.to_owned()));
     ingredients.extend(
         board
@@ -125,10 +121,11 @@ fn boot_files(board: Board, root: &Path, boot: &Path) -> Result<()> {
         boot.join(board.kernel_file()),
     )
     .context("could not copy the kernel")?;
-    fs::write(
+    fs::copy(
+        root.join(format!("boot/initrd.img-{release}")),
         boot.join(board.initramfs_file()),
-        initramfs::make(board, root)?,
-    )?;
+    )
+    .context("could not copy the initial RAM filesystem")?;
     fs::write(boot.join("config.txt"), board.config_txt())?;
     fs::write(boot.join("cmdline.txt"), cmdline(board))?;
     if let Some((name, source)) = board.device_tree() {

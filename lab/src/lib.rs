@@ -5,7 +5,7 @@
 //! [`devices`] stands apart: loop devices, servers and filesystems whose truth is known.
 //!
 //! Reading order: [`board`] (what the boards are), [`image`] (what is on their disks),
-//! [`firmware`] (how they start), [`session`] (how they are driven).
+//! [`kit`] (disks that are kept), [`firmware`] (how they start), [`session`] (how they are driven).
 
 pub mod board;
 pub mod cache;
@@ -13,10 +13,16 @@ pub mod capture;
 pub mod channel;
 pub mod cpio;
 pub mod devices;
+pub mod drives;
 pub mod emulator;
 pub mod firmware;
 pub mod image;
 pub mod initramfs;
+pub mod kit;
+pub mod live;
+pub mod monitor;
+pub mod outside;
+pub mod power_cuts;
 pub mod product;
 pub mod session;
 pub mod tools;

@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use rubus_lab::board::{Board, Throttle};
 use rubus_lab::cache::Cache;
+use rubus_lab::firmware::Switches;
+use rubus_lab::kit::{Kit, UsbDisk};
+use rubus_lab::power_cuts::{self, Campaign};
 use rubus_lab::session::{self, Options, Session};
-use rubus_lab::{capture, image};
+use rubus_lab::{capture, image, product};
 
 /// Emulated boards that boot unattended.
 #[derive(Debug, Parser)]
@@ -62,6 +65,11 @@ enum Command {
         #[arg(last = true, required = true)]
         script: Vec<String>,
     },
+    /// Cut a board's power in the middle of a change and of its undoing (needs root)
+    ///
+    /// For each cut: what booted, what ended the change, and whether anything of
+    /// the old system was lost. The exit status is 1 when one cut ended badly.
+    PowerCuts(CutArguments),
     /// Boot a board and record it with `rubus survey --save`
     Capture {
         /// Which board
@@ -76,7 +84,102 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
+struct CutArguments {
+    /// Cuts at random moments
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    runs: usize,
+    /// Cut after every record of the journal too
+    #[arg(long)]
+    every_record: bool,
+    /// Which board
+    #[arg(long, default_value = "pc")]
+    board: Board,
+    /// A static rubus for the board's processor; without it, one is built
+    #[arg(long, value_name = "PATH")]
+    rubus: Option<PathBuf>,
+    /// What is applied
+    #[arg(long, default_value = "zswap")]
+    recipe: String,
+    /// An option of the recipe; {usb0} stands for the board's name of the first USB disk
+    #[arg(long, value_name = "OPTION=VALUE")]
+    option: Vec<String>,
+    /// One more USB disk, blank, on controller BUS [0]
+    #[arg(long, value_name = "BYTES[,BUS]", value_parser = blank_disk)]
+    usb: Vec<(u64, usize)>,
+    /// Shell script that is run on the board first
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Starting value of the random moments
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Seconds that a change may take
+    #[arg(long, default_value_t = 900, value_name = "SECONDS")]
+    timeout: u64,
+    /// Put the disks of bad cuts, as they were at the cut, into this directory
+    #[arg(long, value_name = "DIR")]
+    keep_failures: Option<PathBuf>,
+    /// More arguments for `rubus apply`
+    #[arg(last = true)]
+    more: Vec<String>,
+}
+
+impl CutArguments {
+    fn campaign(self) -> Result<Campaign> {
+        let rubus = match self.rubus {
+            Some(path) => path,
+            None => product::rubus_for(self.board)?,
+        };
+        let prepare = match &self.script {
+            Some(path) => Some(
+                std::fs::read_to_string(path)
+                    .with_context(|| format!("could not read {path:?}"))?,
+            ),
+            None => None,
+        };
+        let mut change = vec![self.recipe];
+        change.extend(self.option);
+        change.extend(self.more);
+        Ok(Campaign {
+            board: self.board,
+            usb: usb_disks(&self.usb),
+            rubus,
+            change,
+            prepare,
+            runs: self.runs,
+            every_record: self.every_record,
+            seed: self.seed,
+            limit: Duration::from_secs(self.timeout),
+            keep_failures: self.keep_failures,
+        })
+    }
+}
+
+/// The usual USB disk, and blank ones behind it.
+fn usb_disks(blank: &[(u64, usize)]) -> Vec<UsbDisk> {
+    let mut usb = vec![UsbDisk::as_sold()];
+    for (bytes, bus) in blank {
+        usb.push(UsbDisk::blank(usb.len(), *bytes).on_bus(*bus));
+    }
+    usb
+}
+
+#[derive(Debug, Args)]
 struct StartArguments {
+    /// Keep the disks in this directory: made at the first boot, used as they are at the next
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// With --keep, at the first boot: one more USB disk, blank, on controller BUS [0]
+    #[arg(long, value_name = "BYTES[,BUS]", requires = "keep", value_parser = blank_disk)]
+    usb: Vec<(u64, usize)>,
+    /// Set the firmware's one-shot flag: it reads tryboot.txt
+    #[arg(long)]
+    tryboot: bool,
+    /// Let the firmware start from a USB disk when no card has a boot partition
+    #[arg(long)]
+    usb_boot: bool,
+    /// Take the SD card out
+    #[arg(long)]
+    without_card: bool,
     /// Limit the SD card: bytes and operations per second
     #[arg(long, value_name = "BYTES,IOPS")]
     throttle_sd: Option<Throttle>,
@@ -86,11 +189,38 @@ struct StartArguments {
 }
 
 impl StartArguments {
-    fn options(self) -> Options {
+    fn options(&self) -> Options {
         Options {
             throttle_sd: self.throttle_sd,
-            push: self.push,
+            push: self.push.clone(),
+            switches: Switches {
+                tryboot: self.tryboot,
+                usb_boot: self.usb_boot,
+            },
+            without_card: self.without_card,
         }
+    }
+
+    /// The kept disks, when there are to be some.
+    fn kit(&self, cache: &Cache, board: Board) -> Result<Option<Kit>> {
+        let Some(directory) = &self.keep else {
+            return Ok(None);
+        };
+        if Kit::is_in(directory) {
+            return Kit::open(board, directory).map(Some);
+        }
+        Kit::make(cache, board, directory, &usb_disks(&self.usb)).map(Some)
+    }
+}
+
+/// Reads `BYTES` or `BYTES,BUS`.
+fn blank_disk(text: &str) -> Result<(u64, usize), String> {
+    let (bytes, bus) = text.split_once(',').unwrap_or((text, "0"));
+    match (bytes.parse(), bus.parse()) {
+        (Ok(bytes), Ok(bus)) => Ok((bytes, bus)),
+        _ => Err(format!(
+            "'{text}' is not BYTES or BYTES,BUS (for example 8000000000,1)"
+        )),
     }
 }
 
@@ -122,7 +252,8 @@ fn perform(command: Command) -> Result<u8> {
             Ok(0)
         }
         Command::Boot { board, start } => {
-            session::boot_on_terminal(&cache, board, &start.options())?;
+            let kit = start.kit(&cache, board)?;
+            session::boot_on_terminal(&cache, board, kit.as_ref(), &start.options())?;
             Ok(0)
         }
         Command::Run {
@@ -134,7 +265,10 @@ fn perform(command: Command) -> Result<u8> {
             out,
             script,
         } => {
-            let mut session = Session::boot(&cache, board, &start.options())?;
+            let mut session = match start.kit(&cache, board)? {
+                Some(kit) => Session::boot_kit(&cache, &kit, &start.options())?,
+                None => Session::boot(&cache, board, &start.options())?,
+            };
             writeln!(stderr(), "booted in {:.1} s", session.boot_s())?;
             let mut show = |text: &[u8]| {
                 let _ = stdout().write_all(text).and_then(|()| stdout().flush());
@@ -149,11 +283,32 @@ fn perform(command: Command) -> Result<u8> {
             session.switch_off()?;
             Ok(u8::try_from(outcome.status).unwrap_or(LAB_FAILED))
         }
+        Command::PowerCuts(arguments) => cut(&cache, &arguments.campaign()?),
         Command::Capture { board, rubus, out } => {
             capture::record(&cache, board, &rubus, &out)?;
             Ok(0)
         }
     }
+}
+
+/// Runs a campaign and prints a row for each cut.
+fn cut(cache: &Cache, campaign: &Campaign) -> Result<u8> {
+    let line = |cells: [&str; 4]| {
+        let [moment, booted, ended, verdict] = cells;
+        writeln!(stdout(), "{moment:<34} {booted:<22} {ended:<22} {verdict}")
+    };
+    line(["cut", "booted", "ended by", "verdict"])?;
+    let rows = power_cuts::run(cache, campaign, &mut |row| {
+        let verdict = match row.wrong.is_empty() {
+            true => format!("good ({:.0} s)", row.took.as_secs_f64()),
+            false => format!("BAD: {}", row.wrong.join("; ")),
+        };
+        // Nothing can be done when standard output is closed.
+        let _ = line([&row.moment, &row.booted, &row.ended, &verdict]);
+    })?;
+    let bad = rows.iter().filter(|row| !row.wrong.is_empty()).count();
+    writeln!(stdout(), "{} cuts, {bad} ended badly", rows.len())?;
+    Ok(u8::from(bad > 0))
 }
 
 /// One word is a script as it stands; several are words of one command.

@@ -11,11 +11,15 @@ use crate::board::{Board, Throttle};
 use crate::cache::Cache;
 use crate::channel::{Channel, Outcome};
 use crate::cpio::Archive;
+use crate::drives::{Drive, Drives, Format, UsbDrive};
 use crate::emulator::{self, Emulator, Start};
-use crate::image::{self, Disks};
-use crate::{firmware, tools};
+use crate::firmware::{Media, Switches};
+use crate::kit::{Kit, UsbDisk};
+use crate::monitor::Monitor;
+use crate::{firmware, image, tools};
 
 const AGENT: &str = include_str!("../board/agent");
+const KEEP_LAB: &str = include_str!("../board/keep-lab");
 
 /// How long a board may take to start: seconds on a free machine, minutes on a loaded one.
 const BOOT_LIMIT: Duration = Duration::from_secs(300);
@@ -29,6 +33,10 @@ pub struct Options {
     /// Files for the board: each one is put into `/run/lab/push`, which is in the `PATH` of every
     /// command, under its own name and with its permissions.
     pub push: Vec<PathBuf>,
+    /// The firmware's switches.
+    pub switches: Switches,
+    /// Boots without the SD card.
+    pub without_card: bool,
 }
 
 /// A board that is on. Dropping it cuts the power.
@@ -37,6 +45,8 @@ pub struct Session {
     board: Board,
     emulator: Emulator,
     channel: Channel,
+    pub(crate) monitor: Monitor,
+    pub(crate) drives: Drives,
     boot_s: f64,
     uptime_s: f64,
     // Last, so that it is removed after the emulator has ended.
@@ -46,7 +56,7 @@ pub struct Session {
 /// What running any command on a board needs of this machine; empty when all is there.
 #[must_use]
 pub fn missing_tools(cache: &Cache, board: Board) -> Vec<tools::Tool> {
-    let mut needed = vec![board.emulator(), tools::KEEPER];
+    let mut needed = vec![board.emulator(), tools::KEEPER, tools::OVERLAY];
     needed.extend_from_slice(tools::FIRMWARE);
     if !image::built(cache, board) {
         needed.extend_from_slice(tools::BUILD);
@@ -56,16 +66,29 @@ pub fn missing_tools(cache: &Cache, board: Board) -> Vec<tools::Tool> {
 
 impl Session {
     /// Starts a board and waits until it takes commands. Its disks are built when the cache lacks
-    /// them, and never changed.
+    /// them, and never changed: what the board writes is forgotten.
     ///
     /// # Errors
     /// When a tool is missing, the disks cannot be built, or the board does not start.
     pub fn boot(cache: &Cache, board: Board, options: &Options) -> Result<Self> {
-        let prepared = Prepared::new(cache, board, options, Some(AGENT))?;
+        Self::start(Prepared::forgetful(cache, board, options, Some(AGENT))?)
+    }
+
+    /// Starts a board from exactly what is on the disks of a kit, and waits until it takes
+    /// commands. What it writes stays there. A kit drives one board at a time.
+    ///
+    /// # Errors
+    /// When a tool is missing, the firmware finds nothing to start, or the board does not start.
+    pub fn boot_kit(cache: &Cache, kit: &Kit, options: &Options) -> Result<Self> {
+        Self::start(Prepared::kept(cache, kit, options, Some(AGENT))?)
+    }
+
+    fn start(prepared: Prepared) -> Result<Self> {
+        let board = prepared.board;
         let started = Instant::now();
-        let start = prepared.start(board, options);
-        let (mut emulator, connection) = emulator::start(&start, prepared.directory.path())?;
-        let channel = Channel::over(connection)?;
+        let running = emulator::start(&prepared.start(), prepared.directory.path())?;
+        let mut emulator = running.emulator;
+        let channel = Channel::over(running.port)?;
         let ready = channel.wait_ready(BOOT_LIMIT, || emulator.alive());
         let uptime_s = match ready {
             Ok(uptime_s) => uptime_s,
@@ -82,6 +105,8 @@ impl Session {
             board,
             emulator,
             channel,
+            monitor: running.monitor,
+            drives: prepared.drives,
             boot_s: started.elapsed().as_secs_f64(),
             uptime_s,
             _directory: prepared.directory,
@@ -126,13 +151,36 @@ impl Session {
         show: &mut dyn FnMut(&[u8]),
     ) -> Result<Outcome> {
         let outcome = self.channel.run(script, user, limit, show);
-        outcome.map_err(|error| {
-            let words = self.emulator.last_words();
-            anyhow!(
-                "the board was lost while running {script:?}: {error:#}
-{words}"
-            )
-        })
+        outcome.map_err(|error| self.lost(script, &error))
+    }
+
+    /// Starts a script that may take `limit`, and is followed with [`Session::follow`]. Until it has
+    /// ended, nothing else can be asked of the board; its power may be cut.
+    ///
+    /// # Errors
+    /// When the board does not answer.
+    pub fn begin(&mut self, script: &str, user: &str, limit: Duration) -> Result<()> {
+        let begun = self.channel.begin(script, user, limit);
+        begun.map_err(|error| self.lost(script, &error))
+    }
+
+    /// Shows `see` the output of what was begun as it comes, until `see` gives `false` or `limit`
+    /// passes; then the answer is `None`, and it can be followed on. At its end, what it left.
+    ///
+    /// # Errors
+    /// When the board does not answer.
+    pub fn follow(
+        &mut self,
+        limit: Duration,
+        see: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<Option<Outcome>> {
+        let outcome = self.channel.follow(limit, see);
+        outcome.map_err(|error| self.lost("what was begun", &error))
+    }
+
+    fn lost(&self, script: &str, error: &anyhow::Error) -> anyhow::Error {
+        let words = self.emulator.last_words();
+        anyhow!("the board was lost while running {script:?}: {error:#}\n{words}")
     }
 
     /// Runs a script that must succeed; gives its standard output.
@@ -187,66 +235,158 @@ impl Session {
         self.emulator.wait(OFF_LIMIT)?;
         Ok(())
     }
+
+    /// Cuts the power at this moment: the emulator is killed.
+    ///
+    /// What that models: processor and memory stop between two instructions. Every write that a disk
+    /// had reported as done is on it, flushed or not, because the emulator had given it to this
+    /// machine's kernel; a write that was under way is there in part, whole, or not at all; what
+    /// the board held in memory is lost. It is a disk without a cache of its own: a disk that
+    /// loses or reorders what was not flushed is not modelled.
+    pub fn cut_power(mut self) {
+        self.emulator.cut_power();
+    }
 }
 
-/// Runs a board with its console on this terminal, for people.
+/// Runs a board with its console on this terminal, for people. With a kit, what it writes is kept.
 ///
 /// # Errors
 /// As [`Session::boot`].
-pub fn boot_on_terminal(cache: &Cache, board: Board, options: &Options) -> Result<()> {
-    let prepared = Prepared::new(cache, board, options, None)?;
-    emulator::start_on_terminal(&prepared.start(board, options))?;
+pub fn boot_on_terminal(
+    cache: &Cache,
+    board: Board,
+    kit: Option<&Kit>,
+    options: &Options,
+) -> Result<()> {
+    let prepared = match kit {
+        Some(kit) => Prepared::kept(cache, kit, options, None)?,
+        None => Prepared::forgetful(cache, board, options, None)?,
+    };
+    emulator::start_on_terminal(&prepared.start())?;
     Ok(())
 }
 
-/// A board's disks and what the firmware found on them.
+/// A board's drives and what the firmware found on them.
 struct Prepared {
-    disks: Disks,
+    board: Board,
+    drives: Drives,
     boot: firmware::Boot,
     initramfs: Option<PathBuf>,
     directory: tempfile::TempDir,
 }
 
 impl Prepared {
-    fn new(cache: &Cache, board: Board, options: &Options, agent: Option<&str>) -> Result<Self> {
-        let absent = missing_tools(cache, board);
-        if !absent.is_empty() {
-            bail!("{}", tools::remedy(&absent));
-        }
+    fn forgetful(
+        cache: &Cache,
+        board: Board,
+        options: &Options,
+        agent: Option<&str>,
+    ) -> Result<Self> {
+        complete(cache, board)?;
         let disks = image::disks(cache, board)?;
         let directory = cache.work_directory()?;
-        let boot = firmware::read(board, &disks.sd, directory.path())?;
+        let usb = UsbDisk::as_sold();
+        let drives = Drives {
+            sd: Some(overlay(&disks.sd, &directory.path().join("sd.qcow2"))?),
+            limits_sd: None,
+            usb: vec![UsbDrive {
+                drive: overlay(&disks.usb, &directory.path().join("usb.qcow2"))?,
+                serial: usb.serial,
+                bus: usb.bus,
+                limits: usb.limits,
+            }],
+        };
+        let media = Media {
+            card: Some(&disks.sd),
+            usb: vec![&disks.usb],
+        };
+        Self::with(board, drives, &media, directory, options, agent)
+    }
+
+    fn kept(cache: &Cache, kit: &Kit, options: &Options, agent: Option<&str>) -> Result<Self> {
+        complete(cache, kit.board())?;
+        let drives = kit.drives();
+        let card = kit.sd();
+        let usb: Vec<PathBuf> = (0..drives.usb.len()).map(|n| kit.usb(n)).collect();
+        let media = Media {
+            card: Some(&card),
+            usb: usb.iter().map(PathBuf::as_path).collect(),
+        };
+        let directory = cache.work_directory()?;
+        Self::with(kit.board(), drives, &media, directory, options, agent)
+    }
+
+    fn with(
+        board: Board,
+        mut drives: Drives,
+        media: &Media<'_>,
+        directory: tempfile::TempDir,
+        options: &Options,
+        agent: Option<&str>,
+    ) -> Result<Self> {
+        let mut media = media.clone();
+        drives.limits_sd = options.throttle_sd;
+        if options.without_card {
+            drives.sd = None;
+            media.card = None;
+        }
+        let boot = firmware::read(board, &media, options.switches, directory.path())?;
         let initramfs = match &boot.initramfs {
             Some(own) => {
-                let joined = directory.path().join("initramfs-and-lab");
-                let mut bytes = fs::read(own)?;
-                bytes.extend(harness_files(board, options, agent)?);
+                let joined = directory.path().join("lab-and-initramfs");
+                let mut bytes = harness_files(board, options, agent)?;
+                bytes.extend(fs::read(own)?);
                 fs::write(&joined, bytes)?;
                 Some(joined)
             }
             None => None,
         };
         Ok(Self {
-            disks,
+            board,
+            drives,
             boot,
             initramfs,
             directory,
         })
     }
 
-    fn start<'a>(&'a self, board: Board, options: &Options) -> Start<'a> {
+    fn start(&self) -> Start<'_> {
         Start {
-            board,
-            disks: &self.disks,
+            board: self.board,
+            drives: &self.drives,
             boot: &self.boot,
             initramfs: self.initramfs.as_deref(),
-            throttle_sd: options.throttle_sd,
         }
     }
 }
 
-/// What the harness adds behind the boot partition's initial RAM filesystem, so that the disks need
-/// not be touched: the time, the files to push, and the agent.
+/// Fails when this machine lacks a tool that booting needs.
+fn complete(cache: &Cache, board: Board) -> Result<()> {
+    let absent = missing_tools(cache, board);
+    if !absent.is_empty() {
+        bail!("{}", tools::remedy(&absent));
+    }
+    Ok(())
+}
+
+/// A file that holds what differs from `base`, which stays as it is.
+fn overlay(base: &Path, path: &Path) -> Result<Drive> {
+    tools::run(
+        tools::command("qemu-img")
+            .args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"])
+            .arg(base)
+            .arg(path),
+    )?;
+    Ok(Drive {
+        path: path.to_path_buf(),
+        format: Format::Overlay,
+    })
+}
+
+/// What the harness puts before the boot partition's initial RAM filesystem, so that the disks need
+/// not be touched: the time, the files to push, and the agent. It stands before and not behind,
+/// because the kernel reads on after an archive that is not compressed, but not after every kind of
+/// compressed one.
 fn harness_files(board: Board, options: &Options, agent: Option<&str>) -> Result<Vec<u8>> {
     use std::os::unix::fs::PermissionsExt;
     let mut archive = Archive::new();
@@ -271,5 +411,11 @@ fn harness_files(board: Board, options: &Options, agent: Option<&str>) -> Result
     if let Some(agent) = agent {
         archive.file("lab/agent", 0o755, agent.as_bytes());
     }
-    Ok(archive.finish())
+    // An archive in an archive, because not every initial RAM filesystem has a program that copies a
+    // tree, but each one that initramfs-tools makes has cpio.
+    let mut outer = Archive::new();
+    outer.file("lab.cpio", 0o644, &archive.finish());
+    // Read by the first program that initramfs-tools provides; the lab's own needs none.
+    outer.file("conf/conf.d/rubus-lab", 0o644, KEEP_LAB.as_bytes());
+    Ok(outer.finish())
 }

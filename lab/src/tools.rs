@@ -40,6 +40,9 @@ pub const FIRMWARE: &[Tool] = &[
     tool("fdtput", "device-tree-compiler"),
 ];
 
+/// What keeps a board's writes apart from the disks in the cache.
+pub const OVERLAY: Tool = tool("qemu-img", "qemu-utils");
+
 /// What ties an emulator to the life of this process.
 pub const KEEPER: Tool = tool("setpriv", "util-linux");
 

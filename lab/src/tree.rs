@@ -12,10 +12,12 @@ use crate::board::Board;
 use crate::tools;
 
 /// The Debian release on the boards.
-pub const SUITE: &str = "trixie";
+const SUITE: &str = "trixie";
 
 /// Packages of every board beside the kernel; what they depend on comes with them.
 const PACKAGES: &[&str] = &[
+    "acl",
+    "attr",
     "base-files",
     "base-passwd",
     "bash",
@@ -23,8 +25,10 @@ const PACKAGES: &[&str] = &[
     "busybox-static",
     "coreutils",
     "dash",
+    "debianutils",
     "dmsetup",
     "dosfstools",
+    "dpkg",
     "dphys-swapfile",
     "e2fsprogs",
     "fdisk",
@@ -35,6 +39,8 @@ const PACKAGES: &[&str] = &[
     "initramfs-tools",
     "iproute2",
     "kmod",
+    "libc-bin",
+    "libcap2-bin",
     "login",
     "mawk",
     "mdadm",
@@ -43,12 +49,15 @@ const PACKAGES: &[&str] = &[
     "nbd-server",
     "passwd",
     "procps",
+    "rsync",
     "sed",
+    "systemd-standalone-tmpfiles",
     "tar",
     "udev",
     "util-linux",
     "util-linux-extra",
     "xz-utils",
+    "zstd",
 ];
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -59,7 +68,7 @@ const USER_ID: u32 = 1000;
 
 /// Files written into the tree: path and content. The initial process is the lab's own: Debian's
 /// takes minutes on an emulated processor.
-pub const FILES: &[(&str, &str)] = &[
+const FILES: &[(&str, &str)] = &[
     ("etc/hostname", "raspberrypi\n"),
     (
         "etc/hosts",
@@ -75,11 +84,46 @@ pub const FILES: &[(&str, &str)] = &[
         "etc/modprobe.d/rubus-lab.conf",
         "blacklist vchiq\nblacklist vc4\nblacklist leds_gpio\n",
     ),
+    ("etc/initramfs-tools/initramfs.conf", INITRAMFS_CONF),
     ("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n"),
 ];
 
+/// What is left out: documentation, other languages, and hooks of initramfs-tools that Raspberry Pi OS lacks:
+/// with those of nbd-client, an initial RAM filesystem would get the drivers of every network card.
+const NEVER: &[&str] = &[
+    "usr/share/doc",
+    "usr/share/info",
+    "usr/share/locale",
+    "usr/share/man",
+    "usr/share/initramfs-tools/hooks/dmsetup",
+    "usr/share/initramfs-tools/hooks/nbd",
+    "usr/share/initramfs-tools/hooks/nbd-client",
+];
+
+/// Kernel modules that are left out.
+const NEVER_MODULES: &[&str] = &[
+    "drivers/bluetooth",
+    "drivers/gpu",
+    "drivers/iio",
+    "drivers/infiniband",
+    "drivers/isdn",
+    "drivers/media",
+    "drivers/net",
+    "drivers/staging",
+    "net/bluetooth",
+    "net/mac80211",
+    "net/wireless",
+    "sound",
+];
+
+/// Settings of initramfs-tools.
+const INITRAMFS_CONF: &str = include_str!("../board/initramfs.conf");
+
+/// What initramfs-tools runs after it has made an initial RAM filesystem.
+const POST_UPDATE: &str = include_str!("../board/post-update");
+
 /// The first program of the root file system.
-pub const INIT: &str = include_str!("../board/init");
+const INIT: &str = include_str!("../board/init");
 
 /// Unpacks the packages and finishes the tree.
 ///
@@ -88,6 +132,7 @@ pub const INIT: &str = include_str!("../board/init");
 /// tools report.
 pub fn make(board: Board, tree: &Path) -> Result<()> {
     unpack(board, tree)?;
+    thin_out(tree)?;
     let release = kernel_release(tree)?;
     tools::run(tools::command("depmod").arg("-b").arg(tree).arg(&release))?;
     finish(board, tree)
@@ -110,8 +155,7 @@ pub fn kernel_release(tree: &Path) -> Result<String> {
 }
 
 /// `/etc/fstab`, as Raspberry Pi OS writes it.
-#[must_use]
-pub fn fstab(board: Board) -> String {
+fn fstab(board: Board) -> String {
     let id = board.disk_id();
     format!(
         "proc            /proc           proc    defaults          0       0\n\
@@ -123,8 +167,7 @@ pub fn fstab(board: Board) -> String {
 }
 
 /// Names of the packages on a board.
-#[must_use]
-pub fn packages(board: Board) -> Vec<String> {
+fn packages(board: Board) -> Vec<String> {
     let mut names = vec![format!("linux-image-{}", board.debian_architecture())];
     let own = board.own_packages().iter();
     names.extend(PACKAGES.iter().chain(own).map(|&name| name.to_owned()));
@@ -170,6 +213,37 @@ fn mirror_in(listing: &str) -> Option<String> {
     })
 }
 
+/// Removes what no board here can use. A change copies the whole root, on an emulated processor.
+fn thin_out(tree: &Path) -> Result<()> {
+    let release = kernel_release(tree)?;
+    let modules = NEVER_MODULES
+        .iter()
+        .map(|path| format!("usr/lib/modules/{release}/kernel/{path}"));
+    let paths = NEVER.iter().map(|&path| path.to_owned()).chain(modules);
+    for path in paths.map(|path| tree.join(path)) {
+        let Ok(found) = path.symlink_metadata() else {
+            continue;
+        };
+        let removed = match found.is_dir() {
+            true => fs::remove_dir_all(&path),
+            false => fs::remove_file(&path),
+        };
+        removed.with_context(|| format!("could not remove {path:?}"))?;
+    }
+    device_trees_of_others(&tree.join(format!("usr/lib/linux-image-{release}")))
+}
+
+/// Debian's kernel brings the device trees of all boards; those of Broadcom's chips stay.
+fn device_trees_of_others(directory: &Path) -> Result<()> {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_name() != "broadcom" {
+            let path = entry.path();
+            fs::remove_dir_all(&path).with_context(|| format!("could not remove {path:?}"))?;
+        }
+    }
+    Ok(())
+}
+
 /// What the packages' maintainer scripts and an installer would have left.
 fn finish(board: Board, tree: &Path) -> Result<()> {
     for (path, content) in FILES {
@@ -186,7 +260,40 @@ fn finish(board: Board, tree: &Path) -> Result<()> {
     }
     // No kernel is started from here: the boot partition has it.
     let release = kernel_release(tree)?;
+    initramfs_tools(board, tree, &release)?;
     symlink_kernel_name(tree, &release)
+}
+
+/// initramfs-tools as Raspberry Pi OS sets it up: what it makes is brought into the boot partition.
+fn initramfs_tools(board: Board, tree: &Path, release: &str) -> Result<()> {
+    // Raspberry Pi OS's kernel has these built in.
+    let modules = board.boot_modules().join("\n") + "\n";
+    write(tree, "etc/initramfs-tools/modules", &modules, 0o644)?;
+    let hook = POST_UPDATE
+        .replace("@RELEASE@", release)
+        .replace("@NAME@", board.initramfs_file());
+    let path = "etc/initramfs/post-update.d/z50-raspi-firmware";
+    write(tree, path, &hook, 0o755)?;
+    // An update only renews what is there.
+    let own = crate::initramfs::make(board, tree)?;
+    let path = tree.join(format!("boot/initrd.img-{release}"));
+    fs::write(&path, own).with_context(|| format!("could not write {path:?}"))
+}
+
+/// What [`make`] does with a tree, for the key of the cache.
+#[must_use]
+pub fn ingredients(board: Board) -> Vec<String> {
+    let mut all = vec![
+        SUITE.to_owned(),
+        INIT.to_owned(),
+        POST_UPDATE.to_owned(),
+        fstab(board),
+    ];
+    all.extend(packages(board));
+    all.extend(FILES.iter().map(|(_, content)| (*content).to_owned()));
+    let never = NEVER.iter().chain(NEVER_MODULES);
+    all.extend(never.map(|&path| path.to_owned()));
+    all
 }
 
 /// Raspberry Pi OS keeps the kernel only in the boot partition; Debian's copy stays for tools that

@@ -67,8 +67,17 @@ fn measured_rates_are_the_limits_of_the_device_and_agree_with_fio() {
         write_iops: Some(2000),
     };
     // Each device has its own limits and hardly needs a processor, so both can be measured at once.
+    // Both are made first: `losetup` looks at every loop device while it searches for a free one.
+    let devices = [slow, faster].map(|limits| {
+        (
+            ThrottledLoop::new(64 * MIB, limits).expect("a throttled device"),
+            limits,
+        )
+    });
     let rows: Vec<Row> = std::thread::scope(|scope| {
-        let runs = [slow, faster].map(|limits| scope.spawn(move || compare_with_truth(limits)));
+        let runs = devices
+            .each_ref()
+            .map(|(device, limits)| scope.spawn(move || compare_with_truth(device, *limits)));
         runs.into_iter()
             .flat_map(|run| run.join().expect("a measurement"))
             .collect()
@@ -110,8 +119,7 @@ impl Row {
     }
 }
 
-fn compare_with_truth(limits: Limits) -> Vec<Row> {
-    let device = ThrottledLoop::new(64 * MIB, limits).expect("a throttled device");
+fn compare_with_truth(device: &ThrottledLoop, limits: Limits) -> Vec<Row> {
     let lose = format!("--i-will-lose-everything-on={}", device.path().display());
     let home = Home::new();
     let is_good = |run: &Value| {
@@ -130,7 +138,7 @@ fn compare_with_truth(limits: Limits) -> Vec<Row> {
             block_bytes: job.number("block_bytes"),
             truth,
             ours: ours(&job),
-            fio: reference(&device, &job, truth),
+            fio: reference(device, &job, truth),
         }
     };
     known_jobs(&run).map(row).collect()

@@ -33,6 +33,7 @@ fn checkup_of_a_throttled_card() {
     let options = Options {
         throttle_sd: Some(CARD),
         push: vec![rubus],
+        ..Options::default()
     };
     let mut board = Session::boot(&Cache::of_this_machine(), Board::Pi3, &options).unwrap();
     let free_before = free_bytes(&mut board);

@@ -8,17 +8,21 @@
 
 mod backing;
 mod block_group;
+mod fake_device;
 mod filesystem;
 mod loop_device;
 mod moment;
 mod nbd_file;
+mod nbd_server;
 pub mod needs;
 mod processor;
 pub mod programs;
 
 pub use block_group::{BlockGroup, Limits};
+pub use fake_device::{Beyond, FakeDevice};
 pub use filesystem::{FilesystemKind, SmallFilesystem};
 pub use loop_device::{LoopDevice, ThrottledLoop};
 pub use moment::{Moment, Span};
 pub use nbd_file::{FailingDevice, PausingDevice};
+pub use nbd_server::{NbdServer, free_port};
 pub use processor::occupy_processor;

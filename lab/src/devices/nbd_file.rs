@@ -14,7 +14,7 @@ use super::programs;
 
 /// A file in memory behind a server; the file is called `disk`.
 #[derive(Debug)]
-struct NbdFile {
+pub(super) struct NbdFile {
     directory: TempDir,
     server: Child,
     mount: Child,
@@ -28,13 +28,22 @@ impl NbdFile {
         parameters: &[String],
         directory: TempDir,
     ) -> Result<Self> {
+        let mut arguments = vec![
+            format!("--filter={filter}"),
+            "memory".into(),
+            format!("size={size_bytes}"),
+        ];
+        arguments.extend_from_slice(parameters);
+        NbdFile::serve_with(&arguments, directory)
+    }
+
+    /// Serves what nbdkit makes of these arguments.
+    pub(super) fn serve_with(arguments: &[String], directory: TempDir) -> Result<Self> {
         let socket = directory.path().join("server");
         let mut server = programs::command("nbdkit")
             .args(["--foreground", "--exit-with-parent", "--unix"])
             .arg(&socket)
-            .arg(format!("--filter={filter}"))
-            .args(["memory", &format!("size={size_bytes}")])
-            .args(parameters)
+            .args(arguments)
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -70,7 +79,7 @@ impl NbdFile {
         Ok(file)
     }
 
-    fn path(&self) -> PathBuf {
+    pub(super) fn path(&self) -> PathBuf {
         self.directory.path().join("mount/disk")
     }
 }

@@ -6,9 +6,11 @@
 
 pub mod fio;
 pub mod leftovers;
+pub mod nasty_tree;
 pub mod pressure;
 pub mod program;
 pub mod run;
+pub mod sshd;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

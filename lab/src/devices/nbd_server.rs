@@ -1,0 +1,236 @@
+//! NBD servers that are not ours: nbdkit, qemu-nbd and the reference nbd-server, each with an export
+//! of known content, size and speed.
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+
+use super::programs;
+
+/// How long a server may take to listen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where a server in the background tells its number, in its directory.
+const PID_FILE: &str = "pid";
+
+/// A running server. It is gone when this is dropped, and everything of it with it.
+#[derive(Debug)]
+pub struct NbdServer {
+    directory: TempDir,
+    server: Child,
+    address: String,
+}
+
+impl NbdServer {
+    /// nbdkit on a Unix socket: filters, plugin and parameters as on its command line.
+    ///
+    /// # Errors
+    /// When it does not begin to serve.
+    pub fn nbdkit(arguments: &[&str]) -> Result<NbdServer> {
+        let directory = TempDir::with_prefix("rubus-lab-")?;
+        let socket = directory.path().join("server");
+        let mut command = nbdkit();
+        command.arg("--unix").arg(&socket).args(arguments);
+        let address = unix_address(&socket, "");
+        Self::start(directory, command, address, &Listening::Socket(socket))
+    }
+
+    /// nbdkit on a port of 127.0.0.1, or of ::1.
+    ///
+    /// # Errors
+    /// When it does not begin to serve.
+    pub fn nbdkit_tcp(host: &str, arguments: &[&str]) -> Result<NbdServer> {
+        let port = free_port(host)?;
+        let mut command = nbdkit();
+        command
+            .args(["--ipaddr", host, "--port", &port.to_string()])
+            .args(arguments);
+        let shown = match host.contains(':') {
+            true => format!("[{host}]"),
+            false => host.into(),
+        };
+        let directory = TempDir::with_prefix("rubus-lab-")?;
+        let address = format!("nbd://{shown}:{port}/");
+        Self::start(
+            directory,
+            command,
+            address,
+            &Listening::Port(host.into(), port),
+        )
+    }
+
+    /// qemu-nbd with a raw image of so many bytes, export `disk`, on a Unix socket.
+    ///
+    /// # Errors
+    /// When it does not begin to serve.
+    pub fn qemu(image_bytes: u64, arguments: &[&str]) -> Result<NbdServer> {
+        let directory = TempDir::with_prefix("rubus-lab-")?;
+        let (socket, image) = (
+            directory.path().join("server"),
+            directory.path().join("image"),
+        );
+        std::fs::File::create(&image)?.set_len(image_bytes)?;
+        let mut command = programs::command("qemu-nbd");
+        command
+            .args([
+                "--format=raw",
+                "--persistent",
+                "--export-name=disk",
+                "--socket",
+            ])
+            .arg(&socket)
+            .args(arguments)
+            .arg(&image);
+        let address = unix_address(&socket, "disk");
+        Self::start(directory, command, address, &Listening::Socket(socket))
+    }
+
+    /// The reference server with an image of so many bytes, export `disk`, on a port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// When it does not begin to serve.
+    pub fn reference(image_bytes: u64) -> Result<NbdServer> {
+        let directory = TempDir::with_prefix("rubus-lab-")?;
+        let image = directory.path().join("image");
+        std::fs::File::create(&image)?.set_len(image_bytes)?;
+        let port = free_port("127.0.0.1")?;
+        let configuration = directory.path().join("config");
+        let text = format!(
+            "[generic]\nlistenaddr = 127.0.0.1\nport = {port}\nallowlist = true\n\
+             [disk]\nexportname = {}\nflush = true\nfua = true\n",
+            image.display()
+        );
+        std::fs::write(&configuration, text)?;
+        let mut command = programs::command("nbd-server");
+        command
+            .arg("--config-file")
+            .arg(&configuration)
+            .arg("--pid-file")
+            .arg(directory.path().join(PID_FILE));
+        let address = format!("nbd://127.0.0.1:{port}/disk");
+        let listening = Listening::Port("127.0.0.1".into(), port);
+        Self::start(directory, command, address, &listening)
+    }
+
+    fn start(
+        directory: TempDir,
+        mut command: Command,
+        address: String,
+        listening: &Listening,
+    ) -> Result<NbdServer> {
+        let server = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("could not start {:?}", command.get_program()))?;
+        // From here on dropping the guard cleans up.
+        let mut server = NbdServer {
+            directory,
+            server,
+            address,
+        };
+        let start = Instant::now();
+        while !listening.is_there() {
+            // The reference server goes to the background and tells its number in a file.
+            if server
+                .server
+                .try_wait()?
+                .is_some_and(|status| !status.success())
+            {
+                let mut said = String::new();
+                if let Some(mut error) = server.server.stderr.take() {
+                    error.read_to_string(&mut said)?;
+                }
+                bail!("{command:?} ended: {}", said.trim());
+            }
+            if start.elapsed() > PATIENCE {
+                bail!("{command:?} does not listen");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(server)
+    }
+
+    /// The address of its export.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// A directory of its own, gone with it.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Kills it as a crash would.
+    pub fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let background = std::fs::read_to_string(self.directory.path().join(PID_FILE));
+        let number = background.ok().and_then(|text| text.trim().parse().ok());
+        if let Some(pid) = number.and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+impl Drop for NbdServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn nbdkit() -> Command {
+    let mut command = programs::command("nbdkit");
+    command.args(["--foreground", "--exit-with-parent"]);
+    command
+}
+
+fn unix_address(socket: &Path, export: &str) -> String {
+    format!("nbd+unix:///{export}?socket={}", socket.display())
+}
+
+/// A port that nobody uses now.
+///
+/// # Errors
+/// When there is none on that address.
+pub fn free_port(host: &str) -> Result<u16> {
+    let listener =
+        TcpListener::bind((host, 0)).with_context(|| format!("no free port on {host}"))?;
+    Ok(listener.local_addr()?.port())
+}
+
+/// How it is seen that a server listens.
+enum Listening {
+    Socket(PathBuf),
+    Port(String, u16),
+}
+
+impl Listening {
+    /// Connecting would use up the only client that some servers take, so the kernel's list is read.
+    fn is_there(&self) -> bool {
+        match self {
+            Listening::Socket(path) => path.exists(),
+            Listening::Port(host, port) => {
+                let table = match host.contains(':') {
+                    true => "/proc/net/tcp6",
+                    false => "/proc/net/tcp",
+                };
+                let wanted = format!(":{port:04X}");
+                let text = std::fs::read_to_string(table).unwrap_or_default();
+                text.lines().any(|line| {
+                    let mut columns = line.split_whitespace();
+                    let local = columns.nth(1).unwrap_or_default();
+                    // "0A" is LISTEN.
+                    local.ends_with(&wanted) && columns.nth(1) == Some("0A")
+                })
+            }
+        }
+    }
+}

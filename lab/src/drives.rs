@@ -1,0 +1,248 @@
+//! The drives of a board as the emulator sees them: which file is behind each, how it is attached,
+//! and what can be turned while the board runs.
+//!
+//! From the guest down, a USB disk is these layers, and their names are what [`crate::session`]
+//! turns at run time: `usbN` (the disk's own limit, throttle group `limits-usbN`), `usbN-bus` (the
+//! limit that all disks of a bus share, `limits-busN`), `usbN-format`, `usbN-file`. The SD card has
+//! `limits-sd` alone.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::board::{Board, Throttle};
+
+/// A file behind a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drive {
+    /// The file that the emulator writes to.
+    pub path: PathBuf,
+    /// What the file is.
+    pub format: Format,
+}
+
+/// What the file behind a drive is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The disk's bytes, and nothing else.
+    Raw,
+    /// A qcow2 file with what differs from another file.
+    Overlay,
+}
+
+/// A USB disk.
+#[derive(Clone, Debug)]
+pub struct UsbDrive {
+    /// What is behind it.
+    pub drive: Drive,
+    /// Its serial number.
+    pub serial: String,
+    /// The controller that it is plugged into, from 0 on.
+    pub bus: usize,
+    /// Its own limits.
+    pub limits: Option<Throttle>,
+}
+
+/// All drives of a board.
+#[derive(Clone, Debug)]
+pub struct Drives {
+    /// The SD card; without one, the slot is empty.
+    pub sd: Option<Drive>,
+    /// Limits of the SD card.
+    pub limits_sd: Option<Throttle>,
+    /// USB disks, in the order of their ports.
+    pub usb: Vec<UsbDrive>,
+}
+
+impl Drives {
+    /// Emulator arguments for all drives.
+    #[must_use]
+    pub fn arguments(&self, board: Board) -> Vec<String> {
+        let mut arguments = Vec::new();
+        self.card(board, &mut arguments);
+        for bus in 0..board.usb_buses() {
+            group(&format!("bus{bus}"), None, &mut arguments);
+            if board == Board::Pc {
+                push(&mut arguments, "-device", format!("qemu-xhci,id=xhci{bus}"));
+            }
+        }
+        let one_plug = board.shares_plug(self.usb.len());
+        if one_plug {
+            push(&mut arguments, "-device", "usb-bot,id=plug,port=1".into());
+        }
+        for (number, usb) in self.usb.iter().enumerate() {
+            group(&format!("usb{number}"), usb.limits, &mut arguments);
+            for node in usb_nodes(number, usb) {
+                push(&mut arguments, "-blockdev", node.to_string());
+            }
+            let device = usb_device(board, number, usb, one_plug);
+            push(&mut arguments, "-device", device.to_string());
+        }
+        arguments
+    }
+
+    fn card(&self, board: Board, arguments: &mut Vec<String>) {
+        let Some(drive) = &self.sd else {
+            return;
+        };
+        group("sd", self.limits_sd, arguments);
+        let start = match board {
+            Board::Pi3 => "if=sd,id=sd",
+            Board::Pc => "if=none,id=sd",
+        };
+        let path = drive.path.display().to_string().replace(',', ",,");
+        let format = drive.format.driver();
+        let text = format!(
+            "{start},driver=throttle,throttle-group=limits-sd,cache.direct=off,discard=unmap,\
+             file.driver={format},file.discard=unmap,\
+             file.file.driver=file,file.file.discard=unmap,file.file.filename={path}"
+        );
+        push(arguments, "-drive", text);
+        if board == Board::Pc {
+            push(arguments, "-device", "sdhci-pci".into());
+            push(arguments, "-device", "sd-card,drive=sd".into());
+        }
+    }
+}
+
+impl Format {
+    fn driver(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Overlay => "qcow2",
+        }
+    }
+}
+
+/// The layers of a USB disk, lowest first.
+fn usb_nodes(number: usize, usb: &UsbDrive) -> [Value; 4] {
+    let name = format!("usb{number}");
+    [
+        file_node(&format!("{name}-file"), &usb.drive.path),
+        format_node(number, usb, &format!("{name}-file")),
+        json!({"driver": "throttle", "node-name": format!("{name}-bus"),
+            "throttle-group": format!("limits-bus{}", usb.bus), "file": format!("{name}-format"),
+            "discard": "unmap"}),
+        json!({"driver": "throttle", "node-name": name,
+            "throttle-group": format!("limits-{name}"), "file": format!("{name}-bus"),
+            "discard": "unmap"}),
+    ]
+}
+
+fn file_node(name: &str, path: &Path) -> Value {
+    json!({"driver": "file", "node-name": name, "filename": path, "discard": "unmap"})
+}
+
+/// The layer above a file node, which can be set upon another one while the board runs.
+#[must_use]
+pub fn format_node(number: usize, usb: &UsbDrive, file: &str) -> Value {
+    json!({"driver": usb.drive.format.driver(), "node-name": format!("usb{number}-format"),
+        "file": file, "discard": "unmap"})
+}
+
+/// The device of a USB disk; `id` is `diskN`.
+#[must_use]
+pub fn usb_device(board: Board, number: usize, usb: &UsbDrive, one_plug: bool) -> Value {
+    let mut device = json!({"id": format!("disk{number}"), "drive": format!("usb{number}"),
+        "serial": usb.serial, "rerror": "report", "werror": "report"});
+    if one_plug {
+        device["driver"] = json!("scsi-hd");
+        device["bus"] = json!("plug.0");
+        device["lun"] = json!(number);
+        device["removable"] = json!(false);
+    } else {
+        device["driver"] = json!("usb-storage");
+        // Unnamed, the emulator would put a full-speed hub before a Pi's disk.
+        device["port"] = json!((number + 1).to_string());
+        if board == Board::Pc {
+            device["bus"] = json!(format!("xhci{}.0", usb.bus));
+        }
+    }
+    device
+}
+
+/// The limits of a throttle group, as the emulator's objects have them.
+#[must_use]
+pub fn limits(throttle: Option<Throttle>) -> Value {
+    let throttle = throttle.unwrap_or(Throttle {
+        bytes_per_second: 0,
+        operations_per_second: 0,
+    });
+    json!({"bps-total": throttle.bytes_per_second, "iops-total": throttle.operations_per_second})
+}
+
+fn group(name: &str, throttle: Option<Throttle>, arguments: &mut Vec<String>) {
+    let object = json!({"qom-type": "throttle-group", "id": format!("limits-{name}"),
+        "limits": limits(throttle)});
+    push(arguments, "-object", object.to_string());
+}
+
+fn push(arguments: &mut Vec<String>, name: &str, value: String) {
+    arguments.push(name.to_owned());
+    arguments.push(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(path: &str) -> Drive {
+        Drive {
+            path: path.into(),
+            format: Format::Raw,
+        }
+    }
+
+    fn drives(disks: usize) -> Drives {
+        let usb = (0..disks).map(|number| UsbDrive {
+            drive: raw(&format!("/u{number}")),
+            serial: format!("S{number}"),
+            bus: 0,
+            limits: None,
+        });
+        Drives {
+            sd: Some(raw("/a,b")),
+            limits_sd: Some(Throttle {
+                bytes_per_second: 5,
+                operations_per_second: 0,
+            }),
+            usb: usb.collect(),
+        }
+    }
+
+    #[test]
+    fn only_the_card_is_throttled_and_commas_in_paths_are_kept() {
+        for board in [Board::Pi3, Board::Pc] {
+            let arguments = drives(1).arguments(board);
+            let card = arguments.iter().find(|a| a.contains("/a,,b")).unwrap();
+            assert!(card.contains("throttle-group=limits-sd"), "{card}");
+            let has = |id: &str, bytes: u64| {
+                let wanted = json!({"qom-type": "throttle-group", "id": id,
+                    "limits": {"bps-total": bytes, "iops-total": 0}});
+                assert!(arguments.contains(&wanted.to_string()), "{arguments:#?}");
+            };
+            has("limits-sd", 5);
+            has("limits-usb0", 0);
+            has("limits-bus0", 0);
+        }
+    }
+
+    #[test]
+    fn a_pi_with_two_disks_has_them_behind_one_plug_and_a_pc_on_two_ports() {
+        let pi = drives(2).arguments(Board::Pi3).join(" ");
+        assert_eq!(pi.matches("usb-bot,id=plug,port=1").count(), 1, "{pi}");
+        assert_eq!(pi.matches("\"scsi-hd\"").count(), 2, "{pi}");
+        let pc = drives(2).arguments(Board::Pc).join(" ");
+        assert_eq!(pc.matches("\"usb-storage\"").count(), 2, "{pc}");
+        assert!(pc.contains("\"port\":\"2\""), "{pc}");
+        assert!(!pc.contains("usb-bot"), "{pc}");
+    }
+
+    #[test]
+    fn an_empty_slot_has_no_card() {
+        let mut without = drives(1);
+        without.sd = None;
+        let arguments = without.arguments(Board::Pc).join(" ");
+        assert!(!arguments.contains("sd-card"), "{arguments}");
+    }
+}

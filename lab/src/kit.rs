@@ -1,0 +1,335 @@
+//! Disks that are kept: an SD card and USB disks as plain files in a directory, from which a board
+//! boots again and again. What a board wrote is there at the next boot, and can be looked at from
+//! outside while it is off.
+//!
+//! The files are sparse, so that a kit takes what is on its disks and not their size; making one
+//! or copying one takes well under a second.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::board::{Board, Throttle};
+use crate::cache::Cache;
+use crate::drives::{Drive, Drives, Format, UsbDrive};
+use crate::image::{self, USB_BYTES};
+use crate::tools;
+
+/// The most USB disks that a board takes.
+pub const MOST_USB: usize = 3;
+
+/// A USB disk of a kit, as it is bought.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsbDisk {
+    /// Size; for a disk as it is sold always [`USB_BYTES`].
+    pub bytes: u64,
+    /// Serial number that the disk reports.
+    pub serial: String,
+    /// What is on it at first.
+    pub content: Content,
+    /// The controller that it is plugged into, from 0 on; only `pc` has a second one.
+    pub bus: usize,
+    /// Its limits at every boot.
+    #[serde(skip)]
+    pub limits: Option<Throttle>,
+}
+
+/// What is on a new disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Content {
+    /// Nothing: every byte is zero.
+    Blank,
+    /// One FAT32 partition.
+    AsSold,
+}
+
+impl UsbDisk {
+    /// The disk that every board has: 4 GiB with one FAT32 partition, on the first controller.
+    #[must_use]
+    pub fn as_sold() -> Self {
+        Self {
+            bytes: USB_BYTES,
+            serial: serial(0),
+            content: Content::AsSold,
+            bus: 0,
+            limits: None,
+        }
+    }
+
+    /// A blank disk on the first controller, with the serial number of the disk with this number.
+    #[must_use]
+    pub fn blank(number: usize, bytes: u64) -> Self {
+        Self {
+            bytes,
+            serial: serial(number),
+            content: Content::Blank,
+            bus: 0,
+            limits: None,
+        }
+    }
+
+    /// The same on another controller.
+    #[must_use]
+    pub fn on_bus(mut self, bus: usize) -> Self {
+        self.bus = bus;
+        self
+    }
+
+    /// The same with a limit.
+    #[must_use]
+    pub fn limited(mut self, limits: Throttle) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+}
+
+/// Serial numbers in the manner of a maker of USB sticks; each disk has its own.
+fn serial(number: usize) -> String {
+    format!("4C53000123091411{:04}", 6022 + number)
+}
+
+/// The disks of one board in a directory.
+#[derive(Debug)]
+pub struct Kit {
+    board: Board,
+    directory: PathBuf,
+    usb: Vec<UsbDisk>,
+    // Only a temporary kit has it.
+    _temporary: Option<tempfile::TempDir>,
+}
+
+/// What a kit's directory says of itself.
+#[derive(Serialize, Deserialize)]
+struct Label {
+    board: String,
+    usb: Vec<UsbDisk>,
+}
+
+const LABEL: &str = "kit.json";
+
+impl Kit {
+    /// A kit that is removed when it is dropped: a fresh SD system and these USB disks.
+    ///
+    /// # Errors
+    /// As [`Kit::make`].
+    pub fn temporary(cache: &Cache, board: Board, usb: &[UsbDisk]) -> Result<Self> {
+        let directory = cache.work_directory()?;
+        let mut kit = Self::make(cache, board, directory.path(), usb)?;
+        kit._temporary = Some(directory);
+        Ok(kit)
+    }
+
+    /// Makes a kit in `directory`: a fresh SD system and these USB disks.
+    ///
+    /// # Errors
+    /// When there is one already, the board does not take such disks, or its disks cannot be built.
+    pub fn make(cache: &Cache, board: Board, directory: &Path, usb: &[UsbDisk]) -> Result<Self> {
+        check(board, usb)?;
+        let base = image::disks(cache, board)?;
+        let kit = Self {
+            board,
+            directory: std::path::absolute(directory)?,
+            usb: usb.to_vec(),
+            _temporary: None,
+        };
+        fs::create_dir_all(directory)
+            .with_context(|| format!("could not make the directory {directory:?}"))?;
+        if Self::is_in(directory) {
+            bail!("{directory:?} has a kit already");
+        }
+        copy(&base.sd, &kit.sd())?;
+        for (number, disk) in usb.iter().enumerate() {
+            match disk.content {
+                Content::AsSold => copy(&base.usb, &kit.usb(number))?,
+                Content::Blank => {
+                    let file = File::create(kit.usb(number)).context("could not make a disk")?;
+                    file.set_len(disk.bytes).with_context(|| {
+                        format!("could not make a disk of {} bytes", disk.bytes)
+                    })?;
+                }
+            }
+        }
+        kit.write_label()?;
+        Ok(kit)
+    }
+
+    /// Whether a directory has kept disks.
+    #[must_use]
+    pub fn is_in(directory: &Path) -> bool {
+        directory.join(LABEL).exists()
+    }
+
+    /// Opens the kit in a directory.
+    ///
+    /// # Errors
+    /// When there is none, or it is of another board.
+    pub fn open(board: Board, directory: &Path) -> Result<Self> {
+        let path = directory.join(LABEL);
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("{directory:?} has no kept disks (no {LABEL})"))?;
+        let label: Label =
+            serde_json::from_str(&text).with_context(|| format!("{path:?} is damaged"))?;
+        if label.board != board.name() {
+            bail!(
+                "the disks in {directory:?} belong to the board {}",
+                label.board
+            );
+        }
+        Ok(Self {
+            board,
+            directory: std::path::absolute(directory)?,
+            usb: label.usb,
+            _temporary: None,
+        })
+    }
+
+    /// Copies all disks into another directory, replacing what a kit left there.
+    ///
+    /// # Errors
+    /// When they cannot be copied.
+    pub fn copy_to(&self, directory: &Path) -> Result<Self> {
+        fs::create_dir_all(directory)
+            .with_context(|| format!("could not make the directory {directory:?}"))?;
+        let other = Self {
+            board: self.board,
+            directory: std::path::absolute(directory)?,
+            usb: self.usb.clone(),
+            _temporary: None,
+        };
+        copy(&self.sd(), &other.sd())?;
+        for number in 0..self.usb.len() {
+            copy(&self.usb(number), &other.usb(number))?;
+        }
+        other.write_label()?;
+        Ok(other)
+    }
+
+    /// A copy that is removed when it is dropped.
+    ///
+    /// # Errors
+    /// As [`Kit::copy_to`].
+    pub fn temporary_copy(&self, cache: &Cache) -> Result<Self> {
+        let directory = cache.work_directory()?;
+        let mut other = self.copy_to(directory.path())?;
+        other._temporary = Some(directory);
+        Ok(other)
+    }
+
+    /// The board.
+    #[must_use]
+    pub fn board(&self) -> Board {
+        self.board
+    }
+
+    /// Where the disks are.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The SD card's bytes.
+    #[must_use]
+    pub fn sd(&self) -> PathBuf {
+        self.directory.join("sd.img")
+    }
+
+    /// The bytes of a USB disk, counted from 0.
+    #[must_use]
+    pub fn usb(&self, number: usize) -> PathBuf {
+        self.directory.join(format!("usb{number}.img"))
+    }
+
+    /// The USB disks, as they were bought.
+    #[must_use]
+    pub fn usb_disks(&self) -> &[UsbDisk] {
+        &self.usb
+    }
+
+    /// Sets the limits that a USB disk has from the next boot on.
+    pub fn limit_usb(&mut self, number: usize, limits: Option<Throttle>) {
+        self.usb[number].limits = limits;
+    }
+
+    /// The drives for the emulator.
+    pub(crate) fn drives(&self) -> Drives {
+        let raw = |path| Drive {
+            path,
+            format: Format::Raw,
+        };
+        let usb = self.usb.iter().enumerate().map(|(number, disk)| UsbDrive {
+            drive: raw(self.usb(number)),
+            serial: disk.serial.clone(),
+            bus: disk.bus,
+            limits: disk.limits,
+        });
+        Drives {
+            sd: Some(raw(self.sd())),
+            limits_sd: None,
+            usb: usb.collect(),
+        }
+    }
+
+    fn write_label(&self) -> Result<()> {
+        let label = Label {
+            board: self.board.name().to_owned(),
+            usb: self.usb.clone(),
+        };
+        let path = self.directory.join(LABEL);
+        fs::write(&path, serde_json::to_string_pretty(&label)?)
+            .with_context(|| format!("could not write {path:?}"))
+    }
+}
+
+fn check(board: Board, usb: &[UsbDisk]) -> Result<()> {
+    if usb.len() > MOST_USB {
+        bail!("a board takes at most {MOST_USB} USB disks");
+    }
+    let buses = board.usb_buses();
+    if usb.iter().any(|disk| disk.bus >= buses) {
+        bail!("the {} has {buses} USB controller(s)", board.title());
+    }
+    Ok(())
+}
+
+/// Copies a disk with its holes; where the filesystem can, both share their blocks.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    tools::run(
+        tools::command("cp")
+            .args(["--sparse=auto", "--reflink=auto", "--no-preserve=mode"])
+            .arg(from)
+            .arg(to),
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serial_numbers_differ_and_the_first_is_the_usual_one() {
+        assert_eq!(UsbDisk::as_sold().serial, "4C530001230914116022");
+        assert_eq!(UsbDisk::blank(1, 5).serial, "4C530001230914116023");
+    }
+
+    #[test]
+    fn disks_that_the_board_does_not_take_are_refused() {
+        let far = UsbDisk::blank(0, 1 << 20).on_bus(1);
+        assert!(check(Board::Pc, std::slice::from_ref(&far)).is_ok());
+        let text = check(Board::Pi3, &[far]).unwrap_err().to_string();
+        assert!(text.contains("1 USB controller"), "{text}");
+        let many: Vec<_> = (0..4).map(|n| UsbDisk::blank(n, 1)).collect();
+        assert!(check(Board::Pc, &many).is_err());
+    }
+
+    #[test]
+    fn an_empty_directory_is_no_kit() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = Kit::open(Board::Pc, directory.path())
+            .unwrap_err()
+            .to_string();
+        assert!(text.contains("no kept disks"), "{text}");
+    }
+}
