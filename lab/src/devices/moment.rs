@@ -26,6 +26,15 @@ impl Moment {
             .duration_since(UNIX_EPOCH)
             .map_or(0.0, |since| since.as_secs_f64())
     }
+
+    /// How far somebody has set the wall clock since then, in seconds, forward or back.
+    ///
+    /// What another program says about its start cannot be compared across such a jump.
+    pub fn wall_clock_jump_s(&self) -> f64 {
+        let now = Moment::now();
+        let by_wall_s = now.unix_s() - self.unix_s();
+        by_wall_s - (now.monotonic - self.monotonic).as_secs_f64()
+    }
 }
 
 /// Something that lasted.
