@@ -23,7 +23,7 @@ pub fn fill_with_zeros(
     const TELL_EVERY_BYTES: u64 = 16 << 20;
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = rustix::fs::open(path, flags, Mode::empty())
-        .map_err(|errno| trouble("open", path, errno))?;
+        .map_err(|errno| WriteError::of("open", path, errno))?;
     let zeros = vec![0_u8; PIECE_BYTES];
     let mut done: u64 = 0;
     while done < size_bytes {
@@ -39,11 +39,11 @@ pub fn fill_with_zeros(
         match rustix::io::pwrite(&file, piece, done) {
             Ok(count) => done += count as u64,
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(trouble("fill", path, errno)),
+            Err(errno) => return Err(WriteError::of("fill", path, errno)),
         }
         if done % TELL_EVERY_BYTES == 0 {
             // So that the end is not one long wait, and the progress is that of the device.
-            rustix::fs::fdatasync(&file).map_err(|errno| trouble("fill", path, errno))?;
+            rustix::fs::fdatasync(&file).map_err(|errno| WriteError::of("fill", path, errno))?;
             tell(done);
         }
     }
@@ -58,7 +58,7 @@ pub fn sync_file(path: &Path) -> Result<(), WriteError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     rustix::fs::open(path, flags, Mode::empty())
         .and_then(rustix::fs::fsync)
-        .map_err(|errno| trouble("make durable", path, errno))
+        .map_err(|errno| WriteError::of("make durable", path, errno))
 }
 
 /// What is in use on a filesystem.
@@ -75,25 +75,13 @@ pub struct Usage {
 /// # Errors
 /// When it cannot be asked.
 pub fn usage(path: &Path) -> Result<Usage, WriteError> {
-    let found = rustix::fs::statvfs(path).map_err(|errno| trouble("look at", path, errno))?;
+    let found =
+        rustix::fs::statvfs(path).map_err(|errno| WriteError::of("look at", path, errno))?;
     let used = found.f_blocks.saturating_sub(found.f_bfree);
     Ok(Usage {
         bytes: used.saturating_mul(found.f_frsize),
         entries: found.f_files.saturating_sub(found.f_ffree),
     })
-}
-
-fn trouble(tried: &'static str, path: &Path, errno: Errno) -> WriteError {
-    let advice = match errno {
-        Errno::NOSPC | Errno::DQUOT => "; free some space there",
-        Errno::IO => "; look at the kernel log and at the cable",
-        _ => "",
-    };
-    WriteError {
-        tried,
-        path: path.display().to_string(),
-        reason: format!("{}{advice}", std::io::Error::from(errno)),
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,10 @@
 //! Each operation is small enough to be reasoned about when the power fails in its middle, and says what is on
 //! stable storage when it returns. Whoever composes them is in the room `apply`.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
 
 use crate::files::Files;
 
@@ -17,6 +20,29 @@ pub struct WriteError {
     pub path: String,
     /// The system's words, with advice where there is some.
     pub reason: String,
+}
+
+impl WriteError {
+    /// The system's refusal to do something with a path, with the advice that fits any path.
+    pub fn of(tried: &'static str, path: &Path, errno: Errno) -> Self {
+        let advice = match errno {
+            Errno::ACCESS | Errno::PERM => "; run it as root",
+            Errno::ROFS => "; it is mounted read-only: look at the kernel log, or remount it",
+            Errno::NOSPC | Errno::DQUOT => "; free some space there",
+            Errno::IO => "; look at the kernel log and at the cable",
+            _ => "",
+        };
+        WriteError::advised(tried, path.display(), errno, advice)
+    }
+
+    /// The same with advice of its own, which begins with "; " or is empty.
+    pub fn advised(tried: &'static str, path: impl Display, errno: Errno, advice: &str) -> Self {
+        WriteError {
+            tried,
+            path: path.to_string(),
+            reason: format!("{}{advice}", std::io::Error::from(errno)),
+        }
+    }
 }
 
 /// The write side of a machine. Paths are absolute. Nothing but what the caller names is changed.
@@ -86,6 +112,35 @@ pub trait Hands {
     /// # Errors
     /// When it does not exist or the kernel refuses the value.
     fn set_knob(&mut self, path: &Path, value: &str) -> Result<(), WriteError>;
+}
+
+/// Puts bytes in the place of a file, durably: whole under the name `fresh` in the same directory first, then
+/// renamed. What an interrupted earlier attempt left under that name is removed.
+///
+/// # Errors
+/// When one of these steps fails; the old file is then in its place.
+pub fn replace(
+    path: &Path,
+    fresh: &Path,
+    bytes: &[u8],
+    mode: u32,
+    hands: &mut dyn Hands,
+) -> Result<(), WriteError> {
+    remove_if_there(fresh, hands)?;
+    hands.write_new(fresh, bytes, mode, None)?;
+    hands.rename(fresh, path)?;
+    hands.sync_directory(&parent_of(path))
+}
+
+/// Removes a file where there is one.
+///
+/// # Errors
+/// As [`Hands::remove`].
+pub fn remove_if_there(path: &Path, hands: &mut dyn Hands) -> Result<(), WriteError> {
+    match hands.files().exists(path) {
+        true => hands.remove(path),
+        false => Ok(()),
+    }
 }
 
 /// The directory that a path is in.

@@ -37,27 +37,11 @@ pub struct Lock {
 pub fn lock(path: &Path) -> Result<Option<Lock>, WriteError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(|errno| trouble("open the lock", path, errno))?;
+        .map_err(|errno| WriteError::of("open the lock", path, errno))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(Lock { _file: file })),
         Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(errno) => Err(trouble("take the lock", path, errno)),
-    }
-}
-
-fn trouble(tried: &'static str, path: &Path, errno: Errno) -> WriteError {
-    let error = std::io::Error::from(errno);
-    let advice = match errno {
-        Errno::ACCESS | Errno::PERM => "; run it as root",
-        Errno::ROFS => "; it is mounted read-only: look at the kernel log, or remount it",
-        Errno::NOSPC | Errno::DQUOT => "; free some space there",
-        Errno::IO => "; look at the kernel log and at the cable",
-        _ => "",
-    };
-    WriteError {
-        tried,
-        path: path.display().to_string(),
-        reason: format!("{error}{advice}"),
+        Err(errno) => Err(WriteError::of("take the lock", path, errno)),
     }
 }
 
@@ -68,11 +52,12 @@ impl Hands for LiveHands {
 
     fn make_directory(&mut self, path: &Path) -> Result<(), WriteError> {
         let mode = Mode::from_raw_mode(0o755);
-        rustix::fs::mkdir(path, mode).map_err(|errno| trouble("make the directory", path, errno))
+        rustix::fs::mkdir(path, mode)
+            .map_err(|errno| WriteError::of("make the directory", path, errno))
     }
 
     fn remove_directory(&mut self, path: &Path) -> Result<(), WriteError> {
-        rustix::fs::rmdir(path).map_err(|errno| trouble("remove the directory", path, errno))
+        rustix::fs::rmdir(path).map_err(|errno| WriteError::of("remove the directory", path, errno))
     }
 
     fn write_new(
@@ -86,8 +71,9 @@ impl Hands for LiveHands {
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         // Nobody else may open it before it has its owner and its mode.
         let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| trouble("make", path, errno))?;
-        let written = fill(&file, bytes, mode, like).map_err(|errno| trouble("write", path, errno));
+            .map_err(|errno| WriteError::of("make", path, errno))?;
+        let written =
+            fill(&file, bytes, mode, like).map_err(|errno| WriteError::of("write", path, errno));
         if written.is_err() {
             // It did not exist before; if this fails too there is nothing more to be done.
             let _ = rustix::fs::unlink(path);
@@ -96,7 +82,8 @@ impl Hands for LiveHands {
     }
 
     fn make_link(&mut self, path: &Path, target: &Path) -> Result<(), WriteError> {
-        rustix::fs::symlink(target, path).map_err(|errno| trouble("make the link", path, errno))
+        rustix::fs::symlink(target, path)
+            .map_err(|errno| WriteError::of("make the link", path, errno))
     }
 
     fn append(&mut self, path: &Path, keep: u64, bytes: &[u8]) -> Result<(), WriteError> {
@@ -110,15 +97,15 @@ impl Hands for LiveHands {
             }
             rustix::fs::fsync(&file)
         });
-        written.map_err(|errno| trouble("write", path, errno))
+        written.map_err(|errno| WriteError::of("write", path, errno))
     }
 
     fn rename(&mut self, from: &Path, to: &Path) -> Result<(), WriteError> {
-        rustix::fs::rename(from, to).map_err(|errno| trouble("replace", to, errno))
+        rustix::fs::rename(from, to).map_err(|errno| WriteError::of("replace", to, errno))
     }
 
     fn remove(&mut self, path: &Path) -> Result<(), WriteError> {
-        rustix::fs::unlink(path).map_err(|errno| trouble("remove", path, errno))
+        rustix::fs::unlink(path).map_err(|errno| WriteError::of("remove", path, errno))
     }
 
     fn sync_directory(&mut self, path: &Path) -> Result<(), WriteError> {
@@ -130,7 +117,7 @@ impl Hands for LiveHands {
                 answer => answer,
             }
         });
-        synced.map_err(|errno| trouble("make durable what is in", path, errno))
+        synced.map_err(|errno| WriteError::of("make durable what is in", path, errno))
     }
 
     fn set_knob(&mut self, path: &Path, value: &str) -> Result<(), WriteError> {
@@ -150,7 +137,7 @@ impl Hands for LiveHands {
                 path: path.display().to_string(),
                 reason: format!("this kernel has nothing called '{value}' (os error 2)"),
             }),
-            Err(errno) => Err(trouble("set", path, errno)),
+            Err(errno) => Err(WriteError::of("set", path, errno)),
         }
     }
 }

@@ -42,16 +42,17 @@ pub fn private_mounts() -> Result<&'static OuterMounts, WriteError> {
     }
     let own = Path::new("/proc/self/ns/mnt");
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let namespace =
-        rustix::fs::open(own, flags, Mode::empty()).map_err(|errno| trouble("open", own, errno))?;
+    let namespace = rustix::fs::open(own, flags, Mode::empty())
+        .map_err(|errno| WriteError::of("open", own, errno))?;
     let root = Path::new("/");
     // SAFETY: no memory and no descriptors are split off, only the view of mounts.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }
-        .map_err(|errno| trouble("have a view of its own of the mounts below", root, errno))?;
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }.map_err(|errno| {
+        WriteError::of("have a view of its own of the mounts below", root, errno)
+    })?;
     let outer = OUTER.get_or_init(|| OuterMounts { namespace });
     let follow = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     rustix::mount::mount_change(root, follow)
-        .map_err(|errno| trouble("keep apart the mounts below", root, errno))?;
+        .map_err(|errno| WriteError::of("keep apart the mounts below", root, errno))?;
     Ok(outer)
 }
 
@@ -75,8 +76,9 @@ impl OuterMounts {
         };
         std::thread::scope(|scope| {
             let visitor = scope.spawn(|| {
-                enter()
-                    .map_err(|errno| trouble("go back to everybody's mounts from", own, errno))?;
+                enter().map_err(|errno| {
+                    WriteError::of("go back to everybody's mounts from", own, errno)
+                })?;
                 act()
             });
             visitor.join().unwrap_or_else(|_| {
@@ -107,8 +109,9 @@ pub fn mount(what: &Path, at: &Path, kind: &str, options: &str) -> Result<(), Wr
 /// Like [`mount`].
 pub fn remount(at: &Path, options: &str) -> Result<(), WriteError> {
     let (flags, data) = split_options(options);
-    let data = CString::new(data).map_err(|_| trouble("mount again", at, Errno::INVAL))?;
-    rustix::mount::mount_remount(at, flags, data).map_err(|errno| trouble("mount again", at, errno))
+    let data = CString::new(data).map_err(|_| WriteError::of("mount again", at, Errno::INVAL))?;
+    rustix::mount::mount_remount(at, flags, data)
+        .map_err(|errno| WriteError::of("mount again", at, errno))
 }
 
 fn mount_as(
@@ -118,7 +121,7 @@ fn mount_as(
     flags: MountFlags,
     data: &str,
 ) -> Result<(), WriteError> {
-    let data = CString::new(data).map_err(|_| trouble("mount", what, Errno::INVAL))?;
+    let data = CString::new(data).map_err(|_| WriteError::of("mount", what, Errno::INVAL))?;
     rustix::mount::mount(what, at, kind, flags, data.as_c_str()).map_err(|errno| {
         let advice = match errno {
             Errno::INVAL => "; the kernel log says which option or what in the filesystem it minds",
@@ -128,11 +131,8 @@ fn mount_as(
             Errno::NOTBLK => "; it is no block device",
             _ => "",
         };
-        WriteError {
-            tried: "mount",
-            path: format!("{} at {}", what.display(), at.display()),
-            reason: format!("{}{advice}", std::io::Error::from(errno)),
-        }
+        let path = format!("{} at {}", what.display(), at.display());
+        WriteError::advised("mount", path, errno, advice)
     })
 }
 
@@ -141,7 +141,8 @@ fn mount_as(
 /// # Errors
 /// When the system refuses.
 pub fn bind(from: &Path, at: &Path) -> Result<(), WriteError> {
-    rustix::mount::mount_bind(from, at).map_err(|errno| trouble("show elsewhere", from, errno))
+    rustix::mount::mount_bind(from, at)
+        .map_err(|errno| WriteError::of("show elsewhere", from, errno))
 }
 
 /// Unmounts what is at a place, with everything on it durable.
@@ -155,7 +156,7 @@ pub fn unmount(at: &Path) -> Result<(), WriteError> {
             path: at.display().to_string(),
             reason: "something there is still in use (`fuser -vm` says by whom)".into(),
         },
-        errno => trouble("unmount", at, errno),
+        errno => WriteError::of("unmount", at, errno),
     })
 }
 
@@ -167,7 +168,7 @@ pub fn sync_filesystem(path: &Path) -> Result<(), WriteError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty())
         .and_then(rustix::fs::syncfs)
-        .map_err(|errno| trouble("make durable everything on", path, errno))
+        .map_err(|errno| WriteError::of("make durable everything on", path, errno))
 }
 
 /// The UUID of the filesystem that a path is on, from the kernel (since Linux 6.9, for most filesystems).
@@ -227,25 +228,26 @@ pub fn swap_on(what: &Path, priority: Option<i32>) -> Result<(), WriteError> {
         _ => 0,
     };
     let name = CString::new(what.as_os_str().as_bytes())
-        .map_err(|_| trouble("use the swap", what, Errno::INVAL))?;
+        .map_err(|_| WriteError::of("use the swap", what, Errno::INVAL))?;
     // SAFETY: the name lives until the call returns.
     if unsafe { libc::swapon(name.as_ptr(), flags) } == 0 {
         return Ok(());
     }
-    let error = std::io::Error::last_os_error();
-    let advice = match error.raw_os_error() {
-        Some(libc::EINVAL) => {
+    let errno = last_errno();
+    let advice = match errno {
+        Errno::INVAL => {
             "; it is no swap area, has holes, or its filesystem cannot hold swap (the kernel log says which)"
         }
-        Some(libc::EBUSY) => "; it is in use already",
-        Some(libc::EPERM) => "; run it as root, or there are too many swap areas",
+        Errno::BUSY => "; it is in use already",
+        Errno::PERM => "; run it as root, or there are too many swap areas",
         _ => "",
     };
-    Err(WriteError {
-        tried: "use the swap",
-        path: what.display().to_string(),
-        reason: format!("{error}{advice}"),
-    })
+    Err(WriteError::advised(
+        "use the swap",
+        what.display(),
+        errno,
+        advice,
+    ))
 }
 
 /// Uses swap no more. What is in it goes back to memory first, which takes its time.
@@ -254,37 +256,33 @@ pub fn swap_on(what: &Path, priority: Option<i32>) -> Result<(), WriteError> {
 /// When memory does not suffice for that, above all.
 pub fn swap_off(what: &Path) -> Result<(), WriteError> {
     let name = CString::new(what.as_os_str().as_bytes())
-        .map_err(|_| trouble("stop using the swap", what, Errno::INVAL))?;
+        .map_err(|_| WriteError::of("stop using the swap", what, Errno::INVAL))?;
     // SAFETY: the name lives until the call returns.
     if unsafe { libc::swapoff(name.as_ptr()) } == 0 {
         return Ok(());
     }
-    let error = std::io::Error::last_os_error();
-    let advice = match error.raw_os_error() {
-        Some(libc::ENOMEM) => {
+    let errno = last_errno();
+    let advice = match errno {
+        Errno::NOMEM => {
             "; what is in it does not fit into the memory that is free: end some programs, or use other swap first"
         }
-        Some(libc::EINVAL) => "; it is not in use as swap",
+        Errno::INVAL => "; it is not in use as swap",
         _ => "",
     };
-    Err(WriteError {
-        tried: "stop using the swap",
-        path: what.display().to_string(),
-        reason: format!("{error}{advice}"),
-    })
+    Err(WriteError::advised(
+        "stop using the swap",
+        what.display(),
+        errno,
+        advice,
+    ))
 }
 
-fn trouble(tried: &'static str, path: &Path, errno: Errno) -> WriteError {
-    let advice = match errno {
-        Errno::ACCESS | Errno::PERM => "; run it as root",
-        Errno::IO => "; look at the kernel log and at the cable",
-        _ => "",
-    };
-    WriteError {
-        tried,
-        path: path.display().to_string(),
-        reason: format!("{}{advice}", std::io::Error::from(errno)),
-    }
+/// Why the last call into the C library failed.
+fn last_errno() -> Errno {
+    let error = std::io::Error::last_os_error();
+    error
+        .raw_os_error()
+        .map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
 #[cfg(test)]

@@ -378,7 +378,7 @@ impl Change {
 
     /// The name under which a step prepares a file beside its place.
     fn temporary(&self, step: usize) -> String {
-        format!(".rubus-{}-{step}.new", self.name)
+        works::temporary_name(&self.name, step)
     }
 
     /// How a finished change ended: gone back by itself, if nobody asked for it.

@@ -3,11 +3,12 @@
 //! The engine knows of each only what [`Works`] says. The live ones are in [`crate::works`]; tests use
 //! made-up ones.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::volume::Volume;
 use rubus_core::plan::{Action, Plan};
+use rubus_host::hands::parent_of;
 use rubus_host::{Files, Hands};
 
 use super::StepError;
@@ -26,6 +27,19 @@ pub struct Site<'a> {
     pub consents: &'a [(PathBuf, String)],
     /// Told how far a long step has come.
     pub tell: &'a mut dyn FnMut(Progress),
+}
+
+impl Site<'_> {
+    /// The name under which the step makes what then takes this path by a rename: in the same directory,
+    /// and nobody else's.
+    pub fn fresh_name(&self, path: &Path) -> PathBuf {
+        parent_of(path).join(temporary_name(self.change, self.step))
+    }
+}
+
+/// The last part of [`Site::fresh_name`].
+pub(super) fn temporary_name(change: &str, step: usize) -> String {
+    format!(".rubus-{change}-{step}.new")
 }
 
 /// How far a long step has come.

@@ -5,7 +5,7 @@
 //! durable in between, is the one that leaves old or new and nothing else.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rubus_core::boot::initramfs::{self, Listing};
 use rubus_core::boot::modules::{Known, Modules};
@@ -14,7 +14,7 @@ use rubus_core::plan::commands::{INITRAMFS, commands_with};
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::volume::{Place, Volume};
 use rubus_core::units::bytes_iec;
-use rubus_host::hands::parent_of;
+use rubus_host::hands::{parent_of, remove_if_there, replace};
 use rubus_host::{Files, Hands, digest};
 
 use crate::change::{Progress, Site, StepError};
@@ -155,14 +155,7 @@ fn keep(
 
 /// Puts bytes in the place of a file: whole and durable under a new name first, then renamed, then read back.
 fn put(path: &Path, bytes: &[u8], site: &Site<'_>, hands: &mut dyn Hands) -> Result<(), StepError> {
-    let directory = parent_of(path);
-    let fresh = temporary(path, site);
-    if hands.files().exists(&fresh) {
-        hands.remove(&fresh)?;
-    }
-    hands.write_new(&fresh, bytes, 0o644, None)?;
-    hands.rename(&fresh, path)?;
-    hands.sync_directory(&directory)?;
+    replace(path, &site.fresh_name(path), bytes, 0o644, hands)?;
     let tried = format!("read {} back", path.display());
     let live = hands.files().read_prefix(path, MOST_BYTES);
     let live = live.map_err(|why| failed(&tried, why))?;
@@ -183,10 +176,6 @@ fn sum(mut bytes: &[u8]) -> String {
         .unwrap_or_default()
 }
 
-fn temporary(path: &Path, site: &Site<'_>) -> PathBuf {
-    parent_of(path).join(format!(".rubus-{}-{}.new", site.change, site.step))
-}
-
 /// Puts the kept file back in its place, or takes the new one away where there was none before.
 pub(super) fn put_back(
     path: &Path,
@@ -195,10 +184,7 @@ pub(super) fn put_back(
     hands: &mut dyn Hands,
 ) -> Result<Receipt, StepError> {
     let directory = parent_of(path);
-    let fresh = temporary(path, site);
-    if hands.files().exists(&fresh) {
-        hands.remove(&fresh)?;
-    }
+    remove_if_there(&site.fresh_name(path), hands)?;
     match kept {
         // Without a kept one, the one of before is still in its place.
         Some(kept) if hands.files().exists(kept) => {

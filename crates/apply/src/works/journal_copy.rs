@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rubus_core::plan::journal::{self, Receipt};
 use rubus_core::plan::volume::Volume;
 use rubus_host::Hands;
-use rubus_host::hands::parent_of;
+use rubus_host::hands::replace;
 use rubus_host::live_hands::make_directories;
 
 use crate::change::{Change, Site, StepError};
@@ -150,16 +150,9 @@ fn roots_of(directory: &Path, hands: &dyn Hands) -> Result<Vec<Volume>, String> 
 
 /// Puts bytes in the place of a file, durably.
 fn put(path: &Path, bytes: &[u8], hands: &mut dyn Hands) -> Result<(), StepError> {
-    let directory = parent_of(path);
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");
-    let fresh = PathBuf::from(fresh);
-    if hands.files().exists(&fresh) {
-        hands.remove(&fresh)?;
-    }
-    hands.write_new(&fresh, bytes, 0o644, None)?;
-    hands.rename(&fresh, path)?;
-    hands.sync_directory(&directory)?;
+    replace(path, Path::new(&fresh), bytes, 0o644, hands)?;
     Ok(())
 }
 

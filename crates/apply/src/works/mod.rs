@@ -25,6 +25,7 @@ use rubus_core::plan::Action;
 use rubus_core::plan::commands::{Command, Names};
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::volume::{Place, Volume};
+use rubus_host::hands::replace;
 use rubus_host::{Files, Hands, Live, programs};
 
 pub use locate::{boot_id, find_disk, identity};
@@ -130,12 +131,7 @@ fn keep_note(
         return Ok(());
     }
     let fresh = site.directory.join(format!("{name}.new"));
-    if hands.files().exists(&fresh) {
-        hands.remove(&fresh)?;
-    }
-    hands.write_new(&fresh, text.as_bytes(), 0o600, None)?;
-    hands.rename(&fresh, &path)?;
-    hands.sync_directory(site.directory)?;
+    replace(&path, &fresh, text.as_bytes(), 0o600, hands)?;
     Ok(())
 }
 
