@@ -229,10 +229,7 @@ impl Works for LiveWorks {
 
     fn difference(&self, action: &Action, files: &dyn Files) -> Option<String> {
         match action {
-            Action::MakeSwapFile { path, .. } => {
-                (!files.exists(path)).then(|| format!("{} is gone", path.display()))
-            }
-            Action::BuildInitramfs { path, .. } => {
+            Action::MakeSwapFile { path, .. } | Action::BuildInitramfs { path, .. } => {
                 (!files.exists(path)).then(|| format!("{} is gone", path.display()))
             }
             Action::SwapOn { what, priority } => swap::difference(what, *priority, files),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rubus_core::disk::guid::Guid;
 use rubus_core::parse::mountinfo::{self, MountLine};
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::volume::{FilesystemKind, Volume};
@@ -172,10 +173,7 @@ impl LiveWorks {
                 .map_err(|why| failed(format!("mount {what}"), why))?,
             None => PathBuf::from(what),
         };
-        match mounting::outer_mounts() {
-            Some(outer) => outer.visit(|| mounting::mount(&source, at, kind, options))?,
-            None => mounting::mount(&source, at, kind, options)?,
-        }
+        self.where_all_see(|| Ok(mounting::mount(&source, at, kind, options)?))?;
         match self.mount_for_all_at(at)? {
             Some(line) => Ok(receipt(
                 planned,
@@ -201,21 +199,14 @@ impl LiveWorks {
 
     /// What everybody sees mounted at a place.
     fn mount_for_all_at(&self, at: &Path) -> Result<Option<MountLine>, StepError> {
-        let look = || Ok(mount_in(OWN_MOUNTS, at, &Live::new()));
-        Ok(match mounting::outer_mounts() {
-            Some(outer) => outer.visit(look)?,
-            None => look()?,
-        })
+        self.where_all_see(|| Ok(mount_in(OWN_MOUNTS, at, &Live::new())))
     }
 
     /// Undoes [`LiveWorks::mount_for_all`].
     pub(super) fn unmount_for_all(&mut self, at: &Path, kind: &str) -> Result<Receipt, StepError> {
         let there = self.mount_for_all_at(at)?;
         if there.is_some_and(|line| line.filesystem == kind) {
-            match mounting::outer_mounts() {
-                Some(outer) => outer.visit(|| mounting::unmount(at))?,
-                None => mounting::unmount(at)?,
-            }
+            self.where_all_see(|| Ok(mounting::unmount(at)?))?;
         }
         Ok(receipt("not mounted", "not mounted"))
     }
@@ -254,12 +245,15 @@ fn mount_in(list: &str, at: &Path, files: &dyn Files) -> Option<MountLine> {
 /// The node of the device that is mounted at a place.
 pub(super) fn node_at(at: &Path, files: &dyn Files) -> Option<String> {
     let line = mount_at(at, files)?;
-    let (major, minor) = line.device;
+    Some(node_of(line.device, files).unwrap_or(line.source))
+}
+
+/// The node of a device by its major and minor number; a filesystem of several devices has numbers of its own, which
+/// no device has.
+fn node_of((major, minor): (u32, u32), files: &dyn Files) -> Option<String> {
     let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    match files.real_path(&link) {
-        Ok(real) => Some(format!("/dev/{}", real.file_name()?.to_str()?)),
-        Err(_) => Some(line.source),
-    }
+    let real = files.real_path(&link).ok()?;
+    Some(format!("/dev/{}", real.file_name()?.to_str()?))
 }
 
 /// The root that the machine runs from now, as something that can be mounted again.
@@ -274,15 +268,9 @@ pub(super) fn running_root(files: &dyn Files) -> Result<Volume, String> {
             ));
         }
     };
-    let node = match line.device {
-        (0, _) => PathBuf::from(&line.source),
-        (major, minor) => {
-            let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-            let real = files.real_path(&link).map_err(|why| why.to_string())?;
-            Path::new("/dev").join(real.file_name().unwrap_or_default())
-        }
-    };
-    let told = mounting::filesystem_uuid(Path::new("/")).map(uuid_text);
+    let node = PathBuf::from(node_of(line.device, files).unwrap_or_else(|| line.source.clone()));
+    let told =
+        mounting::filesystem_uuid(Path::new("/")).map(|bytes| Guid::from_bytes(bytes).to_string());
     let uuid = match told {
         Some(uuid) => uuid,
         // Older kernels do not tell it; the disk does.
@@ -302,17 +290,6 @@ pub(super) fn running_root(files: &dyn Files) -> Result<Volume, String> {
         mount_options: subvolume.cloned().unwrap_or_default(),
         title: format!("the root on {}", node.display()),
     })
-}
-
-fn uuid_text(bytes: [u8; 16]) -> String {
-    let mut text = String::new();
-    for (index, byte) in bytes.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text += &format!("{byte:02x}");
-    }
-    text
 }
 
 /// What is not as a mount for everybody left it.

@@ -32,8 +32,18 @@ impl Guid {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&xxh64(random, 2 * index).to_be_bytes());
         bytes[8..].copy_from_slice(&xxh64(random, 2 * index + 1).to_be_bytes());
-        bytes[6] = bytes[6] & 0x0F | 0x40;
-        bytes[8] = bytes[8] & 0x3F | 0x80;
+        Guid::version_4(bytes)
+    }
+
+    /// From random bytes, with the bits that mark a random identifier (RFC 9562, version 4).
+    pub fn version_4(mut random: [u8; 16]) -> Guid {
+        random[6] = random[6] & 0x0F | 0x40;
+        random[8] = random[8] & 0x3F | 0x80;
+        Guid(random)
+    }
+
+    /// From its bytes in the order of its digits.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Guid {
         Guid(bytes)
     }
 

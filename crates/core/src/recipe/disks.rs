@@ -159,13 +159,21 @@ pub(super) fn is_on_network(machine: &Machine, name: &str) -> bool {
 
 /// The volumes of a machine under all the names that the survey knows.
 pub(super) fn volumes(machine: &Machine) -> Vec<NamedVolume> {
+    let mounted_as = |name: &str| {
+        let mut mounts = machine.mounts.iter();
+        mounts.find(|mount| mount.device.as_deref() == Some(name))
+    };
     let devices = machine.block_devices.iter();
     let volumes = devices.map(|device| NamedVolume {
         path: format!("/dev/{}", device.name),
         partuuid: device.identity.partuuid.clone(),
         uuid: device.identity.uuid.clone(),
         label: device.identity.label.clone(),
-        filesystem: device.content.text().map(str::to_string),
+        filesystem: device
+            .content
+            .text()
+            .map(str::to_string)
+            .or_else(|| mounted_as(&device.name).map(|mount| mount.filesystem.clone())),
         ..NamedVolume::default()
     });
     volumes.collect()

@@ -1,6 +1,7 @@
 //! New identifiers for disks, filesystems and arrays, from the random numbers among the facts.
 
 use crate::checksum::xxh64;
+use crate::disk::guid::Guid;
 use crate::disk::layout::{Wishes, divide};
 use crate::plan::volume::{DiskIdentity, PartitionRole, PartitionTable};
 
@@ -18,18 +19,7 @@ fn bytes(random: &[u8; 32], purpose: &str) -> [u8; 16] {
 
 /// A UUID of version 4 (RFC 9562), lower case.
 pub(super) fn uuid(random: &[u8; 32], purpose: &str) -> String {
-    let mut bytes = bytes(random, purpose);
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let groups = [
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..],
-    ];
-    groups.join("-")
+    Guid::version_4(bytes(random, purpose)).to_string()
 }
 
 /// A serial number of a FAT filesystem, `XXXX-XXXX`.

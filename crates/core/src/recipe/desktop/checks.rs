@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::{Draft, Sight, Situation, zswap};
+use super::super::{Draft, Sight, Situation, disks, zswap};
 use super::compression::{Chosen, Link, choose};
 use super::ground::{self, Start, disk_name, used_bytes};
 use super::kernels::{Has, Kernel, has, kernels};
@@ -588,7 +588,7 @@ pub(super) fn already(situation: &Situation<'_>, choice: &Choice) -> Option<(Str
         ));
     }
     let start = Start::of(situation).ok()?;
-    let known = ground::volumes(machine);
+    let known = disks::volumes(machine);
     let roots = start.roots(&known);
     let next = roots.iter().find(|volume| {
         let device = volume.path.strip_prefix("/dev/").unwrap_or_default();

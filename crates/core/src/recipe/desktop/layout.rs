@@ -85,28 +85,23 @@ pub(super) fn new_disk(
 ) -> Result<NewDisk, LayoutError> {
     let machine = situation.machine;
     let taken = taken(machine);
-    let mut made = draw(
-        situation,
-        choice,
-        disk,
-        root_least_bytes,
-        swap_bytes,
-        method,
-        0,
-    )?;
-    for attempt in 1..ATTEMPTS {
-        if identifiers(&made).iter().all(|one| !taken.contains(one)) {
-            break;
-        }
-        made = draw(
+    let attempt = |number| {
+        draw(
             situation,
             choice,
             disk,
             root_least_bytes,
             swap_bytes,
             method,
-            attempt,
-        )?;
+            number,
+        )
+    };
+    let mut made = attempt(0)?;
+    for number in 1..ATTEMPTS {
+        if identifiers(&made).iter().all(|one| !taken.contains(one)) {
+            break;
+        }
+        made = attempt(number)?;
     }
     Ok(made)
 }

@@ -1,6 +1,7 @@
 //! Texts of the new system: its table of mounts and the kernel's command line.
 
-use super::ground::{is_on, volumes};
+use super::super::disks::volumes;
+use super::ground::is_on;
 use super::layout::{NewDisk, ROOT_SUBVOLUME, SWAP_FILE, SWAP_POINT, SWAP_SUBVOLUME};
 use super::memory::SWAP_PRIORITY;
 use crate::boot::cmdline_txt::{
