@@ -215,19 +215,6 @@ pub fn go(
     }
 }
 
-/// Writes down what the user typed to give a disk away, so that an interrupted change can go on.
-///
-/// # Errors
-/// [`ChangeError::Journal`] when that cannot be written down.
-pub fn confirm(
-    change: &mut Change,
-    disk: PathBuf,
-    words: String,
-    hands: &mut dyn Hands,
-) -> Result<(), ChangeError> {
-    change.write(hands, Record::Confirmed { disk, words })
-}
-
 /// Turns a change towards a way, if it is not on it already.
 ///
 /// # Errors

@@ -82,13 +82,16 @@ impl Shelf {
         Ok(changes)
     }
 
-    /// Begins a change: its plan and its journal become durable. Nothing of the plan is done yet.
+    /// Begins a change: its plan and its journal become durable, with what the user typed to give disks away, by the
+    /// path of the disk in the plan: a change that is there can go on without asking again. Nothing of the plan is
+    /// done yet.
     ///
     /// # Errors
     /// [`ShelfError`] when something cannot be written; the change then does not exist.
     pub fn begin(
         &self,
         plan: Plan,
+        consents: Vec<(PathBuf, String)>,
         now: &str,
         hands: &mut dyn Hands,
     ) -> Result<Change, ShelfError> {
@@ -104,10 +107,14 @@ impl Shelf {
             why: ASKED_FOR.into(),
             at: now.into(),
         };
-        let line = line_of(&first);
+        let confirmed = consents
+            .into_iter()
+            .map(|(disk, words)| Record::Confirmed { disk, words });
+        let records: Vec<Record> = std::iter::once(first).chain(confirmed).collect();
+        let lines: String = records.iter().map(line_of).collect();
         // Under another name first, so that a journal that is there is whole.
         let (fresh, journal) = (directory.join("journal.new"), directory.join(JOURNAL));
-        hands.write_new(&fresh, line.as_bytes(), 0o644, None)?;
+        hands.write_new(&fresh, lines.as_bytes(), 0o644, None)?;
         hands.sync_directory(&directory)?;
         hands.rename(&fresh, &journal)?;
         hands.sync_directory(&directory)?;
@@ -115,10 +122,10 @@ impl Shelf {
             name,
             state: State::new(&plan),
             plan,
-            records: vec![first],
+            records,
             directory,
             journal,
-            journal_bytes: line.len() as u64,
+            journal_bytes: lines.len() as u64,
         })
     }
 

@@ -1,6 +1,8 @@
 //! The change engine on a made-up machine: done, undone, failed at every point, cut off from its power
 //! at every point.
 
+use std::path::PathBuf;
+
 use rubus_core::fixture::small_plan;
 use rubus_core::plan::TextFile;
 use rubus_core::plan::journal::{Next, Way};
@@ -36,7 +38,7 @@ fn with_company<T>(act: impl FnOnce(&mut Company<'_>) -> T) -> T {
 }
 
 fn apply_plan(machine: &mut Rehearsal) -> Result<Ending, String> {
-    let change = shelf().begin(small_plan(), "now", machine);
+    let change = shelf().begin(small_plan(), Vec::new(), "now", machine);
     let mut change = change.map_err(|error| error.to_string())?;
     with_company(|company| go(&mut change, machine, company)).map_err(|error| error.to_string())
 }
@@ -170,7 +172,9 @@ fn a_filesystem_without_permission_bits_is_no_obstacle() {
         becomes: TextFile::public("root=new\n"),
     };
     let mut machine = machine().file("/boot/firmware/cmdline.txt", "root=old\n", 0o600);
-    let mut change = shelf().begin(plan, "now", &mut machine).unwrap();
+    let mut change = shelf()
+        .begin(plan, Vec::new(), "now", &mut machine)
+        .unwrap();
     let ended = with_company(|company| go(&mut change, &mut machine, company));
     assert_eq!(ended, Ok(Ending::Applied));
     assert_eq!(
@@ -286,6 +290,32 @@ fn cut_and_go_on(way: Way, event: usize, seed: u64, wish: Option<Way>) {
             .iter()
             .all(|change| change.state.next() == Next::Nothing)
     );
+}
+
+#[test]
+fn a_change_that_is_there_after_a_cut_knows_which_disks_were_given_away() {
+    let given = vec![(PathBuf::from("/dev/sda"), "S123".to_string())];
+    let (mut none, mut whole) = (0, 0);
+    for event in 0.. {
+        let mut machine = machine();
+        machine.cut_power_at(event);
+        let begun = shelf().begin(small_plan(), given.clone(), "now", &mut machine);
+        let is_through = !machine.is_dead();
+        machine.boot(&mut || event % 2 == 0);
+        match &shelf().all(&machine).unwrap()[..] {
+            [] => none += 1,
+            [change] => {
+                whole += 1;
+                assert_eq!(change.consents(), given, "event {event}");
+            }
+            several => panic!("{} changes", several.len()),
+        }
+        if is_through {
+            assert_eq!(begun.unwrap().consents(), given);
+            break;
+        }
+    }
+    assert!(none > 2 && whole > 1, "{none} without, {whole} with");
 }
 
 #[test]

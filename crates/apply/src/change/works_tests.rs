@@ -276,7 +276,7 @@ fn go_on(machine: &mut Rehearsal, way: Option<Way>) -> Result<Option<Ending>, St
 }
 
 fn apply_plan(machine: &mut Rehearsal) -> Result<Option<Ending>, String> {
-    let begun = Shelf::at(SHELF).begin(plan(), "now", machine);
+    let begun = Shelf::at(SHELF).begin(plan(), Vec::new(), "now", machine);
     begun.map_err(|error| error.to_string())?;
     go_on(machine, None)
 }

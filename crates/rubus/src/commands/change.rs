@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rubus_apply::change::{ASKED_FOR, Change, ChangeError, Company, Ending, Shelf};
-use rubus_apply::change::{confirm, go, turn};
+use rubus_apply::change::{go, turn};
 use rubus_apply::works::LiveWorks;
 use rubus_core::plan::Plan;
 use rubus_core::plan::journal::Way;
@@ -85,7 +85,7 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
     let (shelf, _lock) = open_shelf()?;
     let hands = &mut LiveHands::new();
     let all = shelf.all(&Live::new())?;
-    if let Some(half) = all.iter().find(|change| change.state.is_half_done()) {
+    if let Some(half) = all.iter().find(|change| !change.state.is_finished) {
         anyhow::bail!(
             "the change {} stands in the middle; finish it first with `rubus resume` or `rubus undo`",
             half.name
@@ -98,10 +98,7 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
     if let Some(directory) = &arguments.measure {
         super::before_after::before(general, directory, &plan.recipe)?;
     }
-    let mut change = shelf.begin(plan, &clock::now_rfc3339(), hands)?;
-    for (disk, words) in losses {
-        confirm(&mut change, disk, words, hands)?;
-    }
+    let mut change = shelf.begin(plan, losses, &clock::now_rfc3339(), hands)?;
     finish(general, &mut change, hands)
 }
 
