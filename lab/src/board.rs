@@ -122,8 +122,9 @@ impl Board {
     pub fn own_packages(self) -> &'static [&'static str] {
         match self {
             Self::Pi3 => &[],
-            // Its many runs try what can hold a device: qemu-nbd is one of them.
-            Self::Pc => &["qemu-utils"],
+            // Its many runs try what can hold a device: qemu-nbd is one of them. strace stops a program at
+            // the call after which the power is cut.
+            Self::Pc => &["qemu-utils", "strace"],
         }
     }
 

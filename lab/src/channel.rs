@@ -187,6 +187,14 @@ impl Channel {
         }
     }
 
+    /// Gives a line to the script that is followed, which reads it from the port.
+    ///
+    /// # Errors
+    /// When the emulator ended.
+    pub fn answer(&mut self, line: &str) -> Result<()> {
+        self.send(line)
+    }
+
     /// Fetches files as a gzip-compressed tar archive with names relative to `/`.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! `rubus-lab`: builds, boots and drives emulated boards. See README.md beside this crate.
 
 use std::io::{Write, stderr, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use rubus_lab::board::{Board, Throttle};
 use rubus_lab::cache::Cache;
 use rubus_lab::firmware::Switches;
 use rubus_lab::kit::{Kit, UsbDisk};
-use rubus_lab::power_cuts::{self, Campaign};
+use rubus_lab::power_cuts::{self, Campaign, Stops};
 use rubus_lab::session::{self, Options, Session};
 use rubus_lab::{capture, image, product};
 
@@ -91,6 +91,24 @@ struct CutArguments {
     /// Cut after every record of the journal too
     #[arg(long)]
     every_record: bool,
+    /// Cut after every record, and after every flush, rename and removal of a file
+    #[arg(long)]
+    every_sync: bool,
+    /// Of these, cut only where the call or the record contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+    /// End each N-th cut while applying with `resume`, the others with `undo`
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    resume_each: usize,
+    /// How long applying and undoing take at least; saves the runs that measure it
+    #[arg(long, value_name = "SECONDS,SECONDS", value_parser = two_lengths)]
+    lengths: Option<[Duration; 2]>,
+    /// How many cuts are looked at at the same time
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    jobs: usize,
+    /// Write counts and rows to this file, as tables
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
     /// Which board
     #[arg(long, default_value = "pc")]
     board: Board,
@@ -146,7 +164,15 @@ impl CutArguments {
             change,
             prepare,
             runs: self.runs,
-            every_record: self.every_record,
+            stops: match (self.every_sync, self.every_record) {
+                (true, _) => Stops::Syncs,
+                (false, true) => Stops::Records,
+                (false, false) => Stops::No,
+            },
+            only: self.only,
+            resume_each: self.resume_each,
+            lengths: self.lengths,
+            jobs: self.jobs,
             seed: self.seed,
             limit: Duration::from_secs(self.timeout),
             keep_failures: self.keep_failures,
@@ -224,6 +250,14 @@ fn blank_disk(text: &str) -> Result<(u64, usize), String> {
     }
 }
 
+/// Reads `SECONDS,SECONDS`.
+fn two_lengths(text: &str) -> Result<[Duration; 2], String> {
+    let seconds = |text: &str| Some(Duration::from_secs(text.parse().ok()?));
+    let both = text.split_once(',');
+    let both = both.and_then(|(apply, undo)| Some([seconds(apply)?, seconds(undo)?]));
+    both.ok_or_else(|| format!("'{text}' is not SECONDS,SECONDS (for example 60,5)"))
+}
+
 /// Exit status when the lab failed and not the command.
 const LAB_FAILED: u8 = 125;
 
@@ -283,7 +317,10 @@ fn perform(command: Command) -> Result<u8> {
             session.switch_off()?;
             Ok(u8::try_from(outcome.status).unwrap_or(LAB_FAILED))
         }
-        Command::PowerCuts(arguments) => cut(&cache, &arguments.campaign()?),
+        Command::PowerCuts(arguments) => {
+            let page = arguments.markdown.clone();
+            cut(&cache, &arguments.campaign()?, page.as_deref())
+        }
         Command::Capture { board, rubus, out } => {
             capture::record(&cache, board, &rubus, &out)?;
             Ok(0)
@@ -291,21 +328,19 @@ fn perform(command: Command) -> Result<u8> {
     }
 }
 
-/// Runs a campaign and prints a row for each cut.
-fn cut(cache: &Cache, campaign: &Campaign) -> Result<u8> {
-    let line = |cells: [&str; 4]| {
-        let [moment, booted, ended, verdict] = cells;
-        writeln!(stdout(), "{moment:<34} {booted:<22} {ended:<22} {verdict}")
-    };
-    line(["cut", "booted", "ended by", "verdict"])?;
-    let rows = power_cuts::run(cache, campaign, &mut |row| {
-        let verdict = match row.wrong.is_empty() {
-            true => format!("good ({:.0} s)", row.took.as_secs_f64()),
-            false => format!("BAD: {}", row.wrong.join("; ")),
-        };
-        // Nothing can be done when standard output is closed.
-        let _ = line([&row.moment, &row.booted, &row.ended, &verdict]);
+/// Runs a campaign and prints a row for each cut; the page has all of them at any time.
+fn cut(cache: &Cache, campaign: &Campaign, page: Option<&Path>) -> Result<u8> {
+    let mut rows = Vec::new();
+    let results = power_cuts::run(cache, campaign, &mut |row| {
+        rows.push(row.clone());
+        // Nothing can be done when standard output is closed; what became of the page is seen at the end.
+        let _ = writeln!(stdout(), "{}", power_cuts::line(row));
+        let _ = page.map(|page| std::fs::write(page, power_cuts::markdown(&rows, None)));
     })?;
+    if let Some(page) = page {
+        std::fs::write(page, power_cuts::markdown(&rows, Some(&results)))
+            .with_context(|| format!("could not write {page:?}"))?;
+    }
     let bad = rows.iter().filter(|row| !row.wrong.is_empty()).count();
     writeln!(stdout(), "{} cuts, {bad} ended badly", rows.len())?;
     Ok(u8::from(bad > 0))

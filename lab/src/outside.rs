@@ -44,6 +44,26 @@ pub fn manifest(card: &Path) -> Result<Manifest> {
     Ok(manifest)
 }
 
+/// The texts of the files called `name` in the directories right below `directory` on the root filesystem of a card.
+///
+/// # Errors
+/// When the filesystem cannot be mounted or a file cannot be read.
+pub fn texts(card: &Path, directory: &str, name: &str) -> Result<Vec<String>> {
+    let place = tempfile::tempdir()?;
+    let (_, root_start) = firmware::partition_starts(card)?;
+    let _mounted = Mounted::at(card, root_start, place.path())?;
+    let directory = place.path().join(directory.trim_start_matches('/'));
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        paths.push(entry?.path().join(name));
+    }
+    paths.sort();
+    let there = paths.iter().filter(|path| path.exists());
+    there
+        .map(|path| fs::read_to_string(path).with_context(|| format!("cannot read {path:?}")))
+        .collect()
+}
+
 /// A filesystem inside an image, mounted until this is dropped.
 struct Mounted<'a>(&'a Path);
 

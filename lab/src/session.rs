@@ -178,6 +178,14 @@ impl Session {
         outcome.map_err(|error| self.lost("what was begun", &error))
     }
 
+    /// Gives a line to the script that was begun and reads it from the port named in `/run/lab/port`.
+    ///
+    /// # Errors
+    /// When the emulator ended.
+    pub fn answer(&mut self, line: &str) -> Result<()> {
+        self.channel.answer(line)
+    }
+
     fn lost(&self, script: &str, error: &anyhow::Error) -> anyhow::Error {
         let words = self.emulator.last_words();
         anyhow!("the board was lost while running {script:?}: {error:#}\n{words}")

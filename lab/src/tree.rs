@@ -84,6 +84,12 @@ const FILES: &[(&str, &str)] = &[
         "etc/modprobe.d/rubus-lab.conf",
         "blacklist vchiq\nblacklist vc4\nblacklist leds_gpio\n",
     ),
+    // Nor do the tests need what is on every PC's board; loading it takes seconds.
+    (
+        "etc/modprobe.d/rubus-lab-pc.conf",
+        "blacklist iTCO_wdt\nblacklist lpc_ich\nblacklist i2c_i801\nblacklist pcspkr\nblacklist psmouse\n\
+         blacklist mousedev\nblacklist evdev\nblacklist button\nblacklist joydev\n",
+    ),
     ("etc/initramfs-tools/initramfs.conf", INITRAMFS_CONF),
     ("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n"),
 ];

@@ -1,0 +1,244 @@
+//! Looks at what a cut has left: boots it, ends the change, boots the other root when it was applied, and
+//! compares the card's files from outside.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::outside;
+use crate::session::Session;
+
+use super::{Cut, Good, Lab, Moment, Reference, Row, SHELF};
+
+/// For what takes seconds on a free machine.
+const SOON: Duration = Duration::from_secs(180);
+
+/// How an interrupted change is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Resume,
+    Undo,
+}
+
+/// What can be judged only once it is known what the change itself does.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    /// What is different on the card from the plain system.
+    differences: Vec<String>,
+    /// Device and filesystem of the root of the next boot.
+    root: String,
+}
+
+impl Evidence {
+    /// What is not as it must be after applying: what the change itself changes may be changed, and nothing else.
+    pub(super) fn losses(self, good: &Good) -> Vec<String> {
+        let unplanned = |one: &String| !good.planned.contains(one);
+        let mut wrong: Vec<String> = self.differences.into_iter().filter(unplanned).collect();
+        if self.root != good.root {
+            wrong.push(format!("starts {} instead of {}", self.root, good.root));
+        }
+        wrong
+    }
+}
+
+impl Lab<'_> {
+    /// Looks at one cut.
+    pub(super) fn look(&self, cut: &Cut, reference: &Reference) -> (Row, Option<Evidence>) {
+        let started = Instant::now();
+        let mut row = Row {
+            way: cut.way,
+            moment: cut.moment.clone(),
+            booted: "nothing".to_owned(),
+            ended: "-".to_owned(),
+            wrong: Vec::new(),
+            took: Duration::ZERO,
+        };
+        let untouched = match &self.campaign.keep_failures {
+            Some(_) => cut.kit.temporary_copy(self.cache).map(Some),
+            None => Ok(None),
+        };
+        let evidence = match untouched {
+            Ok(untouched) => {
+                let evidence = self.end(cut, reference, &mut row).unwrap_or_else(|error| {
+                    row.wrong.push(format!("{error:#}"));
+                    None
+                });
+                if let (false, Some(kit)) = (row.wrong.is_empty(), untouched) {
+                    let kept = self.keep(cut, &kit);
+                    row.wrong
+                        .extend(kept.err().map(|error| format!("{error:#}")));
+                }
+                evidence
+            }
+            Err(error) => {
+                row.wrong.push(format!("{error:#}"));
+                None
+            }
+        };
+        row.took = started.elapsed();
+        (row, evidence)
+    }
+
+    /// Puts the disks, as they were at a bad cut, where they are asked for.
+    fn keep(&self, cut: &Cut, untouched: &crate::kit::Kit) -> Result<()> {
+        let Some(directory) = &self.campaign.keep_failures else {
+            return Ok(());
+        };
+        let moment = match &cut.moment {
+            Moment::Random(after) => format!("{:.1}", after.as_secs_f64()),
+            Moment::Record(words) | Moment::Sync(words) => words.clone(),
+        };
+        let name = format!("{} {moment}", cut.way.word());
+        let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        untouched.copy_to(&directory.join(name))?;
+        Ok(())
+    }
+
+    fn end(&self, cut: &Cut, reference: &Reference, row: &mut Row) -> Result<Option<Evidence>> {
+        let mut board = self.boot(&cut.kit)?;
+        row.booted = root(&mut board)?;
+        let before = changes(&status(&mut board)?)?;
+        let command = match cut.end {
+            // Before the first record is written there is nothing to be ended.
+            _ if before.is_empty() => "true",
+            Ended::Resume => "rubus resume",
+            // What is undone already cannot be undone again.
+            Ended::Undo if before.iter().all(Change::is_undone) => "true",
+            Ended::Undo => "rubus undo --yes",
+        };
+        let outcome = board.run(command, "root", self.campaign.limit)?;
+        row.ended = match (command, outcome.status) {
+            ("true", _) => "nothing to end".to_owned(),
+            (command, 0) => command.trim_end_matches(" --yes").to_owned(),
+            (command, status) => format!("{command}: {status}"),
+        };
+        if outcome.status != 0 {
+            row.wrong.push(outcome.complaint_text());
+        }
+        let said = status(&mut board)?;
+        let last = changes(&said)?;
+        if !last.iter().all(|change| change.is_finished) {
+            row.wrong.push(format!("not at its end: {said}"));
+        }
+        board.switch_off()?;
+        let is_old = last.iter().all(Change::is_undone);
+        let next_root = match is_old {
+            true => None,
+            false => Some(self.boot_again(cut, &last, row)?),
+        };
+        let found = outside::manifest(&cut.kit.sd())?;
+        let differences = outside::differences(&reference.plain, &found, &[SHELF]);
+        let Some(root) = next_root else {
+            // With every file as it was, it starts as it did; it must also know that all is undone.
+            row.wrong.extend(differences);
+            let journals = outside::texts(&cut.kit.sd(), &format!("{SHELF}/changes"), "journal")?;
+            let open = journals.into_iter().filter(|journal| !is_undone(journal));
+            row.wrong
+                .extend(open.map(|journal| format!("the card's journal says {journal}")));
+            return Ok(None);
+        };
+        Ok(Some(Evidence { differences, root }))
+    }
+
+    /// Whether it starts after its end too, and whether that root says the same of the change; gives the root.
+    fn boot_again(&self, cut: &Cut, last: &[Change], row: &mut Row) -> Result<String> {
+        let mut board = self.boot(&cut.kit).context("after the end")?;
+        let next_root = root(&mut board)?;
+        let said = status(&mut board)?;
+        if changes(&said)? != last {
+            row.wrong
+                .push(format!("after the end, {next_root} says: {said}"));
+        }
+        board.switch_off()?;
+        Ok(next_root)
+    }
+}
+
+/// Device and filesystem of the root that runs.
+pub(super) fn root(board: &mut Session) -> Result<String> {
+    let root = board.must("findmnt -no SOURCE,FSTYPE /", "root", SOON)?;
+    Ok(root.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn status(board: &mut Session) -> Result<String> {
+    Ok(board.run("rubus status --json", "root", SOON)?.text())
+}
+
+/// Whether the last record of a journal says that the change is undone.
+fn is_undone(journal: &str) -> bool {
+    let last = journal.lines().last().unwrap_or_default();
+    let last: Value = serde_json::from_str(last).unwrap_or_default();
+    last["record"] == "finished" && last["way"] == "undo"
+}
+
+/// What the product says of a change.
+#[derive(Debug, PartialEq, Eq)]
+struct Change {
+    way: String,
+    is_finished: bool,
+}
+
+impl Change {
+    fn is_undone(&self) -> bool {
+        self.is_finished && self.way == "undo"
+    }
+}
+
+fn changes(status: &str) -> Result<Vec<Change>> {
+    let value: Value =
+        serde_json::from_str(status).with_context(|| format!("rubus status said {status:?}"))?;
+    let list = value.as_array().context("rubus status gives no list")?;
+    let change = |value: &Value| {
+        Some(Change {
+            way: value["way"].as_str()?.to_owned(),
+            is_finished: value["is_finished"].as_bool()?,
+        })
+    };
+    let all: Option<Vec<Change>> = list.iter().map(change).collect();
+    all.with_context(|| format!("rubus status said {status:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_change_itself_changes_may_differ_and_its_root_must_start() {
+        let good = Good {
+            planned: vec!["changed /a".to_owned(), "new /new".to_owned()],
+            root: "/dev/sda2 btrfs".to_owned(),
+        };
+        let found = |differences: &[&str], root: &str| {
+            let differences = differences.iter().map(|&one| one.to_owned()).collect();
+            let root = root.to_owned();
+            Evidence { differences, root }.losses(&good)
+        };
+        assert!(found(&["changed /a"], "/dev/sda2 btrfs").is_empty());
+        let lost = found(&["lost /a", "new /new", "changed /b"], "/dev/sda2 btrfs");
+        assert_eq!(lost, ["lost /a", "changed /b"]);
+        let old = found(&[], "/dev/mmcblk0p2 ext4");
+        assert!(old[0].contains("starts /dev/mmcblk0p2"), "{old:?}");
+    }
+
+    #[test]
+    fn the_last_record_says_whether_a_change_is_undone() {
+        assert!(is_undone(
+            "{\"record\":\"begun\",\"step\":0}\n{\"record\":\"finished\",\"way\":\"undo\"}\n"
+        ));
+        assert!(!is_undone("{\"record\":\"finished\",\"way\":\"apply\"}\n"));
+        assert!(!is_undone(
+            "{\"record\":\"finished\",\"way\":\"undo\"}\n{\"record\":\"begun\"}\n"
+        ));
+        assert!(!is_undone(""));
+    }
+
+    #[test]
+    fn status_is_read_and_nonsense_is_not() {
+        let one = changes("[{\"way\": \"undo\", \"is_finished\": true, \"name\": \"x\"}]").unwrap();
+        assert!(one[0].is_undone());
+        assert!(changes("[]").unwrap().is_empty());
+        assert!(changes("[{\"way\": 3}]").is_err());
+        assert!(changes("oops").is_err());
+    }
+}

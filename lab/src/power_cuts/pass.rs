@@ -1,0 +1,286 @@
+//! Goes a change one way on a board, and stops where the power is to be cut.
+//!
+//! For exact stops the command runs under `strace`, which gives it a SIGSTOP as each call that makes something
+//! durable, or changes a directory, ends. It stands still until the harness has said that it may
+//! go on. The product knows nothing of that.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::channel::Outcome;
+use crate::kit::Kit;
+use crate::session::Session;
+
+use super::{Lab, Moment, SHELF, Stops, Way};
+
+/// The calls of the command's first thread after which it stands still. The threads that copy files, and the
+/// programs that it starts, are not stopped: a copy makes directories with other calls.
+const CALLS: &str =
+    "fsync,fdatasync,syncfs,rename,unlink,mkdir,rmdir,symlink,mount,umount2,swapon,swapoff";
+/// The call that ends each record.
+const RECORD_CALL: &str = "fsync";
+/// How the script begins the line about a stop.
+const STOP_MARK: &str = "stop: ";
+
+/// A change that was gone to its end.
+pub(super) struct Passed {
+    /// The disks afterwards; the board is off.
+    pub kit: Kit,
+    /// How long it took without the cuts.
+    pub length: Duration,
+    /// Moments that would have been after its end.
+    pub left: Vec<Duration>,
+    /// How many records it wrote, when it was stopped at them.
+    pub records: usize,
+}
+
+/// A stop as the board tells it.
+#[derive(Debug, PartialEq, Eq)]
+struct Stop {
+    /// The call that has just ended.
+    call: String,
+    /// The record that the journal has since then.
+    record: Option<Value>,
+}
+
+impl Lab<'_> {
+    /// Goes one way once, and gives the board's disks to `cut` at each moment and at each stop.
+    pub(super) fn pass(
+        &self,
+        way: Way,
+        from: &Kit,
+        moments: Vec<Duration>,
+        stops: Stops,
+        cut: &mut dyn FnMut(&Kit, Moment) -> Result<()>,
+    ) -> Result<Passed> {
+        let kit = from.temporary_copy(self.cache)?;
+        let mut board = self.boot(&kit)?;
+        let command = self.command(&mut board, way)?;
+        let titles = self.titles(&mut board, way)?;
+        let script = match stops {
+            Stops::No => command,
+            Stops::Records => stopping(&command, RECORD_CALL),
+            Stops::Syncs => stopping(&command, CALLS),
+        };
+        board.begin(&script, "root", self.campaign.limit * 20)?;
+        let mut moments = moments.into_iter().peekable();
+        let mut length = Duration::ZERO;
+        let mut records = 0;
+        loop {
+            let started = Instant::now();
+            let mut stop = None;
+            let wait = moments
+                .peek()
+                .map_or(self.campaign.limit, |moment| moment.saturating_sub(length));
+            let left = board.follow(wait, &mut |said| {
+                stop = stop_in(said);
+                stop.is_none()
+            })?;
+            length += started.elapsed();
+            if let Some(outcome) = left {
+                ended_well(&outcome).with_context(|| format!("could not {}", way.word()))?;
+                break;
+            }
+            if let Some(stop) = stop {
+                records += usize::from(stop.record.is_some());
+                if let Some(moment) = self.wanted(&stop, stops, &titles) {
+                    board.pause()?;
+                    cut(&kit, moment)?;
+                    board.go_on()?;
+                }
+                board.answer("go")?;
+            } else if moments.next().is_some() {
+                board.pause()?;
+                cut(&kit, Moment::Random(length))?;
+                board.go_on()?;
+            } else {
+                bail!(
+                    "{} did not end within {:?}",
+                    way.word(),
+                    self.campaign.limit
+                );
+            }
+        }
+        board.switch_off()?;
+        Ok(Passed {
+            kit,
+            length,
+            left: moments.collect(),
+            records,
+        })
+    }
+
+    /// The command that goes one way.
+    fn command(&self, board: &mut Session, way: Way) -> Result<String> {
+        match way {
+            Way::Apply => Ok(format!("rubus apply {} --yes", self.change(board)?)),
+            Way::Undo => Ok("rubus undo --yes".to_owned()),
+        }
+    }
+
+    /// The recipe with its options and arguments, in words of the shell.
+    fn change(&self, board: &mut Session) -> Result<String> {
+        let mut words = Vec::new();
+        for word in &self.campaign.change {
+            let mut word = word.clone();
+            for number in 0..self.campaign.usb.len() {
+                let mark = format!("{{usb{number}}}");
+                if word.contains(&mark) {
+                    word = word.replace(&mark, &board.usb_device(number)?);
+                }
+            }
+            words.push(format!("'{}'", word.replace('\'', r"'\''")));
+        }
+        Ok(words.join(" "))
+    }
+
+    /// What the steps are called; they are the same each time, though a plan is made anew.
+    fn titles(&self, board: &mut Session, way: Way) -> Result<Vec<String>> {
+        let script = match way {
+            // Without the arguments that follow, which only `apply` takes.
+            Way::Apply => {
+                let change = self.change(board)?;
+                let words = change
+                    .split(' ')
+                    .take_while(|word| !word.starts_with("'--"));
+                format!("rubus plan {} --json", words.collect::<Vec<_>>().join(" "))
+            }
+            Way::Undo => "rubus status --json".to_owned(),
+        };
+        let said = board.run(&script, "root", self.campaign.limit)?;
+        let value: Value = serde_json::from_slice(&said.output).with_context(|| {
+            format!(
+                "{script} said {:?} {:?}",
+                said.text(),
+                said.complaint_text()
+            )
+        })?;
+        let steps = match way {
+            Way::Apply => value["steps"].as_array(),
+            Way::Undo => value[0]["steps"].as_array(),
+        };
+        let steps = steps.with_context(|| format!("{script} gives no steps"))?;
+        let id = |step: &Value| step["id"].as_str().unwrap_or_default().to_owned();
+        Ok(steps.iter().map(id).collect())
+    }
+
+    /// The moment in words, when the power is to be cut there.
+    fn wanted(&self, stop: &Stop, stops: Stops, titles: &[String]) -> Option<Moment> {
+        let moment = match &stop.record {
+            Some(record) => Moment::Record(words(record, titles)),
+            None if stops == Stops::Syncs => Moment::Sync(short(&stop.call)),
+            None => return None,
+        };
+        let (Moment::Record(text) | Moment::Sync(text)) = &moment else {
+            return None;
+        };
+        let only = &self.campaign.only;
+        let is_wanted = only.is_empty() || only.iter().any(|part| text.contains(part.as_str()));
+        is_wanted.then_some(moment)
+    }
+}
+
+/// A record in words.
+fn words(record: &Value, titles: &[String]) -> String {
+    let name = record["record"].as_str().unwrap_or_default();
+    match record["step"].as_u64() {
+        Some(step) => {
+            let title = usize::try_from(step).ok().and_then(|step| titles.get(step));
+            let title = title.map_or("", String::as_str);
+            format!("{name} {} ({title})", step + 1)
+        }
+        None => name.to_owned(),
+    }
+}
+
+/// A call without its result and its spaces.
+fn short(call: &str) -> String {
+    let call = call.rsplit_once(" = ").map_or(call, |(call, _)| call);
+    call.trim().to_owned()
+}
+
+/// The stop that a line tells of.
+fn stop_in(said: &[u8]) -> Option<Stop> {
+    let text = String::from_utf8_lossy(said);
+    let (call, record) = text
+        .trim_end_matches('\n')
+        .strip_prefix(STOP_MARK)?
+        .split_once('\t')?;
+    Some(Stop {
+        call: call.to_owned(),
+        record: serde_json::from_str(record).ok(),
+    })
+}
+
+/// A script that runs a command and stops it after each of these calls, until it reads a line from the harness. It tells
+/// of the call, and the last record of the journal when a new one has just become durable.
+fn stopping(command: &str, calls: &str) -> String {
+    format!(
+        "port=/dev/$(cat /run/lab/port)\n\
+         newest() {{ ls -t {SHELF}/changes/*/journal 2>/dev/null | head -n 1; }}\n\
+         look() {{ journal=$(newest); [ -z \"$journal\" ] || wc -l \"$journal\"; }}\n\
+         seen=$(look); call=\n\
+         rm -f /run/stops; mkfifo /run/stops || exit 1\n\
+         strace -qq -y -o /run/stops -e trace={calls} -e inject={calls}:signal=SIGSTOP \
+           {command} >/run/said 2>&1 & tracer=$!\n\
+         while IFS= read -r line; do\n\
+           case $line in\n\
+             '--- stopped by SIGSTOP ---')\n\
+               read -r stopped _ </proc/$tracer/task/$tracer/children\n\
+               now=$(look); record=\n\
+               case $call in *sync*) [ \"$now\" = \"$seen\" ] || {{\n\
+                 seen=$now; record=$(tail -n 1 \"${{now#* }}\")\n\
+               }} ;; esac\n\
+               printf '{STOP_MARK}%s\\t%s\\n' \"$call\" \"$record\"\n\
+               read -r _ <\"$port\"\n\
+               kill -CONT \"$stopped\" ;;\n\
+             ---*) ;;\n\
+             *) call=$line ;;\n\
+           esac\n\
+         done </run/stops\n\
+         wait $tracer; status=$?; cat /run/said >&2; exit $status\n"
+    )
+}
+
+fn ended_well(outcome: &Outcome) -> Result<()> {
+    if outcome.status != 0 {
+        bail!("status {}: {}", outcome.status, outcome.complaint_text());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_stops_after_each_call_and_gives_the_commands_status() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name).display().to_string();
+        std::fs::create_dir(at("dir")).unwrap();
+        // The harness says "go" at each stop; here it has said so beforehand.
+        std::fs::write(at("port"), "go\n").unwrap();
+        let command = format!("sh -c 'rmdir {0}; mkdir {0}; exit 3'", at("dir"));
+        let script = stopping(&command, CALLS)
+            .replace("/dev/$(cat /run/lab/port)", &at("port"))
+            .replace("/run/", &format!("{}/", place.path().display()))
+            .replace(SHELF, "/nonexistent");
+        let mut shell = crate::tools::command("bash");
+        let ended = shell.args(["-c", &script]).output().unwrap();
+        assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    }
+
+    #[test]
+    fn stops_are_read_from_lines() {
+        let stop = stop_in(b"stop: fsync(3</x>) = 0\t{\"record\":\"begun\",\"step\":1}\n").unwrap();
+        let titles = ["a".to_owned(), "b".to_owned()];
+        assert_eq!(words(&stop.record.unwrap(), &titles), "begun 2 (b)");
+        assert_eq!(short(&stop.call), "fsync(3</x>)");
+        let stop = stop_in(b"stop: rename(\"a\", \"b\")   = 0\t\n").unwrap();
+        assert_eq!(stop.record, None);
+        assert_eq!(short(&stop.call), "rename(\"a\", \"b\")");
+        assert_eq!(stop_in(b"something else\n"), None);
+    }
+}
