@@ -13,7 +13,7 @@ use crate::course;
 use crate::error::BenchError;
 use crate::event::{Event, Observer};
 use crate::ground::Ground;
-use crate::measure::{Failure, Measurement, expected_s};
+use crate::measure::{Measurement, expected_s};
 use crate::rig::Rig;
 use crate::suites::fills;
 use crate::work::Work;
@@ -420,12 +420,9 @@ impl<'a> Conductor<'a> {
             });
             self.results.push(result);
         }
-        let job = job.name.clone();
         match measurement.failure {
             None => Ok(()),
-            Some(Failure::Interrupted) => Err(BenchError::Interrupted { job }),
-            Some(Failure::Target(error)) => Err(BenchError::TargetFailed { job, error }),
-            Some(Failure::Engine(error)) => Err(BenchError::Engine { job, error }),
+            Some(failure) => Err(failure.of(&job.name)),
         }
     }
 }

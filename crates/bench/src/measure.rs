@@ -10,6 +10,7 @@ use rubus_core::result::JobResult;
 use rubus_core::spec::{Direction, Durability, Ends};
 use rubus_core::stats::{Decision, Histogram};
 
+use crate::error::BenchError;
 use crate::event::{Event, Observer, Phase, Progress};
 use crate::harvest::Harvest;
 use crate::outcome::results;
@@ -74,6 +75,18 @@ pub(crate) enum Failure {
     Interrupted,
     /// The work could not be started; the error in words.
     Engine(String),
+}
+
+impl Failure {
+    /// Why the session ends with this job.
+    pub(crate) fn of(self, job: &str) -> BenchError {
+        let job = job.to_string();
+        match self {
+            Failure::Interrupted => BenchError::Interrupted { job },
+            Failure::Target(error) => BenchError::TargetFailed { job, error },
+            Failure::Engine(error) => BenchError::Engine { job, error },
+        }
+    }
 }
 
 /// Runs a job, and those beside it, to the end; all start together.

@@ -473,4 +473,21 @@ impl Ring {
         // SAFETY: the word is in the mapping and shared with the kernel as an atomic.
         unsafe { self.completion_head.as_ref() }.store(self.head, Ordering::Release);
     }
+
+    /// Waits for what is in flight, without looking at it, and gives how much still is when the kernel
+    /// refuses to wait. What was queued and not submitted never will be.
+    #[cold]
+    pub(crate) fn abandon(&mut self, mut in_flight: u32) -> u32 {
+        loop {
+            let reaped = self.waiting();
+            for _ in 0..reaped {
+                self.take();
+            }
+            self.release();
+            in_flight = in_flight.saturating_sub(reaped);
+            if in_flight == 0 || self.enter(0, 1).is_err() {
+                return in_flight;
+            }
+        }
+    }
 }

@@ -34,6 +34,7 @@ pub mod revision;
 pub mod sd;
 pub mod signature;
 pub mod spec;
+pub mod spelling;
 pub mod stats;
 pub mod title;
 pub mod together;

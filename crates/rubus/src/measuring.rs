@@ -10,6 +10,7 @@ use rubus_core::finding;
 use rubus_core::machine::{Machine, Power};
 use rubus_core::result::{Against, Run, TargetFacts};
 use rubus_core::spec::{FileNeed, Job, Operation, Suite};
+use rubus_core::spelling::edits;
 use rubus_core::units::{bytes_iec, percent};
 use rubus_core::verdict::{Verdict, doubt_the_impossible, verdict};
 use rubus_host::clock;
@@ -150,22 +151,6 @@ pub fn nearest<'a>(typed: &str, names: &[&'a str]) -> &'a str {
         .min_by_key(|name| edits(typed, name))
         .copied()
         .unwrap_or("")
-}
-
-/// Levenshtein distance.
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 /// Says what is going to be written before anything is.
@@ -596,6 +581,5 @@ mod tests {
     #[test]
     fn a_misspelt_name_finds_its_neighbour() {
         assert_eq!(nearest("qiuck", &["full", "quick", "commit"]), "quick");
-        assert_eq!(edits("kitten", "sitting"), 3);
     }
 }

@@ -19,7 +19,7 @@ use crate::error::BenchError;
 use crate::event::{Event, Observer};
 use crate::filesystem::Filesystem;
 use crate::live::LiveRig;
-use crate::measure::{Failure, Measurement, Place, measure};
+use crate::measure::{Measurement, Place, measure};
 use crate::passes::{Kind, Pass, join};
 use crate::runner::Task;
 use crate::session::{Session, SessionOutcome, target_facts};
@@ -163,14 +163,8 @@ impl Assay<'_> {
                 observer.event(&Event::JobFinished { index, of, result });
                 self.results.push(result.clone());
             }
-            let job = job.name.clone();
-            match measurement.failure {
-                None => {}
-                Some(Failure::Interrupted) => return Err(BenchError::Interrupted { job }),
-                Some(Failure::Target(error)) => {
-                    return Err(BenchError::TargetFailed { job, error });
-                }
-                Some(Failure::Engine(error)) => return Err(BenchError::Engine { job, error }),
+            if let Some(failure) = measurement.failure {
+                return Err(failure.of(&job.name));
             }
         }
         Ok(())

@@ -208,17 +208,7 @@ impl<'a> Queue<'a> {
     /// After a failure: waits for what is in flight without counting it.
     #[cold]
     fn abandon(&mut self) {
-        loop {
-            let reaped = self.ring.waiting();
-            for _ in 0..reaped {
-                self.ring.take();
-            }
-            self.ring.release();
-            self.in_flight = self.in_flight.saturating_sub(reaped);
-            if self.in_flight == 0 || self.ring.enter(0, 1).is_err() {
-                return;
-            }
-        }
+        self.in_flight = self.ring.abandon(self.in_flight);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::error::{BenchError, advice};
 use crate::event::{Event, Observer};
 use crate::filesystem::{self, Filesystem};
 use crate::live::LiveRig;
-use crate::measure::{Failure, Measurement, Place, expected_s, measure};
+use crate::measure::{Measurement, Place, expected_s, measure};
 use crate::passes::{Kind, Pass, join};
 use crate::runner::Task;
 use crate::session::{Session, SessionOutcome, content_name};
@@ -356,12 +356,9 @@ impl Forester<'_> {
             });
             self.results.push(result);
         }
-        let job = job.name.clone();
         match measurement.failure {
             None => Ok(()),
-            Some(Failure::Interrupted) => Err(BenchError::Interrupted { job }),
-            Some(Failure::Target(error)) => Err(BenchError::TargetFailed { job, error }),
-            Some(Failure::Engine(error)) => Err(BenchError::Engine { job, error }),
+            Some(failure) => Err(failure.of(&job.name)),
         }
     }
 

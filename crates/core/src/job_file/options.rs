@@ -4,6 +4,8 @@
 //! Where only some values of an option are done, the option stands under "done" and the value
 //! decides (`settings.rs`).
 
+use crate::spelling::edits;
+
 /// What becomes of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
@@ -83,22 +85,6 @@ pub fn all() -> impl Iterator<Item = (&'static str, FioOption)> {
             (names, FioOption { name, support })
         })
     })
-}
-
-/// Levenshtein distance.
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 const DONE: &str = "\

@@ -4,6 +4,7 @@
 use rubus_core::compare::{Alone, Comparison, DoubtOfSome};
 
 use super::{QUANTITIES, Quantity, Scale, headline, interval, legend, ratio, subject_line, word};
+use crate::checkup::joined;
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::text::{bind_units, clean, hang, pad_right, shorten, width};
@@ -26,17 +27,7 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
     }
     parts.push(alone(comparison, style));
     parts.push(remarks(comparison, style));
-    let mut text = String::new();
-    for lines in parts.into_iter().filter(|lines| !lines.is_empty()) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        for line in lines {
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-    }
-    text
+    joined(parts)
 }
 
 fn heading(text: &str, style: Style) -> String {
