@@ -1,0 +1,144 @@
+//! The way of the recipe `desktop` on any board: from a plain SD system to a compressed root on a USB disk
+//! and back, with real boots between.
+
+use std::time::{Duration, Instant};
+
+use rubus_lab::board::Board;
+use rubus_lab::cache::Cache;
+use rubus_lab::kit::{Kit, UsbDisk};
+use rubus_lab::outside::{differences, manifest};
+use rubus_lab::product::{can_boot, rubus_or_skip};
+use rubus_lab::session::{Options, Session};
+
+/// For what takes seconds on a free machine.
+pub const SOON: Duration = Duration::from_secs(300);
+/// Copying the system and making an initial RAM filesystem on an emulated processor, which takes up to
+/// four minutes on a free machine.
+pub const LONG: Duration = Duration::from_secs(2400);
+
+/// What may differ on the card afterwards: the plan and its journal, and what each boot writes.
+pub const MAY_DIFFER: &[&str] = &["/var/lib/rubus", "/var/cache", "/etc/mtab"];
+
+/// Applies the recipe on the card's system by `apply`, starts the new one and looks at it under memory pressure, undoes
+/// the change from there, starts the old one, and compares the card with what it was.
+pub fn there_and_back(test: &str, board: Board, apply: impl FnOnce(&mut Session, &str)) {
+    if !can_boot(test, board) {
+        return;
+    }
+    let Some(rubus) = rubus_or_skip(test, board) else {
+        return;
+    };
+    let cache = Cache::of_this_machine();
+    let kit = Kit::temporary(&cache, board, &[UsbDisk::as_sold()]).unwrap();
+    let options = Options {
+        push: vec![rubus],
+        ..Options::default()
+    };
+    let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
+    let before = manifest(&kit.sd()).unwrap();
+    let begun = Instant::now();
+    let told = |what: &str| println!("{:4.0} s: {what}", begun.elapsed().as_secs_f64());
+
+    let mut old = boot();
+    told("the card's system runs");
+    apply(&mut old, &kit.usb_disks()[0].serial);
+    told("applied");
+    old.switch_off().unwrap();
+
+    let mut new = boot();
+    told("the new root runs");
+    assert_eq!(root(&mut new), "btrfs subvol=/@");
+    memory_pressure_reaches_the_disk_through_zswap(&mut new);
+    told("memory was full");
+    is_as_promised(&mut new);
+    told("verified");
+    must(&mut new, "rubus undo --yes", SOON);
+    told("undone");
+    new.switch_off().unwrap();
+
+    let mut back = boot();
+    told("the card's system runs again");
+    assert_eq!(root(&mut back), "ext4 ");
+    let swaps = must(&mut back, "cat /proc/swaps", SOON);
+    assert!(swaps.contains("/var/swap"), "{swaps}");
+    must(&mut back, "rubus resume", SOON);
+    back.switch_off().unwrap();
+    let lost = differences(&before, &manifest(&kit.sd()).unwrap(), MAY_DIFFER);
+    assert!(lost.is_empty(), "on the card:\n{}", lost.join("\n"));
+}
+
+/// Runs a script as root that must succeed; gives its standard output.
+pub fn must(board: &mut Session, script: &str, limit: Duration) -> String {
+    board.must(script, "root", limit).unwrap()
+}
+
+/// Type of the root filesystem and the subvolume that it is.
+pub fn root(board: &mut Session) -> String {
+    let script =
+        "awk '$2 == \"/\" { type = $3; options = $4 } END { print type, options }' /proc/mounts";
+    let line = must(board, script, SOON);
+    let (kind, options) = line.trim().split_once(' ').unwrap();
+    let subvolume = options.split(',').find(|word| word.starts_with("subvol="));
+    format!("{kind} {}", subvolume.unwrap_or_default())
+}
+
+/// Applies the recipe to the first USB disk.
+pub fn apply(board: &mut Session, serial: &str) {
+    let usb = board.usb_device(0).unwrap();
+    let script = format!(
+        "rubus apply desktop device={usb} compress=zstd:1 --yes --i-will-lose-everything-on={serial}"
+    );
+    let said = must(board, &script, LONG);
+    assert!(said.contains("is applied"), "{said}");
+    assert_eq!(root(board), "ext4 ", "the running system has changed");
+}
+
+fn is_as_promised(board: &mut Session) {
+    let verified = board.run("rubus verify", "root", SOON).unwrap();
+    let said = format!("{}\n{}", verified.text(), verified.complaint_text());
+    assert_eq!(verified.status, 0, "{said}");
+    assert!(said.contains("zstd"), "{said}");
+    assert!(said.contains("written back to disk"), "{said}");
+}
+
+/// Fills the memory with pages that compress by half (half random, half zeros; the same in each file) until
+/// the pool is full and older pages leave it for the disk, then reads back those that were swapped out first.
+///
+/// The pool is made small meanwhile, 5 % of the memory: with the 20 % of the recipe three times as many pages would have
+/// to be compressed, which an emulated processor does slowly.
+const PRESSURE: &str = "set -e
+percent=/sys/module/zswap/parameters/max_pool_percent
+planned=$(cat $percent)
+echo 5 >$percent
+mkdir -p /run/full
+mount -t tmpfs -o size=1200M tmpfs /run/full
+cd /sys/kernel/debug/zswap
+perl -e 'for (1..4096) { read STDIN, $half, 2048; print $half, \"\\0\" x 2048 }' </dev/urandom >/run/full/0
+for file in $(seq 70); do
+  cp /run/full/0 /run/full/$file
+  [ $(cat written_back_pages) -lt 2000 ] || break
+done
+cat stored_pages written_back_pages
+awk 'NR > 1 { used += $4 } END { print used }' /proc/swaps
+sum=$(cksum </run/full/0)
+for file in 1 2; do [ \"$(cksum </run/full/$file)\" = \"$sum\" ]; done
+umount /run/full
+echo $planned >$percent";
+
+fn memory_pressure_reaches_the_disk_through_zswap(board: &mut Session) {
+    let said = must(board, PRESSURE, LONG);
+    let numbers: Vec<u64> = said
+        .lines()
+        .filter_map(|line| line.trim().parse().ok())
+        .collect();
+    let [stored, written_back, used_kib] = numbers[..] else {
+        panic!("no three numbers: {said}");
+    };
+    println!(
+        "zswap: {stored} pages stored, {written_back} written back, {used_kib} KiB of swap used"
+    );
+    assert!(stored > 1000, "{said}");
+    assert!(written_back >= 2000, "{said}");
+    // What was written back and what is in the pool have their places in the swap.
+    assert!(used_kib >= 4 * (stored + written_back) / 2, "{said}");
+}
