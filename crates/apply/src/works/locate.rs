@@ -4,6 +4,7 @@
 //! by its number and its PARTUUID in the table on its disk; a filesystem by what its own first blocks say.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rubus_core::boot::volume::NamedVolume;
 use rubus_core::disk::superblock;
@@ -11,12 +12,15 @@ use rubus_core::machine::BlockKind;
 use rubus_core::plan::volume::{DiskIdentity, FilesystemKind, Place, Volume};
 use rubus_core::signature::{self, END_BYTES, Kind, Signature, Window};
 use rubus_core::units::bytes_si;
-use rubus_host::Files;
 use rubus_host::blockdev::OpenDevice;
+use rubus_host::{Files, clock};
 
 use crate::guard::{self, Disk};
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// How often, and how far apart, a partition is looked for that must be there.
+const LOOKS: usize = 50;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// The running boot.
 pub fn boot_id(files: &dyn Files) -> Option<String> {
@@ -149,13 +153,26 @@ pub(super) fn node_of(files: &dyn Files, place: &Place) -> Result<PathBuf, Strin
             disk,
             number,
             partuuid,
-        } => partition_node(&disk_now(files, disk)?, *number, partuuid),
+        } => {
+            for _ in 0..LOOKS {
+                if let Some(node) = partition_node(&disk_now(files, disk)?, *number, partuuid)? {
+                    return Ok(node);
+                }
+                // The kernel may be reading the table at this moment; it has no partitions then.
+                clock::sleep(BETWEEN_LOOKS);
+            }
+            Err(format!(
+                "the kernel does not know partition {number} of {} as its table has it; start the machine again",
+                disk.path.display()
+            ))
+        }
         Place::Array { members, .. } => array_node(files, members),
     }
 }
 
-/// The node of a partition: the disk's own table says where it is, the kernel what it is called.
-fn partition_node(disk: &Disk, number: u32, partuuid: &str) -> Result<PathBuf, String> {
+/// The node of a partition: the disk's own table says where it is, the kernel what it is called. Nothing where
+/// the kernel does not know it.
+fn partition_node(disk: &Disk, number: u32, partuuid: &str) -> Result<Option<PathBuf>, String> {
     let shown = disk.path.display();
     let device = guard::read_only(&disk.path).map_err(|refusal| refusal.to_string())?;
     let listed = with_window(&device, signature::partitions)?;
@@ -172,10 +189,7 @@ fn partition_node(disk: &Disk, number: u32, partuuid: &str) -> Result<PathBuf, S
     let known = disk.partitions.iter().find(|(_, start_bytes, size_bytes)| {
         (*start_bytes, *size_bytes) == (entry.start_bytes, entry.size_bytes)
     });
-    let (name, ..) = known.ok_or_else(|| {
-        format!("the kernel does not know partition {number} of {shown} as its table has it; start the machine again")
-    })?;
-    Ok(Path::new("/dev").join(name))
+    Ok(known.map(|(name, ..)| Path::new("/dev").join(name)))
 }
 
 /// The array that stands on all of these members.

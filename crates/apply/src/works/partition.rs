@@ -35,7 +35,17 @@ impl LiveWorks {
         tell_kernel(&device, &now.path, table, hands.files()).map_err(cannot)?;
         wait_for_nodes(&now.path, table, hands.files()).map_err(cannot)?;
         let live = read_back(&device, table).map_err(cannot)?;
+        drop(device);
+        self.wait_for_udev();
+        wait_for_nodes(&now.path, table, hands.files()).map_err(cannot)?;
         Ok(receipt(words(table), live))
+    }
+
+    /// When a disk that was written to is closed, udev lets the kernel read its table once more, and for that moment
+    /// it has no partitions. Whoever wants to use one waits until that is over.
+    fn wait_for_udev(&mut self) {
+        // A machine without udev has nothing to wait for, and the nodes are looked for afterwards in any case.
+        let _ = self.run("udevadm", &["settle", "--timeout=30"]);
     }
 }
 
