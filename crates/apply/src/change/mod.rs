@@ -368,20 +368,27 @@ impl Change {
         works::temporary_name(&self.name, step)
     }
 
-    /// How a finished change ended: gone back by itself, if nobody asked for it.
-    fn ending(&self) -> Ending {
+    /// Why it went back by itself; nothing where a user wanted it, or it went forwards.
+    pub fn went_back_because(&self) -> Option<&str> {
+        if self.state.way != Way::Undo {
+            return None;
+        }
         let turned = self.records.iter().rev().find_map(|record| match record {
             Record::Turned {
                 way: Way::Undo,
                 why,
                 ..
-            } => Some(why.clone()),
+            } => Some(why.as_str()),
             _ => None,
         });
-        match (self.state.way, turned) {
+        turned.filter(|why| *why != ASKED_FOR)
+    }
+
+    fn ending(&self) -> Ending {
+        match (self.state.way, self.went_back_because()) {
             (Way::Apply, _) => Ending::Applied,
-            (Way::Undo, Some(why)) if why != ASKED_FOR => Ending::RolledBack { why },
-            (Way::Undo, _) => Ending::Undone,
+            (Way::Undo, Some(why)) => Ending::RolledBack { why: why.into() },
+            (Way::Undo, None) => Ending::Undone,
         }
     }
 }

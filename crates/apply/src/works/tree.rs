@@ -9,6 +9,7 @@ use rubus_core::plan::volume::Volume;
 use rubus_core::plan::{Action, Pass, Plan};
 use rubus_core::units::bytes_iec;
 use rubus_host::Hands;
+use rubus_host::copy_door::Reason;
 
 use crate::change::{Progress, Site, StepError};
 use crate::copy::{CompareOptions, CopyError, CopyOptions, Paths, compare, copy};
@@ -50,7 +51,7 @@ impl LiveWorks {
             return Ok(receipt(planned, words(&copied)));
         }
         let compared = self.compared(&source, &target, excludes, site);
-        let compared = compared.map_err(|error| failed(&tried, error))?;
+        let compared = compared.map_err(|error| failed(&tried, in_a_change(error)))?;
         Ok(receipt(
             "everything",
             format!("{}; {compared}", words(&copied)),
@@ -117,7 +118,7 @@ impl LiveWorks {
                 tell(site, &progress)
             });
         }
-        let done = done.map_err(|error| error.to_string())?;
+        let done = done.map_err(in_a_change)?;
         match done.has_losses() {
             true => Err(losses(&done)),
             false => Ok(done),
@@ -144,7 +145,7 @@ impl LiveWorks {
             let done = copy(source, target, &options, &mut |progress| {
                 tell(site, &progress)
             });
-            last = done.map_err(|error| error.to_string())?;
+            last = done.map_err(in_a_change)?;
             if last.has_losses() {
                 return Err(losses(&last));
             }
@@ -168,6 +169,24 @@ impl LiveWorks {
             )),
         }
     }
+}
+
+/// Why a copy ended, with what to do next: a change that fails is put back, so nothing goes on where it was.
+fn in_a_change(error: CopyError) -> String {
+    let CopyError::Target { path, failure } = &error else {
+        return error.to_string();
+    };
+    let advice = match failure.reason() {
+        Reason::Full => {
+            "the new disk is full: take a larger one, or remove what the running system does not need, and apply it again"
+        }
+        Reason::Device | Reason::ReadOnly => {
+            "the disk fails or was pulled out: look at the kernel log, at the cable and at the supply, and apply it again \
+             when that is mended, or with another disk"
+        }
+        _ => return error.to_string(),
+    };
+    format!("{path}: {failure}; {advice}")
 }
 
 /// Files that are only added to, or that are made again when they are missing: a copy that lacks the last moment is

@@ -122,9 +122,12 @@ fn is_ahead_of_journal(change: &Change, live: &Live) -> bool {
         && not_done(change, live, &LiveWorks::default()).is_empty()
 }
 
-/// What has to be known of a change that stands in the middle.
+/// What has to be known of a change that stands in the middle, or was turned back.
 pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
     let state = &change.state;
+    if let Some(why) = change.went_back_because() {
+        return vec![format!("It was turned back: {why}.")];
+    }
     if state.is_finished || state.way != Way::Apply {
         return Vec::new();
     }
