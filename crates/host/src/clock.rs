@@ -17,6 +17,11 @@ pub fn now_rfc3339() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }
 
+/// Seconds since 1970 on the machine's clock, by which filesystems date what changes; it may be set at any moment.
+pub fn date_s() -> i64 {
+    clock_gettime(ClockId::Realtime).tv_sec
+}
+
 /// Sleeps at least so long.
 pub fn sleep(time: Duration) {
     std::thread::sleep(time);

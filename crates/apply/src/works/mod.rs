@@ -11,6 +11,7 @@ mod claim;
 mod format;
 mod initramfs;
 mod journal_copy;
+mod last_pass;
 mod locate;
 mod mounts;
 mod partition;

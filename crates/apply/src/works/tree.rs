@@ -12,9 +12,13 @@ use rubus_host::Hands;
 use rubus_host::copy_door::Reason;
 
 use crate::change::{Progress, Site, StepError};
-use crate::copy::{CompareOptions, CopyError, CopyOptions, Paths, compare, copy};
+use crate::copy::{CopyError, CopyOptions, Paths, copy};
 
+use super::last_pass::LastPass;
 use super::{LiveWorks, failed, receipt};
+
+/// Who is told how far it is.
+pub(super) type Told<'a> = &'a mut dyn FnMut(&rubus_core::copy::Progress);
 
 /// What is left out of a copy.
 pub(super) struct LeaveOut<'a> {
@@ -40,59 +44,23 @@ impl LiveWorks {
         let target = self.mount_volume(to, site.change)?;
         let excludes =
             excludes(from, leave_out, site, to, pass).map_err(|why| failed(&tried, why))?;
-        let copied = match pass {
-            Pass::First => self.first_pass(&source, &target, excludes.clone(), site),
-            Pass::Again => self.last_passes(&source, &target, excludes.clone(), site),
-        };
-        let copied = copied.map_err(|error| failed(&tried, error))?;
-        rubus_host::mounting::sync_filesystem(&target)?;
+        let mut tell = |progress: &_| tell(site, progress);
         if pass == Pass::First {
+            let copied = self.first_pass(&source, &target, excludes, &mut tell);
+            let copied = copied.map_err(|error| failed(&tried, error))?;
+            rubus_host::mounting::sync_filesystem(&target)?;
             let planned = "everything, but what changes meanwhile";
             return Ok(receipt(planned, words(&copied)));
         }
-        let compared = self.compared(&source, &target, excludes, site);
-        let compared = compared.map_err(|error| failed(&tried, in_a_change(error)))?;
-        Ok(receipt(
-            "everything",
-            format!("{}; {compared}", words(&copied)),
-        ))
-    }
-
-    /// Source and copy side by side, in words. A running system goes on changing between the last pass and the
-    /// look, so a difference is told and does not fail the step: what could not be copied has failed it before.
-    fn compared(
-        &self,
-        source: &Path,
-        target: &Path,
-        excludes: Paths,
-        site: &mut Site<'_>,
-    ) -> Result<String, CopyError> {
-        const SAMPLE_BYTES: u64 = 64 << 20;
-        let options = CompareOptions {
+        let last = LastPass {
+            source: &source,
+            target: &target,
             excludes,
-            sample_bytes: SAMPLE_BYTES,
-            stop: Some(Arc::clone(&self.stop)),
-            ..CompareOptions::default()
+            stop: Arc::clone(&self.stop),
         };
-        let found = compare(source, target, &options, &mut |progress| {
-            tell(site, &progress)
-        })?;
-        let differences: Vec<String> = found
-            .differences
-            .examples
-            .iter()
-            .filter(|difference| !may_be_torn(&difference.path))
-            .map(|difference| format!("{}: {}", difference.path, difference.what))
-            .collect();
-        let compared = format!(
-            "compared {} entries and {} of contents",
-            found.entries.all(),
-            bytes_iec(found.compared_bytes)
-        );
-        Ok(match &differences[..] {
-            [] => format!("{compared}: no difference"),
-            [first, ..] => format!("{compared}: {} changed since ({first})", differences.len()),
-        })
+        let live = last.go(&mut tell).map_err(|error| failed(&tried, error))?;
+        rubus_host::mounting::sync_filesystem(&target)?;
+        Ok(receipt("everything", live))
     }
 
     /// Everything, while the machine is at work. What was copied by an interrupted try is not copied again.
@@ -101,22 +69,18 @@ impl LiveWorks {
         source: &Path,
         target: &Path,
         excludes: Paths,
-        site: &mut Site<'_>,
+        tell: Told<'_>,
     ) -> Result<CopyReceipt, String> {
         let mut options = CopyOptions {
             excludes,
             stop: Some(Arc::clone(&self.stop)),
             ..CopyOptions::default()
         };
-        let mut done = copy(source, target, &options, &mut |progress| {
-            tell(site, &progress)
-        });
+        let mut done = copy(source, target, &options, &mut |progress| tell(&progress));
         if matches!(done, Err(CopyError::Refused(_))) {
             // The power went after it was finished and before that was written down.
             options.again = true;
-            done = copy(source, target, &options, &mut |progress| {
-                tell(site, &progress)
-            });
+            done = copy(source, target, &options, &mut |progress| tell(&progress));
         }
         let done = done.map_err(in_a_change)?;
         match done.has_losses() {
@@ -124,55 +88,10 @@ impl LiveWorks {
             false => Ok(done),
         }
     }
-
-    /// What has changed since, again and again, until nothing changes under the copy's hands but logs.
-    fn last_passes(
-        &self,
-        source: &Path,
-        target: &Path,
-        excludes: Paths,
-        site: &mut Site<'_>,
-    ) -> Result<CopyReceipt, String> {
-        const TRIES: usize = 3;
-        let options = CopyOptions {
-            excludes,
-            again: true,
-            stop: Some(Arc::clone(&self.stop)),
-            ..CopyOptions::default()
-        };
-        let mut last = CopyReceipt::default();
-        for _ in 0..TRIES {
-            let done = copy(source, target, &options, &mut |progress| {
-                tell(site, &progress)
-            });
-            last = done.map_err(in_a_change)?;
-            if last.has_losses() {
-                return Err(losses(&last));
-            }
-            if last.is_complete() {
-                return Ok(last);
-            }
-        }
-        let restless: Vec<&str> = last
-            .changed
-            .examples
-            .iter()
-            .map(String::as_str)
-            .filter(|path| !may_be_torn(path))
-            .collect();
-        match restless.is_empty() {
-            true => Ok(last),
-            false => Err(format!(
-                "{} files change all the time ({}); stop the programs that write to them, and apply the plan again",
-                restless.len(),
-                restless[..restless.len().min(3)].join(", ")
-            )),
-        }
-    }
 }
 
 /// Why a copy ended, with what to do next: a change that fails is put back, so nothing goes on where it was.
-fn in_a_change(error: CopyError) -> String {
+pub(super) fn in_a_change(error: CopyError) -> String {
     let CopyError::Target { path, failure } = &error else {
         return error.to_string();
     };
@@ -189,15 +108,7 @@ fn in_a_change(error: CopyError) -> String {
     format!("{path}: {failure}; {advice}")
 }
 
-/// Files that are only added to, or that are made again when they are missing: a copy that lacks the last moment is
-/// as good.
-fn may_be_torn(path: &str) -> bool {
-    const PLACES: [&str; 4] = ["var/log/", "var/cache/", "var/tmp/", "var/lib/systemd/"];
-    let path = path.trim_start_matches('/');
-    PLACES.iter().any(|place| path.starts_with(place))
-}
-
-fn losses(receipt: &CopyReceipt) -> String {
+pub(super) fn losses(receipt: &CopyReceipt) -> String {
     let first = receipt.lost.examples.first();
     let first = first.map(|lost| format!(" ({}: {})", lost.path, lost.what));
     format!(
@@ -207,7 +118,7 @@ fn losses(receipt: &CopyReceipt) -> String {
     )
 }
 
-fn words(receipt: &CopyReceipt) -> String {
+pub(super) fn words(receipt: &CopyReceipt) -> String {
     let mut text = format!(
         "{} entries, {} copied",
         receipt.entries.all(),
@@ -280,17 +191,4 @@ fn tell(site: &mut Site<'_>, progress: &rubus_core::copy::Progress) {
         share,
         left_s: progress.left_s,
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn logs_may_lack_their_last_moment_and_databases_may_not() {
-        assert!(may_be_torn("var/log/journal/x/system.journal"));
-        assert!(may_be_torn("/var/log/syslog"));
-        assert!(!may_be_torn("var/lib/mysql/ibdata1"));
-        assert!(!may_be_torn("home/pi/var/log/x"));
-    }
 }

@@ -261,6 +261,28 @@ pub fn path_text(bytes: &[u8]) -> String {
     text
 }
 
+/// The path that [`path_text`] has written.
+pub fn path_bytes(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.strip_prefix(b"x").and_then(|digits| digits.get(..2));
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let value = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match value.filter(|_| *first == b'\\') {
+            Some(value) => {
+                bytes.push(value);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,6 +291,14 @@ mod tests {
     fn every_path_has_its_own_text() {
         assert_eq!(path_text("usr/lib/ä".as_bytes()), "usr/lib/ä");
         assert_eq!(path_text(b"a\nb\xff\\"), "a\\x0ab\\xff\\x5c");
+        for path in [
+            &b"usr/lib"[..],
+            b"a\nb\xff\\",
+            b"\\x41",
+            "\u{e4}\u{85}".as_bytes(),
+        ] {
+            assert_eq!(path_bytes(&path_text(path)), path);
+        }
     }
 
     #[test]
