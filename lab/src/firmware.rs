@@ -59,6 +59,8 @@ pub struct Switches {
     /// The one-shot flag that a reboot with the argument `0 tryboot` sets: `tryboot.txt` is read
     /// instead of `config.txt`.
     pub tryboot: bool,
+    /// The firmware is one that knows trials, and says so in the device tree at every start.
+    pub knows_trials: bool,
     /// Starts from a USB disk when no card has a boot partition: the one-time bit of a Raspberry Pi
     /// 3, the order in the EEPROM of later ones.
     pub usb_boot: bool,
@@ -126,13 +128,11 @@ fn put_start(tree: &Path, boot_mode: u32, switches: Switches) -> Result<()> {
     let node = "/chosen/bootloader";
     put(tree, "x", node, "boot-mode", &boot_mode.to_string())?;
     put(tree, "x", node, "partition", "1")?;
-    put(
-        tree,
-        "x",
-        node,
-        "tryboot",
-        &u32::from(switches.tryboot).to_string(),
-    )
+    if !(switches.knows_trials || switches.tryboot) {
+        return Ok(());
+    }
+    let is_trial = u32::from(switches.tryboot).to_string();
+    put(tree, "x", node, "tryboot", &is_trial)
 }
 
 /// The only line of `cmdline.txt` that counts, with the firmware's name of the console replaced.
@@ -365,7 +365,7 @@ mod tests {
             let usb = vec![usb];
             let switches = Switches {
                 usb_boot,
-                tryboot: false,
+                ..Switches::default()
             };
             boot_partition(&Media { card, usb }, switches).map(|(_, mode)| mode)
         };

@@ -200,6 +200,9 @@ struct StartArguments {
     /// Set the firmware's one-shot flag: it reads tryboot.txt
     #[arg(long)]
     tryboot: bool,
+    /// A firmware that knows trials, and says so in the device tree
+    #[arg(long)]
+    knows_trials: bool,
     /// Let the firmware start from a USB disk when no card has a boot partition
     #[arg(long)]
     usb_boot: bool,
@@ -221,6 +224,7 @@ impl StartArguments {
             push: self.push.clone(),
             switches: Switches {
                 tryboot: self.tryboot,
+                knows_trials: self.knows_trials,
                 usb_boot: self.usb_boot,
             },
             without_card: self.without_card,

@@ -10,13 +10,15 @@ mod standing;
 mod steps;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trial_tests;
 mod works;
 #[cfg(test)]
 mod works_tests;
 
 use std::path::{Path, PathBuf};
 
-use rubus_core::plan::journal::{JournalError, Next, Record, State, Way};
+use rubus_core::plan::journal::{self, JournalError, Next, Record, State, Way};
 use rubus_core::plan::{Action, Plan};
 use rubus_host::{Hands, ReadError, WriteError};
 
@@ -45,6 +47,8 @@ pub struct Change {
 pub enum Ending {
     /// Everything is as planned.
     Applied,
+    /// Everything is ready for the start on trial; the rest of the plan waits for it ([`commit`]).
+    OnTrial,
     /// Everything is as it was.
     Undone,
     /// A step failed, and everything before it was undone.
@@ -187,6 +191,14 @@ pub fn go(
         match change.state.next() {
             Next::Do(step) => do_step(change, step, hands, company)?,
             Next::Undo(step) => undo_step(change, step, hands, company)?,
+            Next::BeginTrial => {
+                let on_trial = Record::OnTrial {
+                    at: (company.now)(),
+                    boot: boot_id(hands),
+                };
+                change.write(hands, on_trial)?;
+                tell_others(change, hands, company);
+            }
             Next::Finish => {
                 if let Err(lost) = settle_knobs(change, hands, company) {
                     let why = format!("not everything holds in the end: {lost}");
@@ -197,14 +209,10 @@ pub fn go(
                 let finished = Record::Finished {
                     way: change.state.way,
                     at: (company.now)(),
-                    boot: hands.files().text(Path::new(BOOT_ID)).ok(),
+                    boot: boot_id(hands),
                 };
                 change.write(hands, finished)?;
-                if let Err(error) = steps::tell_others(change, hands, company) {
-                    let words =
-                        format!("{error}; there the change looks unfinished until `rubus resume`");
-                    (company.tell)(Event::Remark { words: &words });
-                }
+                tell_others(change, hands, company);
             }
             Next::Nothing => {
                 // What could not be unmounted stays mounted until the machine stops; nothing is lost by that.
@@ -213,6 +221,34 @@ pub fn go(
             }
         }
     }
+}
+
+fn boot_id(hands: &dyn Hands) -> Option<String> {
+    hands.files().text(Path::new(BOOT_ID)).ok()
+}
+
+fn tell_others(change: &Change, hands: &mut dyn Hands, company: &mut Company<'_>) {
+    if let Err(error) = steps::tell_others(change, hands, company) {
+        let words = format!("{error}; there the change looks unfinished until `rubus resume`");
+        (company.tell)(Event::Remark { words: &words });
+    }
+}
+
+/// Writes down that the trial was passed: [`go`] then does the steps that have waited for it. Nothing for a change that
+/// is not on trial.
+///
+/// # Errors
+/// [`ChangeError::Journal`] when that cannot be written down.
+pub fn commit(
+    change: &mut Change,
+    hands: &mut dyn Hands,
+    company: &mut Company<'_>,
+) -> Result<(), ChangeError> {
+    if !change.state.is_on_trial() {
+        return Ok(());
+    }
+    let at = (company.now)();
+    change.write(hands, Record::Committed { at })
 }
 
 /// Turns a change towards a way, if it is not on it already.
@@ -317,14 +353,19 @@ fn settle_knobs(
 pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 impl Change {
-    /// Whether the machine was started again since the change was finished, or may have been: a journal that
-    /// does not say it is one that was copied to the root that runs now.
+    /// Whether the machine was started again since the change was finished, or was ready for its trial; or may have
+    /// been: a journal that does not say it is one that was copied to the root that runs now.
     pub fn started_since(&self, boot: Option<&str>) -> bool {
+        // What was committed on trial is in force since then.
+        let ready = self.records.iter().rev().find_map(|record| match record {
+            Record::OnTrial { boot, .. } => Some(boot.as_deref()),
+            _ => None,
+        });
         let finished = self.records.iter().rev().find_map(|record| match record {
             Record::Finished { boot, .. } => Some(boot.as_deref()),
             _ => None,
         });
-        match finished.flatten() {
+        match ready.or(finished).flatten() {
             Some(then) => boot != Some(then),
             None => true,
         }
@@ -347,6 +388,17 @@ impl Change {
         self.state.take(&record)?;
         self.records.push(record);
         Ok(())
+    }
+
+    /// The same change as another journal tells it, for looking only; nothing where that is not this plan's.
+    pub(crate) fn with_journal(&self, text: &str) -> Option<Change> {
+        let records = journal::parse(text).ok()?;
+        let state = State::replay(&self.plan, &records).ok()?;
+        Some(Change {
+            records,
+            state,
+            ..self.clone()
+        })
     }
 
     /// The directory in which its plan and its journal are.
@@ -386,6 +438,7 @@ impl Change {
 
     fn ending(&self) -> Ending {
         match (self.state.way, self.went_back_because()) {
+            (Way::Apply, _) if self.state.is_on_trial() => Ending::OnTrial,
             (Way::Apply, _) => Ending::Applied,
             (Way::Undo, Some(why)) => Ending::RolledBack { why: why.into() },
             (Way::Undo, None) => Ending::Undone,

@@ -8,7 +8,7 @@ use rubus_host::{Files, ReadError};
 
 use super::{Change, Works};
 
-/// What is not as a finished and applied change left it, in words; nothing for any other change. What one of the
+/// What is not as a change left it that is applied or on trial, in words; nothing for any other change. What one of the
 /// `later` changes has changed again is that one's business.
 pub fn differences(
     change: &Change,
@@ -16,11 +16,15 @@ pub fn differences(
     files: &dyn Files,
     works: &dyn Works,
 ) -> Vec<String> {
-    if !change.state.is_finished || change.state.way != Way::Apply {
+    let is_at_rest = change.state.is_finished || change.state.is_on_trial();
+    if !is_at_rest || change.state.way != Way::Apply {
         return Vec::new();
     }
     let steps = change.plan.steps.iter().zip(&change.state.steps);
     steps
+        .enumerate()
+        .filter(|(number, _)| !change.has_done_again(*number))
+        .map(|(_, step)| step)
         .filter(|(_, state)| **state == StepState::Done)
         .filter(|(step, _)| !later.iter().any(|later| later.holds(&step.action)))
         .filter_map(|(step, _)| difference(&step.action, files, works))
@@ -31,11 +35,14 @@ pub fn differences(
 /// that is not on its way forwards. Empty for an unfinished change means that all of it is done, only not
 /// written down: a copy of a journal on another root was made before the last steps.
 pub fn not_done(change: &Change, files: &dyn Files, works: &dyn Works) -> Vec<String> {
-    if change.state.is_finished || change.state.way != Way::Apply {
+    if change.state.is_finished || change.state.is_on_trial() || change.state.way != Way::Apply {
         return Vec::new();
     }
     let steps = change.plan.steps.iter().zip(&change.state.steps);
     steps
+        .enumerate()
+        .filter(|(number, _)| !change.state.waits_for_trial(*number))
+        .map(|(_, step)| step)
         .filter(|(_, state)| **state != StepState::Done)
         .filter_map(|(step, _)| match step.action {
             // Nothing that can be looked at afterwards says that these are whole.
@@ -50,6 +57,19 @@ pub fn not_done(change: &Change, files: &dyn Files, works: &dyn Works) -> Vec<St
 }
 
 impl Change {
+    /// Whether a later step of the same change has changed what this one changed.
+    fn has_done_again(&self, number: usize) -> bool {
+        let path = self.plan.steps[number].action.path();
+        let later = self
+            .plan
+            .steps
+            .iter()
+            .zip(&self.state.steps)
+            .skip(number + 1);
+        let mut done = later.filter(|(_, state)| **state == StepState::Done);
+        path.is_some() && done.any(|(step, _)| step.action.path() == path)
+    }
+
     /// Whether the change is in force and has something to say about what an action changes.
     fn holds(&self, action: &Action) -> bool {
         let in_force = self.state.way == Way::Apply;

@@ -210,6 +210,7 @@ fn an_error_at_any_point_leaves_the_old_state_or_a_change_that_can_go_on() {
                 assert_eq!(state, outside(&self::machine()), "event {event}");
             }
             Ok(Some(Ending::Applied)) => assert_eq!(state, outside(&applied()), "event {event}"),
+            Ok(Some(Ending::OnTrial)) => panic!("event {event}: the plan has no trial"),
             Err(error) => panic!("event {event}: {error}"),
         }
     }
@@ -278,6 +279,7 @@ fn cut_and_go_on(way: Way, event: usize, seed: u64, wish: Option<Way>) {
             );
             assert_ne!(wish, Some(Way::Undo), "{case}");
         }
+        Some(Ending::OnTrial) => panic!("{case}: the plan has no trial"),
         Some(Ending::Undone | Ending::RolledBack { .. }) => {
             assert_eq!(state, outside(&self::machine()), "{case}");
             assert_eq!(size(&machine).as_deref(), Some("10"), "{case}");

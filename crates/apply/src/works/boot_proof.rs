@@ -10,7 +10,7 @@ use rubus_core::boot::model::Model;
 use rubus_core::boot::modules::Modules;
 use rubus_core::boot::proof::{BootPartition, Facts, Images, Kernel, prove, way_to};
 use rubus_core::boot::volume::{Name, NamedVolume};
-use rubus_core::boot::{cmdline_txt::CmdlineTxt, initramfs, kernel_file};
+use rubus_core::boot::{cmdline_txt::CmdlineTxt, initramfs, kernel_file, tryboot};
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::volume::Volume;
 use rubus_core::plan::{Action, Check, Plan};
@@ -51,7 +51,7 @@ impl LiveWorks {
             firmware_volume: mounts::node_at(boot, files),
             filesystem: root.kind.name(),
         };
-        let checks = scene.checks();
+        let checks = scene.all_checks();
         let unmet: Vec<String> = checks
             .iter()
             .filter(|check| !check.is_met)
@@ -86,15 +86,33 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn checks(&self) -> Vec<Check> {
+    /// The start as it will be in the end and, where the plan has one, the trial before that.
+    fn all_checks(&self) -> Vec<Check> {
+        let mut checks = self.checks(false);
+        if self.plan.trial.is_some() {
+            let mut trial = self.checks(true);
+            for check in &mut trial {
+                check.what = format!("on trial, {}", check.what);
+            }
+            checks.extend(trial);
+        }
+        checks
+    }
+
+    fn checks(&self, is_trial: bool) -> Vec<Check> {
         let coming = self.coming();
-        let config_txt = self.boot_text("config.txt", &coming).unwrap_or_default();
+        let settings = if is_trial {
+            tryboot::FILE
+        } else {
+            "config.txt"
+        };
+        let config_txt = self.boot_text(settings, &coming).unwrap_or_default();
         let model = model(self.files);
         let includes = self.includes(&config_txt, &coming);
         let reader = Reader {
             model: &model,
             serial: None,
-            tryboot: false,
+            tryboot: is_trial,
             includes: &includes,
         };
         let exists =
@@ -114,7 +132,7 @@ impl Scene<'_> {
         prove(&Facts {
             model: &model,
             serial: None,
-            tryboot: false,
+            tryboot: is_trial,
             config_txt: &config_txt,
             partition: &partition,
             images: &images,

@@ -60,22 +60,43 @@ impl LiveWorks {
     /// # Errors
     /// [`StepError`] when the journal here cannot be written.
     pub fn catch_up(&mut self, change: &Change, hands: &mut dyn Hands) -> Result<bool, StepError> {
+        match self.longer_journal(change, &change.name, "", hands)? {
+            Some(bytes) => put(&journal_of(change), &bytes, hands).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The change as the journal on another root tells it, where that goes on where this one ends. Other roots are only
+    /// read; one that cannot be mounted (by another user than root, or since somebody uses it) has nothing to tell.
+    pub fn as_told_elsewhere(&mut self, change: &Change, hands: &dyn Hands) -> Option<Change> {
+        // A change that goes on at this moment has its own mounts under its name.
+        let place = format!("{}-look", change.name);
+        let bytes = self.longer_journal(change, &place, "ro", hands);
+        change.with_journal(&String::from_utf8_lossy(&bytes.ok()??))
+    }
+
+    /// The longest journal on another root that goes on where the one here ends. Mounted with `options` besides.
+    fn longer_journal(
+        &mut self,
+        change: &Change,
+        place: &str,
+        options: &str,
+        hands: &dyn Hands,
+    ) -> Result<Option<Vec<u8>>, StepError> {
         let Ok(roots) = roots_of(change.directory(), hands) else {
-            return Ok(false);
+            return Ok(None);
         };
         let Ok(here) = mounts::running_root(hands.files()) else {
-            return Ok(false);
+            return Ok(None);
         };
-        let path = change.directory().join("journal");
-        let own = hands
-            .files()
-            .read_prefix(&path, MOST_BYTES)
-            .unwrap_or_default();
+        let path = journal_of(change);
+        let own = hands.files().read_prefix(&path, MOST_BYTES);
+        let own = own.unwrap_or_default();
         let whole = journal::whole_bytes(&String::from_utf8_lossy(&own));
         let mut longest: Option<Vec<u8>> = None;
         for root in roots.iter().filter(|root| root.uuid != here.uuid) {
             // A root that is not there has nothing to tell.
-            let Ok(top) = self.mount_volume(root, &change.name) else {
+            let Ok(top) = self.mount_volume(&with_options(root, options), place) else {
                 continue;
             };
             let theirs = hands.files().read_prefix(&below(&top, &path), MOST_BYTES);
@@ -90,11 +111,8 @@ impl LiveWorks {
                 longest = Some(theirs[..whole_theirs].to_vec());
             }
         }
-        self.unmount_everything(&Path::new(mounts::PLACES).join(&change.name))?;
-        match longest {
-            Some(bytes) => put(&path, &bytes, hands).map(|()| true),
-            None => Ok(false),
-        }
+        self.unmount_everything(&Path::new(mounts::PLACES).join(place))?;
+        Ok(longest)
     }
 
     /// Brings plan and journal on the other roots of a change up to date.
@@ -138,6 +156,20 @@ impl LiveWorks {
             put(&to, &bytes, hands)?;
         }
         Ok(())
+    }
+}
+
+fn journal_of(change: &Change) -> PathBuf {
+    change.directory().join("journal")
+}
+
+/// A volume that is mounted with more options.
+fn with_options(volume: &Volume, more: &str) -> Volume {
+    let parts = [more, &volume.mount_options];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    Volume {
+        mount_options: parts.join(","),
+        ..volume.clone()
     }
 }
 

@@ -57,6 +57,19 @@ pub enum Record {
         /// Its number, from 0.
         step: usize,
     },
+    /// Everything before the trial is done; the rest waits until the machine has come up on trial.
+    OnTrial {
+        /// When, RFC 3339, UTC.
+        at: String,
+        /// The boot in which that was: another one since then may be the trial.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot: Option<String>,
+    },
+    /// The trial was passed: the rest follows.
+    Committed {
+        /// When, RFC 3339, UTC.
+        at: String,
+    },
     /// Everything is done, or undone.
     Finished {
         /// Which way was gone.
@@ -99,6 +112,22 @@ pub struct State {
     pub steps: Vec<StepState>,
     /// True when the end of the way is reached.
     pub is_finished: bool,
+    /// Number of the first step that waits for the trial, where the plan has one.
+    trial: Option<usize>,
+    /// How far the trial is.
+    trial_state: TrialState,
+}
+
+/// How far a trial is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum TrialState {
+    /// Not prepared yet.
+    #[default]
+    Before,
+    /// Prepared: the machine may be started on trial.
+    Waiting,
+    /// Passed.
+    Passed,
 }
 
 /// What is to be done next.
@@ -108,9 +137,11 @@ pub enum Next {
     Do(usize),
     /// Undo this step.
     Undo(usize),
+    /// All steps before the trial are done: say so in the journal.
+    BeginTrial,
     /// All steps are where they should be: say so in the journal.
     Finish,
-    /// Nothing: it is finished.
+    /// Nothing: it is finished, or waits for its trial.
     Nothing,
 }
 
@@ -181,6 +212,8 @@ impl State {
             way: Way::Apply,
             steps: vec![StepState::NotDone; plan.steps.len()],
             is_finished: false,
+            trial: plan.trial.as_ref().map(|trial| trial.before_step),
+            trial_state: TrialState::Before,
         }
     }
 
@@ -205,7 +238,10 @@ impl State {
             Record::Turned { way, .. } => {
                 self.way = *way;
                 self.is_finished = false;
+                self.trial_state = TrialState::Before;
             }
+            Record::OnTrial { .. } => self.trial_state = TrialState::Waiting,
+            Record::Committed { .. } => self.trial_state = TrialState::Passed,
             Record::Begun { step } => *self.step(*step)? = StepState::InDoubt,
             Record::Refused { step } => *self.step(*step)? = StepState::NotDone,
             Record::Done { step, .. } => {
@@ -237,7 +273,13 @@ impl State {
         let next = match self.way {
             Way::Apply => {
                 let first = self.steps.iter().position(|step| *step != StepState::Done);
-                first.map(Next::Do)
+                match (first, self.trial_state) {
+                    (Some(step), state) if self.waits_for_trial(step) => match state {
+                        TrialState::Waiting => Some(Next::Nothing),
+                        _ => Some(Next::BeginTrial),
+                    },
+                    _ => first.map(Next::Do),
+                }
             }
             Way::Undo => {
                 let last = self
@@ -250,9 +292,22 @@ impl State {
         next.unwrap_or(Next::Finish)
     }
 
-    /// Whether the machine is in between: begun and not finished.
+    /// Whether a step is not to be done before the trial was passed.
+    pub fn waits_for_trial(&self, step: usize) -> bool {
+        let is_behind = self.trial.is_some_and(|first| step >= first);
+        is_behind && self.trial_state != TrialState::Passed
+    }
+
+    /// Whether everything is ready for the start on trial, and the rest waits for it.
+    pub fn is_on_trial(&self) -> bool {
+        self.way == Way::Apply && self.trial_state == TrialState::Waiting && !self.is_finished
+    }
+
+    /// Whether the machine is in between: begun, and neither finished nor waiting for a trial.
     pub fn is_half_done(&self) -> bool {
-        !self.is_finished && self.steps.iter().any(|step| *step != StepState::NotDone)
+        !self.is_finished
+            && !self.is_on_trial()
+            && self.steps.iter().any(|step| *step != StepState::NotDone)
     }
 }
 
@@ -282,6 +337,13 @@ mod tests {
     fn go_on(state: &mut State, most: usize) -> Vec<Record> {
         let mut records = Vec::new();
         while records.len() < most {
+            if state.next() == Next::BeginTrial {
+                let (at, boot) = (String::new(), None);
+                let record = Record::OnTrial { at, boot };
+                state.take(&record).unwrap();
+                records.push(record);
+                continue;
+            }
             let (Next::Do(step) | Next::Undo(step)) = state.next() else {
                 if state.next() == Next::Finish {
                     let record = Record::Finished {
@@ -325,6 +387,42 @@ mod tests {
         assert_eq!(state.next(), Next::Nothing);
     }
 
+    fn plan_with_trial() -> Plan {
+        let mut plan = small_plan();
+        plan.trial = Some(super::super::Trial {
+            before_step: 4,
+            start: "sudo reboot '0 tryboot'".into(),
+        });
+        plan
+    }
+
+    #[test]
+    fn what_is_behind_the_trial_waits_until_it_was_passed() {
+        let mut state = State::new(&plan_with_trial());
+        go_on(&mut state, usize::MAX);
+        assert!(state.is_on_trial() && !state.is_finished && !state.is_half_done());
+        assert_eq!(state.next(), Next::Nothing);
+        assert_eq!(state.steps[3..5], [StepState::Done, StepState::NotDone]);
+        assert!(state.waits_for_trial(4) && !state.waits_for_trial(3));
+
+        let mut undone = state.clone();
+        undone.take(&turned(Way::Undo)).unwrap();
+        assert!(!undone.is_on_trial());
+        assert_eq!(undone.next(), Next::Undo(3));
+        go_on(&mut undone, usize::MAX);
+        assert_eq!(undone.next(), Next::Nothing);
+        assert!(undone.is_finished);
+
+        let at = String::new();
+        state.take(&Record::Committed { at }).unwrap();
+        assert!(!state.is_on_trial() && state.is_half_done());
+        assert_eq!(state.next(), Next::Do(4));
+        go_on(&mut state, usize::MAX);
+        assert!(state.is_finished && !state.is_on_trial());
+        state.take(&turned(Way::Undo)).unwrap();
+        assert_eq!(state.next(), Next::Undo(5));
+    }
+
     #[test]
     fn a_step_in_doubt_is_done_again_whichever_way() {
         let plan = small_plan();
@@ -365,11 +463,17 @@ mod tests {
     proptest! {
         /// Wherever a journal is cut, going on from what is left reaches the end of the way.
         #[test]
-        fn any_prefix_of_a_journal_can_be_gone_on_from(cut in 0_usize..400, undo: bool) {
-            let plan = small_plan();
+        fn any_prefix_of_a_journal_can_be_gone_on_from(cut in 0_usize..900, undo: bool, on_trial: bool) {
+            let plan = if on_trial { plan_with_trial() } else { small_plan() };
             let mut state = State::new(&plan);
             let mut records = vec![turned(Way::Apply)];
             records.extend(go_on(&mut state, usize::MAX));
+            if on_trial {
+                let record = Record::Committed { at: String::new() };
+                state.take(&record).unwrap();
+                records.push(record);
+                records.extend(go_on(&mut state, usize::MAX));
+            }
             if undo {
                 let record = turned(Way::Undo);
                 state.take(&record).unwrap();
@@ -387,11 +491,12 @@ mod tests {
             let mut state = State::replay(&plan, &left).unwrap();
             go_on(&mut state, usize::MAX);
             prop_assert_eq!(state.next(), Next::Nothing);
-            let wanted = match state.way {
-                Way::Apply => StepState::Done,
-                Way::Undo => StepState::NotDone,
-            };
-            prop_assert!(state.steps.iter().all(|step| *step == wanted));
+            prop_assert!(state.is_finished || state.is_on_trial());
+            for (number, step) in state.steps.iter().enumerate() {
+                let is_done = state.way == Way::Apply && !state.waits_for_trial(number);
+                let wanted = if is_done { StepState::Done } else { StepState::NotDone };
+                prop_assert_eq!(*step, wanted);
+            }
         }
     }
 }

@@ -58,6 +58,19 @@ pub struct Plan {
     /// True when the change is in force only after the machine was started again.
     #[serde(default)]
     pub needs_boot: bool,
+    /// The trial start between its steps, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<Trial>,
+}
+
+/// A start on trial in the middle of a plan: the steps before it prepare it, and those after it are done by
+/// `rubus verify` when the machine has come up and everything holds. Until then every usual start is the old one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Number, from 0, of the first step that waits for it.
+    pub before_step: usize,
+    /// What starts the machine on trial, once, as it is typed into a shell.
+    pub start: String,
 }
 
 /// What a plan is expected to give, as before and after.

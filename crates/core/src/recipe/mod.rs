@@ -33,7 +33,7 @@ pub use user::{Fault, UserRecipe};
 use crate::machine::Machine;
 use crate::plan::promise::Promise;
 use crate::plan::volume::DiskIdentity;
-use crate::plan::{Action, Check, Effort, FORMAT, Gain, Plan, Step, TextFile};
+use crate::plan::{Action, Check, Effort, FORMAT, Gain, Plan, Step, TextFile, Trial};
 
 /// All recipes, by name.
 pub const ALL: [&Recipe; 6] = [
@@ -241,6 +241,7 @@ impl Recipe {
             effort: draft.effort,
             promises: draft.promises,
             needs_boot: draft.needs_boot,
+            trial: draft.trial,
         })
     }
 
@@ -334,6 +335,7 @@ struct Draft {
     effort: Effort,
     promises: Vec<Promise>,
     needs_boot: bool,
+    trial: Option<Trial>,
 }
 
 impl Draft {

@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_apply::change::{ASKED_FOR, Change, ChangeError, Company, Ending, Shelf};
-use rubus_apply::change::{go, turn};
+use rubus_apply::change::{ASKED_FOR, Change, ChangeError, Company, Ending, Shelf, differences};
+use rubus_apply::change::{commit, go, turn};
 use rubus_apply::works::LiveWorks;
 use rubus_core::plan::Plan;
 use rubus_core::plan::journal::Way;
@@ -91,6 +91,12 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
             half.name
         );
     }
+    if let Some(tried) = all.iter().find(|change| change.state.is_on_trial()) {
+        anyhow::bail!(
+            "the change {} waits for its trial; after that `rubus verify` keeps it, or `rubus undo` takes it back",
+            tried.name
+        );
+    }
     let losses = confirm_losses(&plan, &arguments.i_will_lose_everything_on, &Live::new())?;
     if !agreed(arguments.yes, "Apply these steps?")? {
         return Ok(Exit::AnswerIsNo);
@@ -133,6 +139,43 @@ fn all_of(shelf: &Shelf) -> anyhow::Result<Vec<Change>> {
         true => shelf.all(&Live::new())?,
         false => changes,
     })
+}
+
+/// All changes as whichever root knows most of each; nothing is written. Another root is looked at only where this one
+/// does not know the end, or something is not as it knows it.
+pub(super) fn all_known() -> anyhow::Result<Vec<Change>> {
+    let live = Live::new();
+    let mut changes = Shelf::at(places::changes()).all(&live)?;
+    let mut works = LiveWorks::default();
+    for i in 0..changes.len() {
+        let is_certain = changes[i].state.is_finished
+            && differences(&changes[i], &changes[i + 1..], &live, &works).is_empty();
+        if is_certain {
+            continue;
+        }
+        if let Some(known) = works.as_told_elsewhere(&changes[i], &LiveHands::new()) {
+            changes[i] = known;
+        }
+    }
+    Ok(changes)
+}
+
+/// Keeps a change whose trial was passed: does the steps that have waited for it.
+pub(super) fn keep(general: &General, name: &str) -> anyhow::Result<(Change, Ending)> {
+    let (shelf, _lock) = open_shelf()?;
+    let found = all_of(&shelf)?
+        .into_iter()
+        .find(|change| change.name == name);
+    let mut change = found.with_context(|| format!("{name} is not there any more"))?;
+    let hands = &mut LiveHands::new();
+    let ended = with_company(general, |company| {
+        commit(&mut change, hands, company)?;
+        go(&mut change, hands, company)
+    })?;
+    let ended = ended.with_context(|| {
+        format!("{name} stands in the middle; `rubus resume` goes on when that is mended")
+    })?;
+    Ok((change, ended))
 }
 
 /// Goes on with what was interrupted.
@@ -294,6 +337,10 @@ fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyh
             say(&format!(
                 "{name} is applied. `rubus undo` puts everything back.\n"
             ))?;
+            Ok(Exit::Fine)
+        }
+        Ok(Ending::OnTrial) => {
+            say(&super::trial::next(change))?;
             Ok(Exit::Fine)
         }
         Ok(Ending::Undone) => {

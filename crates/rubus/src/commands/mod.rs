@@ -15,4 +15,5 @@ pub mod status;
 pub mod suites;
 pub mod survey;
 pub mod together;
+mod trial;
 pub mod verify;

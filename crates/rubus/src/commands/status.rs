@@ -1,7 +1,7 @@
 //! `rubus status`: what was applied, what stands in the middle, and whether it still holds. Only looks, and only at
 //! what answers at once; `rubus verify` looks at all.
 
-use rubus_apply::change::{BOOT_ID, Change, Shelf, differences, not_done};
+use rubus_apply::change::{BOOT_ID, Change, differences, not_done};
 use rubus_apply::works::LiveWorks;
 use rubus_core::machine::Machine;
 use rubus_core::plan::journal::{Receipt, Record, StepState, Way};
@@ -10,17 +10,18 @@ use rubus_core::plan::verify::{Answer, Standing, verify};
 use rubus_host::{Files, Live};
 use rubus_show::plan::{ChangeLine, StepLine, receipts, status as status_text};
 
-use super::change::must_be_live;
+use super::change::{all_known, must_be_live};
+use super::trial::{self, Stage};
 use crate::args::{General, Status};
 use crate::exit::Exit;
-use crate::places::{self, say};
+use crate::places::say;
 use crate::world::{Terminal, World};
 
 /// Shows what was applied, and whether it still is.
 pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
     must_be_live(general, "status")?;
     let live = Live::new();
-    let mut changes = Shelf::at(places::changes()).all(&live)?;
+    let mut changes = all_known()?;
     let machine = match changes.is_empty() {
         true => None,
         false => Some(World::of(general)?.survey()),
@@ -50,6 +51,7 @@ pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
             title: &change.plan.title,
             way: change.state.way,
             is_finished: change.state.is_finished,
+            is_on_trial: change.state.is_on_trial(),
             is_ahead_of_journal: line.is_ahead_of_journal,
             steps: &change.state.steps,
             differences: line.differences.clone(),
@@ -89,18 +91,27 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
     let boot = live.text(std::path::Path::new(BOOT_ID)).ok();
     let started_since = change.started_since(boot.as_deref());
     let is_applied = change.state.is_finished && change.state.way == Way::Apply;
+    let is_on_trial = change.state.is_on_trial();
+    let promises = quick_ones(&change.plan.promises);
     let answers = match machine {
-        Some(machine) if is_applied => quick_answers(&change.plan.promises, machine, started_since),
+        Some(machine) if is_applied || is_on_trial => {
+            quick_answers(&promises, machine, started_since)
+        }
         _ => Vec::new(),
     };
+    let stage = trial::stage(change, &promises, &answers, live);
     // What a later change has changed again is that one's business, and is said there.
     let is_last_word = !later.iter().any(|later| later.state.way == Way::Apply);
+    // The old system need not hold what the new one promises.
+    let is_asked = is_last_word && matches!(stage, None | Some(Stage::Running));
     let broken = answers
         .into_iter()
-        .filter(|answer| answer.standing == Standing::Broken && is_last_word);
-    let waits_for_start = is_applied && change.plan.needs_boot && !started_since;
+        .filter(|answer| answer.standing == Standing::Broken && is_asked);
+    let needs_start = change.plan.needs_boot && !started_since;
+    let waits_for_start = (is_applied || is_on_trial) && needs_start;
     let mut remarks = remarks(change, live);
-    if waits_for_start {
+    remarks.extend(stage.map(|stage| trial::words(change, stage, None)));
+    if is_applied && needs_start {
         remarks.push("A part of it is in force only after the next start.".into());
     }
     Line {
@@ -117,6 +128,7 @@ fn is_ahead_of_journal(change: &Change, live: &Live) -> bool {
     let state = &change.state;
     let is_under_way = state.is_half_done() || change.records.len() > 1;
     !state.is_finished
+        && !state.is_on_trial()
         && state.way == Way::Apply
         && is_under_way
         && not_done(change, live, &LiveWorks::default()).is_empty()
@@ -128,7 +140,7 @@ pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
     if let Some(why) = change.went_back_because() {
         return vec![format!("It was turned back: {why}.")];
     }
-    if state.is_finished || state.way != Way::Apply {
+    if state.is_finished || state.is_on_trial() || state.way != Way::Apply {
         return Vec::new();
     }
     if is_ahead_of_journal(change, live) {
@@ -145,16 +157,19 @@ pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
 }
 
 /// The promises that can be looked at without waiting.
-fn quick_answers(promises: &[Promise], machine: &Machine, started_since: bool) -> Vec<Answer> {
+fn quick_ones(promises: &[Promise]) -> Vec<Promise> {
     let is_quick = |promise: &&Promise| {
         !matches!(
             promise.look,
             Look::QuietDisk { .. } | Look::Compressed { .. }
         )
     };
-    let promises: Vec<Promise> = promises.iter().filter(is_quick).cloned().collect();
-    let found = rubus_probe::promises::look(&Live::new(), machine, &promises, &mut || 0.0);
-    verify(&promises, machine, &found, started_since)
+    promises.iter().filter(is_quick).cloned().collect()
+}
+
+fn quick_answers(promises: &[Promise], machine: &Machine, started_since: bool) -> Vec<Answer> {
+    let found = rubus_probe::promises::look(&Live::new(), machine, promises, &mut || 0.0);
+    verify(promises, machine, &found, started_since)
 }
 
 fn words_of(answer: &Answer) -> String {
@@ -209,6 +224,7 @@ fn json_of((change, line): (&Change, &Line)) -> serde_json::Value {
         "way": change.state.way,
         "is_finished": change.state.is_finished,
         "is_half_done": change.state.is_half_done(),
+        "is_on_trial": change.state.is_on_trial(),
         "waits_for_start": line.waits_for_start,
         "is_ahead_of_journal": line.is_ahead_of_journal,
         "differences": line.differences,

@@ -1,10 +1,10 @@
-//! `rubus verify`: whether everything holds that applied changes promise.
+//! `rubus verify`: whether everything holds that applied changes promise. A change on trial that holds it is kept.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_apply::change::{BOOT_ID, Change, Shelf};
+use rubus_apply::change::{BOOT_ID, Change, Ending};
 use rubus_core::machine::Machine;
 use rubus_core::parse::btrfs::Compression;
 use rubus_core::plan::journal::Way;
@@ -13,11 +13,12 @@ use rubus_core::plan::verify::{Answer, Found, Standing, verify, zswap_words};
 use rubus_host::{Files, Live, clock};
 use rubus_show::plan::{Verified, verified};
 
-use super::change::must_be_live;
+use super::change::{all_known, keep, must_be_live};
 use super::status::remarks;
+use super::trial::{self, Stage};
 use crate::args::{General, Verify};
 use crate::exit::Exit;
-use crate::places::{self, say};
+use crate::places::say;
 use crate::world::{Terminal, World};
 
 /// How long a disk is watched that should be quiet.
@@ -33,13 +34,15 @@ struct Looked {
     besides: Vec<(String, String)>,
     compression: Vec<(PathBuf, Result<Compression, String>)>,
     remarks: Vec<String>,
+    /// How keeping it ended, where its trial was passed just now.
+    kept: Option<Ending>,
 }
 
 /// Looks at every promise of the chosen changes and says what is the case.
 pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
     must_be_live(general, "verify")?;
     let live = Live::new();
-    let changes = chosen(Shelf::at(places::changes()).all(&live)?, arguments)?;
+    let changes = chosen(all_known()?, arguments)?;
     let machine = World::of(general)?.survey();
     let promises: Vec<Promise> = changes
         .iter()
@@ -47,10 +50,13 @@ pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
         .collect();
     let found = look(general, &live, &machine, &promises);
     let boot = live.text(Path::new(BOOT_ID)).ok();
-    let looked: Vec<Looked> = changes
+    let looked = changes
         .into_iter()
-        .map(|change| answer(change, &machine, &found, boot.as_deref(), &live))
+        .map(|change| answer(change, &machine, &found, boot.as_deref(), &live));
+    let looked: anyhow::Result<Vec<Looked>> = looked
+        .map(|looked| after_trial(general, looked, &live))
         .collect();
+    let looked = looked?;
     let holds = looked.iter().all(Looked::holds);
     if arguments.json.wanted {
         let changes: Vec<_> = looked
@@ -69,10 +75,35 @@ pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
             return Ok(measured);
         }
     }
+    let is_rolled_back = |looked: &Looked| matches!(looked.kept, Some(Ending::RolledBack { .. }));
     Ok(match holds {
+        _ if looked.iter().any(is_rolled_back) => Exit::RolledBack,
         true => Exit::Fine,
         false => Exit::AnswerIsNo,
     })
+}
+
+/// Keeps a change whose trial runs and holds everything; says of another one on trial what it waits for.
+fn after_trial(general: &General, mut looked: Looked, live: &Live) -> anyhow::Result<Looked> {
+    let promises = &looked.change.plan.promises;
+    let Some(stage) = trial::stage(&looked.change, promises, &looked.answers, live) else {
+        return Ok(looked);
+    };
+    looked.besides.extend(trial::told_by_firmware(live));
+    let all_hold = looked
+        .answers
+        .iter()
+        .all(|answer| answer.standing == Standing::Holds);
+    if stage != Stage::Running || !all_hold {
+        let words = trial::words(&looked.change, stage, Some(all_hold));
+        looked.remarks.push(words);
+        return Ok(looked);
+    }
+    let (change, ending) = keep(general, &looked.change.name)?;
+    looked.remarks.push(trial::kept(&ending));
+    looked.change = change;
+    looked.kept = Some(ending);
+    Ok(looked)
 }
 
 /// The changes that are to be looked at: the named one, all that are applied, or the last of those.
@@ -143,6 +174,7 @@ fn answer(
         besides: besides.into_iter().collect(),
         compression: compression.collect(),
         remarks: remarks(&change, live),
+        kept: None,
         change,
     }
 }
@@ -180,6 +212,8 @@ fn json_of(looked: &Looked, machine: &Machine) -> serde_json::Value {
         "name": looked.change.name,
         "title": looked.change.plan.title,
         "is_finished": looked.change.state.is_finished,
+        "is_on_trial": looked.change.state.is_on_trial(),
+        "is_kept_now": matches!(looked.kept, Some(Ending::Applied)),
         "started_since": looked.started_since,
         "holds": looked.holds(),
         "promises": looked.answers,

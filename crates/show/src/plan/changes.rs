@@ -37,6 +37,8 @@ pub struct ChangeLine<'a> {
     pub way: Way,
     /// Whether it reached the end of its way.
     pub is_finished: bool,
+    /// Whether it waits until the machine has come up on trial.
+    pub is_on_trial: bool,
     /// Whether all is as planned although the journal does not say that it was finished.
     pub is_ahead_of_journal: bool,
     /// Each step.
@@ -130,6 +132,10 @@ fn standing(change: &ChangeLine<'_>) -> (Tone, String) {
         }
         (true, Way::Apply) => (Tone::Warn, "applied, and changed since".into()),
         (true, Way::Undo) => (Tone::Plain, "undone".into()),
+        (false, Way::Apply) if change.is_on_trial => (
+            Tone::Warn,
+            format!("ON TRIAL, {done} of {of} steps: not kept yet"),
+        ),
         (false, Way::Apply) if change.is_ahead_of_journal => (
             Tone::Warn,
             "applied, but the journal on this root ends early".into(),
@@ -159,6 +165,7 @@ mod tests {
             title: "Show each kind of step.",
             way,
             is_finished,
+            is_on_trial: false,
             is_ahead_of_journal: false,
             steps,
             differences: Vec::new(),
@@ -173,7 +180,11 @@ mod tests {
         broken.broken = vec!["no swap lies on the SD card (on mmcblk0: /var/swap)".into()];
         let mut ahead = line("0007-example", Way::Apply, false, &half[..]);
         ahead.is_ahead_of_journal = true;
+        let mut tried = line("0008-example", Way::Apply, false, &half[..]);
+        tried.is_on_trial = true;
+        tried.remarks = vec!["It waits for its trial.".into()];
         let all = [
+            tried,
             ahead,
             later,
             broken,

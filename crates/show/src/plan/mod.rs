@@ -7,7 +7,7 @@ mod verify;
 
 use rubus_core::plan::promise::Promise;
 use rubus_core::plan::volume::DiskIdentity;
-use rubus_core::plan::{Effort, Gain, Plan};
+use rubus_core::plan::{Effort, Gain, Plan, Trial};
 use rubus_core::units::bytes_si;
 
 use crate::style::{Style, Tone};
@@ -40,7 +40,7 @@ pub fn render(plan: &Plan, style: Style) -> String {
         section(&mut lines, risks(&plan.risks, style));
         section(&mut lines, losses(&plan.disks_lost(), style));
         section(&mut lines, effort(&plan.effort, style));
-        section(&mut lines, steps::steps(&plan.steps, style));
+        section(&mut lines, steps::steps(plan, style));
         section(&mut lines, afterwards(&plan.promises, style));
         section(&mut lines, next_start(plan, style));
     }
@@ -249,6 +249,9 @@ fn afterwards(promises: &[Promise], style: Style) -> Vec<String> {
 }
 
 fn next_start(plan: &Plan, style: Style) -> Vec<String> {
+    if let Some(trial) = &plan.trial {
+        return on_trial(trial, style);
+    }
     if !plan.needs_boot {
         return Vec::new();
     }
@@ -256,6 +259,26 @@ fn next_start(plan: &Plan, style: Style) -> Vec<String> {
                 when it suits you. `rubus undo` goes back before that and after it.";
     let mut lines = vec![style.paint(Tone::Strong, "At the next start")];
     lines.extend(hang("  ", text, COLUMNS));
+    lines
+}
+
+fn on_trial(trial: &Trial, style: Style) -> Vec<String> {
+    let start = format!(
+        "`{}` starts the new way once. If it comes up, say `rubus verify` there: it looks at everything that is promised, and \
+         only if all of it holds it does the steps that have waited.",
+        clean(&trial.start)
+    );
+    let texts = [
+        start.as_str(),
+        "If it does not come up, switch the power off and on: the firmware has forgotten the trial and starts the old way, which \
+         has lost nothing.",
+        "Until it is kept, every usual start is the old one, `rubus status` says ON TRIAL, and `rubus undo` takes everything \
+         back, from the old system and from the new one; afterwards too.",
+    ];
+    let mut lines = vec![style.paint(Tone::Strong, "The trial")];
+    for text in texts {
+        lines.extend(hang("  - ", text, COLUMNS));
+    }
     lines
 }
 

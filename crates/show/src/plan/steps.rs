@@ -5,7 +5,7 @@ use std::path::Path;
 use rubus_core::plan::commands::commands;
 use rubus_core::plan::diff::{Line, with_context};
 use rubus_core::plan::volume::{PartitionRole, PartitionTable, partition_path};
-use rubus_core::plan::{Action, Step, TextFile};
+use rubus_core::plan::{Action, Plan, Step, TextFile};
 use rubus_core::units::bytes_iec;
 
 use super::COLUMNS;
@@ -17,9 +17,14 @@ const AROUND: usize = 2;
 const INDENT: &str = "     ";
 
 /// All steps, numbered.
-pub(super) fn steps(steps: &[Step], style: Style) -> Vec<String> {
+pub(super) fn steps(plan: &Plan, style: Style) -> Vec<String> {
     let mut lines = vec![style.paint(Tone::Strong, "Steps")];
-    for (number, step) in steps.iter().enumerate() {
+    let trial = plan.trial.as_ref().map(|trial| trial.before_step);
+    for (number, step) in plan.steps.iter().enumerate() {
+        if trial == Some(number) {
+            let title = "After the trial, by `rubus verify`";
+            lines.push(style.paint(Tone::Strong, title));
+        }
         lines.extend(one(number, step, style));
     }
     lines

@@ -115,7 +115,7 @@ fn unmet(files: &FakeFiles, plan: &Plan) -> BTreeMap<String, String> {
         firmware_volume: Some("/dev/mmcblk0p1".into()),
         filesystem: "btrfs",
     };
-    let checks = scene.checks();
+    let checks = scene.all_checks();
     assert!(checks.len() > 10, "{checks:?}");
     let unmet = checks.into_iter().filter(|check| !check.is_met);
     unmet.map(|check| (check.what, check.found)).collect()
@@ -151,6 +151,48 @@ fn a_driver_that_the_plan_wants_is_asked_for() {
     let found = unmet(&board(&["btrfs", "xor"]), &plan());
     assert!(
         found.values().any(|found| found == "not inside: uas"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn the_trial_is_proven_as_well_as_the_start_after_it() {
+    let mut plan = plan();
+    let switch = plan.steps.pop().expect("the last step is the switch");
+    let Action::WriteFile { becomes, .. } = &switch.action else {
+        panic!("{switch:?}");
+    };
+    let write = |name: &str, text: &str| Step {
+        id: name.into(),
+        why: "Because.".into(),
+        action: Action::WriteFile {
+            path: Path::new("/boot/firmware").join(name),
+            was: None,
+            becomes: TextFile::public(text),
+        },
+    };
+    let config = "arm_64bit=1\nauto_initramfs=1\n";
+    let settings = tryboot::text(config, "trial.txt", None);
+    plan.steps.push(write("trial.txt", &becomes.text));
+    plan.steps.push(write(tryboot::FILE, &settings));
+    plan.trial = Some(rubus_core::plan::Trial {
+        before_step: plan.steps.len(),
+        start: "sudo reboot '0 tryboot'".into(),
+    });
+    plan.steps.push(switch);
+    let files = board(&["btrfs", "xor", "uas"]);
+    assert_eq!(unmet(&files, &plan), BTreeMap::new());
+
+    // A trial that names the old root's command line proves nothing for the new one.
+    for step in &mut plan.steps {
+        if step.id == tryboot::FILE {
+            *step = write(tryboot::FILE, &tryboot::text(config, "gone.txt", None));
+        }
+    }
+    let found = unmet(&files, &plan);
+    assert!(!found.is_empty());
+    assert!(
+        found.keys().all(|what| what.starts_with("on trial, ")),
         "{found:?}"
     );
 }

@@ -8,7 +8,7 @@ use super::ground::{self, Start, disk_name, used_bytes};
 use super::kernels::{Has, Kernel, has, kernels};
 use super::layout::{NewDisk, mount_options, new_disk, root_least_bytes};
 use super::options::{Choice, SwapKind};
-use super::{gains, memory, root};
+use super::{gains, memory, root, trial};
 use crate::machine::{BlockDevice, Machine, Setting};
 use crate::plan::TextFile;
 use crate::plan::volume::DiskIdentity;
@@ -46,6 +46,8 @@ pub(super) struct Scene<'a> {
     pub(super) cmdlines: Vec<(String, &'a TextFile, String)>,
     /// Words of a first start that are taken out of them.
     pub(super) removed: Vec<String>,
+    /// Whether the new system is first started on trial.
+    pub(super) is_tried: bool,
 }
 
 /// What to look at for the checks.
@@ -101,7 +103,9 @@ pub(super) fn look<'a>(
     let chosen = choose(&choice.compress, &link, situation);
     let new = divided(situation, choice, disk, &chosen, draft)?;
     let (cmdlines, removed) = command_lines(situation, &start, &new, &chosen, draft)?;
+    let is_tried = trial::is_made(situation, choice, &start, draft);
     Some(Scene {
+        is_tried,
         start,
         device,
         old_disks,

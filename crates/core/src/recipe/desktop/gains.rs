@@ -367,11 +367,13 @@ pub(super) fn notes(
                 .into(),
         );
     }
-    draft.notes.push(
-        "It is in force from the next boot on; until then nothing but the boot partition has changed for the running \
-         system. `rubus verify` then looks whether everything is as promised."
-            .into(),
-    );
+    if draft.trial.is_none() {
+        draft.notes.push(
+            "It is in force from the next boot on; until then nothing but the boot partition has changed for the running \
+             system. `rubus verify` then looks whether everything is as promised."
+                .into(),
+        );
+    }
     draft.notes.push(format!(
         "If the board does not come up: put the card into any PC, delete cmdline.txt on its FAT partition ({} here) and \
          rename cmdline.txt.before-rubus to cmdline.txt. The old system then starts as before.",

@@ -55,6 +55,8 @@ pub(super) struct Start<'a> {
     pub(super) paths: Vec<BootPath>,
     /// The files with the kernel's command line, by name.
     pub(super) cmdlines: BTreeMap<String, &'a TextFile>,
+    /// Whether files are loaded with a prefix to their names (`os_prefix`).
+    pub(super) has_prefix: bool,
 }
 
 impl<'a> Start<'a> {
@@ -90,6 +92,8 @@ impl<'a> Start<'a> {
             tryboot: false,
             includes: &includes,
         };
+        let settings = parsed.settings(&reader);
+        let has_prefix = settings.iter().any(|setting| setting.name == "os_prefix");
         let exists = |name: &str| is_file(&names, name);
         let paths = parsed.boot_paths(&reader, &exists);
         if paths.is_empty() {
@@ -112,6 +116,7 @@ impl<'a> Start<'a> {
             config,
             paths,
             cmdlines,
+            has_prefix,
         })
     }
 

@@ -3,7 +3,8 @@
 //!
 //! The running root is never changed. Everything is prepared on the new disk and, under other names or with a kept
 //! original, on the boot partition; the last step is one small file that says where the root is. Until then
-//! the board starts as before, and afterwards that file is one rename away from what it was.
+//! the board starts as before, and afterwards that file is one rename away from what it was. Where the firmware can start
+//! on trial, that step waits until the new system has come up once.
 
 mod checks;
 mod compression;
@@ -15,6 +16,7 @@ mod memory;
 mod options;
 mod root;
 mod steps;
+mod trial;
 
 use std::path::{Path, PathBuf};
 
@@ -52,6 +54,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     paths.extend(kernels::paths());
     paths.extend(memory::paths());
     paths.extend(steps::paths());
+    paths.extend(trial::paths(&boot));
     let mut look_at = LookAt::paths(paths);
     look_at.trees.push("/".into());
     look_at

@@ -57,6 +57,13 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         check: yes_or_no,
     },
     OptionSpec {
+        name: "trial",
+        what: "auto, yes or no: the new system is first started once on trial, and `rubus verify` there keeps it; auto is \
+               yes where the firmware says that it can",
+        default: Some("auto"),
+        check: |value| one_of(value, &["auto", "yes", "no"]),
+    },
+    OptionSpec {
         name: "direct-boot",
         what: "yes: say what it takes to start without the SD card (only advice)",
         default: Some("no"),
@@ -83,6 +90,15 @@ pub(super) enum SwapKind {
     None,
 }
 
+/// Whether the new system is first started on trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TrialWish {
+    /// Where the firmware says that it can.
+    Auto,
+    Yes,
+    No,
+}
+
 /// The options, read. They were checked before, so that what cannot be read has its default.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
@@ -94,6 +110,7 @@ pub(super) struct Choice {
     pub(super) zswap_compressor: Option<String>,
     pub(super) table: crate::disk::layout::Scheme,
     pub(super) boot_copy: bool,
+    pub(super) trial: TrialWish,
     pub(super) direct_boot: bool,
 }
 
@@ -123,6 +140,11 @@ impl Choice {
                 _ => Scheme::Fitting,
             },
             boot_copy: is_yes("boot-copy"),
+            trial: match option("trial") {
+                Some("yes") => TrialWish::Yes,
+                Some("no") => TrialWish::No,
+                _ => TrialWish::Auto,
+            },
             direct_boot: is_yes("direct-boot"),
         }
     }

@@ -9,7 +9,7 @@ use super::checks::{FSTAB, Scene};
 use super::kernels::modules_for;
 use super::layout::{SWAP_FILE, SWAP_POINT};
 use super::options::{Choice, SwapKind};
-use super::{gains, memory, root};
+use super::{gains, memory, root, trial};
 use crate::boot::config_txt::ConfigTxt;
 use crate::plan::volume::{NewFilesystem, Partition};
 use crate::plan::{Action, Pass, Step, TextFile};
@@ -86,7 +86,7 @@ pub(super) fn draw(
     }
 }
 
-fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
+pub(super) fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
     draft.steps.push(Step {
         id: id.into(),
         why: why.into(),
@@ -326,6 +326,9 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
         );
     }
     boot_copy(scene, draft);
+    if scene.is_tried {
+        trial::command_line(situation, scene, draft);
+    }
     push(
         draft,
         "keep-journal",
@@ -344,6 +347,27 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
             boot: point.clone(),
         },
     );
+    if scene.is_tried {
+        trial::begin(situation, scene, &config_text(scene), draft);
+    }
+    switch(situation, scene, draft);
+    if scene.is_tried {
+        trial::end(scene, &config_text(scene), draft);
+    }
+}
+
+/// The one file that says where the root is.
+fn switch(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+    let point = &scene.start.point;
+    let decides = match scene.is_tried {
+        true => {
+            "The new system has come up and everything holds: from now on every start is the new one. This is the only step \
+                 that decides."
+        }
+        false => {
+            "From the next boot on the kernel takes the new root. This is the last step and the only one that decides."
+        }
+    };
     let taken_out = match scene.removed.is_empty() {
         true => String::new(),
         false => format!(
@@ -356,9 +380,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
             situation,
             draft,
             &id_of(name),
-            &format!(
-                "From the next boot on the kernel takes the new root. This is the last step and the only one that decides.{taken_out}"
-            ),
+            &format!("{decides}{taken_out}"),
             &point.join(name),
             TextFile {
                 text: text.clone(),
@@ -414,8 +436,6 @@ fn config(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
         return;
     }
     let path = scene.start.point.join("config.txt");
-    let mut text = ConfigTxt::parse(scene.start.config.text.as_str());
-    text.set("auto_initramfs", "1");
     let why = "The file of now, to be renamed back on any PC.";
     write(
         situation,
@@ -433,15 +453,24 @@ fn config(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
         why,
         &path,
         TextFile {
-            text: text.text().to_string(),
+            text: config_text(scene),
             mode: scene.start.config.mode,
         },
     );
 }
 
+/// The text of `config.txt` as it will be.
+fn config_text(scene: &Scene<'_>) -> String {
+    let mut text = ConfigTxt::parse(scene.start.config.text.as_str());
+    if !scene.kernels.iter().all(|kernel| kernel.is_loaded) {
+        text.set("auto_initramfs", "1");
+    }
+    text.text().to_string()
+}
+
 /// A file of the boot partition. FAT keeps no modes: every file has the one that the mount gives it, so that a new one
 /// gets that of its neighbours.
-fn write(
+pub(super) fn write(
     situation: &Situation<'_>,
     draft: &mut Draft,
     id: &str,

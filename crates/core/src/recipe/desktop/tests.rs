@@ -273,6 +273,88 @@ fn the_last_step_alone_decides_and_keeps_every_other_word() {
     assert!(last.why.contains("resize"), "{}", last.why);
 }
 
+/// The example's boot partition as of a board whose firmware says that it knows trials.
+fn with_trials(facts: &mut Facts) {
+    let node = crate::boot::tryboot::BOOTLOADER_NODE;
+    let told = names(&["boot-mode", "partition", "tryboot"]);
+    facts.seen.insert(node.into(), told);
+}
+
+#[test]
+fn a_board_that_knows_trials_makes_one_before_the_step_that_decides() {
+    let machine = machine();
+    let mut facts = facts(&machine);
+    assert_eq!(plan_of(&machine, &facts, &[]).trial, None);
+    with_trials(&mut facts);
+    assert_eq!(plan_of(&machine, &facts, &[("trial", "no")]).trial, None);
+    let plan = plan_of(&machine, &facts, &[]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    let trial = plan.trial.as_ref().expect("a trial");
+    assert_eq!(trial.start, "sudo reboot '0 tryboot'");
+    let (before, after) = plan.steps.split_at(trial.before_step);
+    // What a usual start reads is as it was until the trial is passed.
+    let path = |step: &crate::plan::Step| step.action.path().cloned();
+    let cmdline = Some(PathBuf::from("/boot/firmware/cmdline.txt"));
+    assert!(before.iter().all(|step| path(step) != cmdline));
+    assert_eq!(path(&after[0]), cmdline);
+    let gone: Vec<_> = after[1..].iter().filter_map(path).collect();
+    let files = [
+        "/boot/firmware/tryboot.txt",
+        "/boot/firmware/cmdline-rubus.txt",
+    ];
+    assert_eq!(gone, files.map(PathBuf::from));
+    assert!(written(&plan, "tryboot.txt").ends_with("[all]\ncmdline=cmdline-rubus.txt\n"));
+    assert_eq!(
+        written(&plan, "cmdline-rubus.txt"),
+        written(&plan, "cmdline.txt")
+    );
+}
+
+#[test]
+fn what_speaks_against_a_trial_is_told() {
+    let machine = machine();
+    let asked = |facts: &Facts, wish| plan_of(&machine, facts, &[("trial", wish)]);
+    let told = |plan: &Plan, word: &str| plan.notes.iter().any(|note| note.contains(word));
+
+    // Firmware that says nothing: only if asked for, with the risk.
+    let silent = facts(&machine);
+    let plan = asked(&silent, "auto");
+    assert!(plan.trial.is_none() && told(&plan, "says nothing about trials"));
+    let plan = asked(&silent, "yes");
+    assert!(plan.trial.is_some());
+    assert!(plan.risks.iter().any(|risk| risk.contains("trial=no")));
+
+    for (path, text_of, word) in [
+        (
+            "/boot/firmware/config.txt",
+            "arm_64bit=1\nauto_initramfs=1\nos_prefix=\n",
+            "os_prefix",
+        ),
+        ("/boot/firmware/tryboot.txt", "", "tryboot.txt already"),
+        (
+            "/boot/firmware/autoboot.txt",
+            "[all]\n",
+            "autoboot.txt already",
+        ),
+    ] {
+        let mut facts = facts(&machine);
+        with_trials(&mut facts);
+        facts.seen.insert(path.into(), text(text_of));
+        let Some(Sight::Directory(names)) = facts.seen.get_mut(Path::new("/boot/firmware")) else {
+            panic!("the boot partition is a directory");
+        };
+        let name = path.rsplit('/').next().expect("a name");
+        names.push(name.into());
+        assert!(asked(&facts, "auto").trial.is_none(), "{word}");
+        let plan = asked(&facts, "yes");
+        let found = obstacles(&plan);
+        assert!(
+            found.iter().any(|found| found.contains(word)),
+            "{word}: {found:?}"
+        );
+    }
+}
+
 #[test]
 fn files_on_fat_have_the_mode_of_their_neighbours() {
     let machine = machine();

@@ -109,6 +109,7 @@ pub(super) fn draw_up(
         made: made.into(),
         checks: draft.checks,
         needs_boot: recipe.needs_boot && !draft.steps.is_empty(),
+        trial: None,
         steps: draft.steps,
         notes: fill(&recipe.notes),
         risks: fill(&recipe.risks),

@@ -1,0 +1,189 @@
+//! The start on trial: whether it is made, and the steps around it.
+//!
+//! The firmware reads `tryboot.txt` in place of `config.txt` once. That file names a command line of its own, so that
+//! nothing that a usual start reads is changed before the new system has come up.
+
+use std::path::{Path, PathBuf};
+
+use super::super::{Draft, Sight, Situation};
+use super::checks::Scene;
+use super::ground::Start;
+use super::options::{Choice, TrialWish};
+use super::steps::{push, write};
+use crate::boot::model::Model;
+use crate::boot::tryboot::{self, Ability};
+use crate::plan::{Action, TextFile, Trial};
+
+/// The command line of the trial.
+const CMDLINE: &str = "cmdline-rubus.txt";
+/// What the firmware of a board with two systems reads first; a trial is another thing there.
+const TWO_SYSTEMS: &str = "autoboot.txt";
+
+/// What to look at, below the boot partition's mount point and elsewhere.
+pub(super) fn paths(point: &Path) -> Vec<PathBuf> {
+    let mut paths = [tryboot::FILE, TWO_SYSTEMS, CMDLINE]
+        .map(|name| point.join(name))
+        .to_vec();
+    paths.push(tryboot::BOOTLOADER_NODE.into());
+    paths
+}
+
+/// Whether the new system is first started on trial, as wished and as the board can. What speaks against it is a check
+/// that fails where it was asked for, and a note where it was not.
+pub(super) fn is_made(
+    situation: &Situation<'_>,
+    choice: &Choice,
+    start: &Start<'_>,
+    draft: &mut Draft,
+) -> bool {
+    if choice.trial == TrialWish::No {
+        return false;
+    }
+    let ability = ability(situation, start);
+    let obstacle = obstacle(start);
+    if choice.trial == TrialWish::Auto {
+        let why_not = match (ability, obstacle) {
+            (Ability::Yes, None) => {
+                checked(true, "the firmware says so", draft);
+                return true;
+            }
+            // Whoever has no Raspberry Pi need not hear of it.
+            (Ability::No(_), _) => return false,
+            (_, Some(why)) | (Ability::Unsure(why), None) => why,
+        };
+        draft.notes.push(format!(
+            "The new system is not started on trial first: {why_not}. With trial=yes it is tried all the same."
+        ));
+        return false;
+    }
+    if let Some(why) = obstacle {
+        checked(false, &why, draft);
+        return false;
+    }
+    match ability {
+        Ability::Yes => checked(true, "the firmware says so", draft),
+        Ability::No(why) | Ability::Unsure(why) => {
+            checked(true, &format!("you asked for it; {why}"), draft);
+            draft.risks.push(
+                "Nobody knows whether this board can start on trial. If it cannot, the old system comes up instead, and nothing \
+                 is lost: `rubus undo`, and apply with trial=no."
+                    .into(),
+            );
+        }
+    }
+    true
+}
+
+fn checked(is_met: bool, found: &str, draft: &mut Draft) {
+    draft.check(
+        "the new system can first be started on trial",
+        is_met,
+        found.into(),
+        "put that right, or do without (trial=no)",
+    );
+}
+
+fn ability(situation: &Situation<'_>, start: &Start<'_>) -> Ability {
+    let told = match situation
+        .facts
+        .seen
+        .get(Path::new(tryboot::BOOTLOADER_NODE))
+    {
+        Some(Sight::Directory(names)) => names.as_slice(),
+        _ => &[],
+    };
+    let model = Model::of(&situation.machine.board);
+    tryboot::ability(&model, told, &start.config.text)
+}
+
+/// What in the boot partition is in the way, as a sentence without its full stop.
+fn obstacle(start: &Start<'_>) -> Option<String> {
+    let shown = |name: &str| start.point.join(name).display().to_string();
+    for name in [tryboot::FILE, TWO_SYSTEMS, CMDLINE] {
+        if start.has(name) {
+            return Some(format!(
+                "there is a {} already, which somebody else needs",
+                shown(name)
+            ));
+        }
+    }
+    if start.has_prefix {
+        return Some("config.txt loads files with a prefix (os_prefix)".into());
+    }
+    match start.cmdlines.len() {
+        1 => None,
+        count => Some(format!(
+            "config.txt leads to {count} different command lines"
+        )),
+    }
+}
+
+/// The command line of the trial, beside the one of now.
+pub(super) fn command_line(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+    let Some(becomes) = line(scene) else { return };
+    write(
+        situation,
+        draft,
+        "trial-cmdline",
+        "The command line for the new root, under a name that only the trial reads.",
+        &scene.start.point.join(CMDLINE),
+        becomes,
+    );
+}
+
+/// What makes the trial possible, and the trial.
+pub(super) fn begin(situation: &Situation<'_>, scene: &Scene<'_>, config: &str, draft: &mut Draft) {
+    write(
+        situation,
+        draft,
+        "trial-config",
+        "The firmware reads this in place of config.txt when it is told to, once. Whatever goes wrong then, the next start is \
+         the old one.",
+        &scene.start.point.join(tryboot::FILE),
+        settings(scene, config),
+    );
+    draft.trial = Some(Trial {
+        before_step: draft.steps.len(),
+        start: format!("sudo reboot '{}'", tryboot::REBOOT_ARGUMENT),
+    });
+}
+
+/// The trial's files go when it is passed.
+pub(super) fn end(scene: &Scene<'_>, config: &str, draft: &mut Draft) {
+    let remove = |draft: &mut Draft, id: &str, name: &str, was: TextFile| {
+        push(
+            draft,
+            id,
+            "It was for the trial only.",
+            Action::RemoveFile {
+                path: scene.start.point.join(name),
+                was,
+            },
+        );
+    };
+    remove(
+        draft,
+        "trial-config-goes",
+        tryboot::FILE,
+        settings(scene, config),
+    );
+    if let Some(was) = line(scene) {
+        remove(draft, "trial-cmdline-goes", CMDLINE, was);
+    }
+}
+
+/// The only command line, with the new root.
+fn line(scene: &Scene<'_>) -> Option<TextFile> {
+    let (_, file, text) = scene.cmdlines.first()?;
+    Some(TextFile {
+        text: text.clone(),
+        mode: file.mode,
+    })
+}
+
+fn settings(scene: &Scene<'_>, config: &str) -> TextFile {
+    TextFile {
+        text: tryboot::text(config, CMDLINE, None),
+        mode: scene.start.config.mode,
+    }
+}
