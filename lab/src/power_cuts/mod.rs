@@ -203,7 +203,7 @@ struct Course<'a> {
 impl Course<'_> {
     fn run(mut self, plain: &Kit, reference: &Reference) -> Result<Results> {
         let campaign = self.lab.campaign;
-        let mut random = Random(campaign.seed | 1);
+        let mut random = Random::of(campaign.seed);
         let mut draw = |way: Way, length: Duration| {
             let half = campaign.runs / 2;
             let count = match way {
@@ -410,6 +410,11 @@ impl Lab<'_> {
 struct Random(u64);
 
 impl Random {
+    /// Small seeds that are next to each other give numbers that are not.
+    fn of(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
     fn below(&mut self, length: Duration) -> Duration {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -427,7 +432,7 @@ mod tests {
     fn moments_are_spread_and_repeatable() {
         let length = Duration::from_secs(100);
         let moments = |seed| {
-            let mut random = Random(seed);
+            let mut random = Random::of(seed);
             (0..200).map(|_| random.below(length)).collect::<Vec<_>>()
         };
         assert_eq!(moments(7), moments(7));

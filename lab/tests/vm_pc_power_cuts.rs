@@ -1,0 +1,74 @@
+//! The power of the quick board is cut while the recipe `desktop` is applied and undone: a few cuts at random moments,
+//! and all around the replacement of the command line, after which the board starts another root.
+//! `rubus-lab power-cuts` does the same for every moment.
+
+use std::time::Duration;
+
+use rubus_lab::board::Board;
+use rubus_lab::cache::Cache;
+use rubus_lab::kit::UsbDisk;
+use rubus_lab::power_cuts::{Campaign, Moment, Row, Stops, Way, line, run};
+use rubus_lab::product::{can_boot, rubus_or_skip};
+
+const TEST: &str = "vm_pc_power_cuts";
+
+#[test]
+fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
+    if !can_boot(TEST, Board::Pc) {
+        return;
+    }
+    let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {
+        return;
+    };
+    let disk = UsbDisk::as_sold();
+    let campaign = Campaign {
+        board: Board::Pc,
+        rubus,
+        change: vec![
+            "desktop".into(),
+            "device={usb0}".into(),
+            "compress=zstd:1".into(),
+            format!("--i-will-lose-everything-on={}", disk.serial),
+        ],
+        usb: vec![disk],
+        prepare: None,
+        runs: 2,
+        stops: Stops::Syncs,
+        // The rename itself, the flush behind it, and the records before and after them.
+        only: ["cmdline.txt\")", "cmdline.txt>)", "(cmdline-txt)"]
+            .map(String::from)
+            .to_vec(),
+        resume_each: 2,
+        // Far below what either takes, so that every cut comes before the end.
+        lengths: Some([Duration::from_secs(20), Duration::from_secs(1)]),
+        jobs: 2,
+        seed: 4,
+        limit: Duration::from_secs(900),
+        keep_failures: None,
+    };
+    let mut show = |row: &Row| println!("{}", line(row));
+    let rows = run(&Cache::of_this_machine(), &campaign, &mut show)
+        .unwrap()
+        .rows;
+    let bad: Vec<String> = rows
+        .iter()
+        .filter(|row| !row.wrong.is_empty())
+        .map(line)
+        .collect();
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    for way in [Way::Apply, Way::Undo] {
+        let cuts = |wanted: fn(&Row) -> bool| {
+            let these = rows.iter().filter(|row| row.way == way && wanted(row));
+            these.count()
+        };
+        assert_eq!(cuts(|row| matches!(row.moment, Moment::Random(_))), 1);
+        let records = cuts(|row| matches!(row.moment, Moment::Record(_)));
+        let syncs = cuts(|row| matches!(row.moment, Moment::Sync(_)));
+        assert_eq!((records, syncs), (2, 2), "{way:?}");
+    }
+    let from_disk = |row: &Row| row.booted.ends_with("btrfs");
+    assert!(
+        rows.iter()
+            .any(|row| from_disk(row) && row.ended == "rubus undo")
+    );
+}
