@@ -14,6 +14,7 @@ mod cpuinfo;
 mod device_tree;
 mod hop;
 mod identity;
+pub mod image;
 mod kernel_config;
 mod links;
 mod memory;

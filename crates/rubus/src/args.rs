@@ -384,6 +384,9 @@ pub struct PlanArgs {
     /// What is chosen, such as max-pool-percent=25
     #[arg(value_name = "OPTION=VALUE", value_parser = wish)]
     pub wishes: Vec<(String, String)>,
+    /// For the image of a card instead of this machine (only desktop; as root)
+    #[arg(long, value_name = "FILE")]
+    pub image: Option<PathBuf>,
     #[command(flatten)]
     pub json: Json,
 }
@@ -409,6 +412,13 @@ pub struct Apply {
     /// `rubus verify --measure` can say what it has brought; without DIR, /
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "/")]
     pub measure: Option<PathBuf>,
+    /// Make a new image from the image of a card instead of changing this machine
+    /// (only desktop); FILE is only read
+    #[arg(long, value_name = "FILE", requires = "to", conflicts_with_all = ["measure", "i_will_lose_everything_on"])]
+    pub image: Option<PathBuf>,
+    /// The new image; it must not exist, and has its name only when it is whole
+    #[arg(long, value_name = "OUT", requires = "image")]
+    pub to: Option<PathBuf>,
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,

@@ -14,7 +14,7 @@ use rubus_core::plan::Plan;
 use rubus_core::plan::volume::DiskIdentity;
 use rubus_core::recipe::{self, Facts, LookAt, TreeSize};
 use rubus_core::result::Run;
-use rubus_host::{Files, clock, filling};
+use rubus_host::{Files, Live, clock, filling};
 use rubus_store::History;
 
 use crate::exit::Refused;
@@ -57,12 +57,19 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> Facts {
             .map_or(Path::new("/"), PathBuf::as_path);
         facts.compression = rubus_bench::compression::measure(top);
     }
-    if let Ok(bytes) = live.read_prefix(Path::new("/dev/urandom"), facts.random.len()) {
-        if bytes.len() == facts.random.len() {
-            facts.random.copy_from_slice(&bytes);
+    facts.random = random();
+    facts
+}
+
+/// Numbers that nobody else has.
+pub fn random() -> [u8; 32] {
+    let mut random = [0; 32];
+    if let Ok(bytes) = Live::new().read_prefix(Path::new("/dev/urandom"), random.len()) {
+        if bytes.len() == random.len() {
+            random.copy_from_slice(&bytes);
         }
     }
-    facts
+    random
 }
 
 /// The last runs of the history, newest first. A plan can be made without any.

@@ -84,6 +84,98 @@ fn what_cannot_be_is_refused_with_a_reason() {
     }
 }
 
+/// A card image's first block: an MBR with one FAT partition from 1 MiB on.
+fn master_boot_record(partition_bytes: u64) -> Vec<u8> {
+    let mut block = vec![0; 512];
+    block[446 + 4] = 0x0c;
+    block[454..458].copy_from_slice(&2048_u32.to_le_bytes());
+    block[458..462].copy_from_slice(&((partition_bytes / 512) as u32).to_le_bytes());
+    block[510..].copy_from_slice(&[0x55, 0xaa]);
+    block
+}
+
+#[test]
+fn what_is_no_image_is_refused_before_anything_is_made() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(at("zeros.img"), vec![0; 4 << 20]).expect("a file");
+    std::fs::write(at("packed.img.xz"), b"\xfd7zXZ\0").expect("a file");
+    let mut cut = master_boot_record(64 << 20);
+    cut.resize(4 << 20, 0);
+    std::fs::write(at("cut.img"), &cut).expect("a file");
+    std::fs::write(at("there.img"), "mine").expect("a file");
+    let (missing, zeros, packed) = (at("none.img"), at("zeros.img"), at("packed.img.xz"));
+    let (cut, there, new) = (at("cut.img"), at("there.img"), at("new.img"));
+    let nowhere = at("no/such/new.img");
+    let capture = capture("pi4b-usb3-ssd").display().to_string();
+    for (arguments, status, words) in [
+        (&["plan", "desktop", "--image", &missing][..], 2, "none.img"),
+        (
+            &["plan", "desktop", "--image", &zeros],
+            2,
+            "no partition table",
+        ),
+        (
+            &["plan", "desktop", "--image", &packed],
+            2,
+            "unpacked first",
+        ),
+        (&["plan", "desktop", "--image", &cut], 2, "it is not whole"),
+        (
+            &[
+                "plan",
+                "desktop",
+                "--image",
+                directory.path().to_str().unwrap(),
+            ],
+            2,
+            "it is no file",
+        ),
+        (
+            &["plan", "swap", "--image", &zeros],
+            2,
+            "for an image there is: desktop",
+        ),
+        (
+            &["--machine", &capture, "plan", "desktop", "--image", &zeros],
+            2,
+            "leave --machine out",
+        ),
+        (&["apply", "desktop", "--image", &zeros, "--yes"], 2, "--to"),
+        (&["apply", "desktop", "--to", &new, "--yes"], 2, "--image"),
+        (
+            &[
+                "apply", "desktop", "--image", &zeros, "--to", &there, "--yes",
+            ],
+            3,
+            "is there already",
+        ),
+        (
+            &["apply", "desktop", "--image", &zeros, "--to", &new, "--yes"],
+            2,
+            "no partition table",
+        ),
+        (
+            &[
+                "apply", "desktop", "--image", &zeros, "--to", &nowhere, "--yes",
+            ],
+            2,
+            "cannot use the directory",
+        ),
+    ] {
+        let output = rubus(directory.path())
+            .args(arguments)
+            .output()
+            .expect("it runs");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
+        assert!(error.contains(words), "{arguments:?}: {error}");
+    }
+    assert_eq!(std::fs::read(&there).expect("it is there"), b"mine");
+    let names = std::fs::read_dir(directory.path()).expect("a directory");
+    assert_eq!(names.count(), 4, "something was made");
+}
+
 #[test]
 fn a_machine_without_changes_says_so() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -105,7 +105,7 @@ pub(super) fn difference(action: &Action, files: &dyn Files, works: &dyn Works) 
             (live != *becomes).then(|| format!("the link {} was changed", path.display()))
         }
         // What is on another filesystem is that one's business once it is in use.
-        Action::On { .. } | Action::KeepJournal { .. } => None,
+        Action::On { .. } | Action::KeepJournal { .. } | Action::FillBoot { .. } => None,
         _ => works.difference(action, files),
     }
 }

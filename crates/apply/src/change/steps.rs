@@ -77,10 +77,24 @@ pub(super) fn tell_others(
 
 /// A work on a filesystem that is mounted elsewhere, with its path as it is from here.
 fn below(action: &Action, top: &Path) -> Action {
+    let place = |path: &Path| top.join(path.strip_prefix("/").unwrap_or(path));
     match action {
         Action::MakeSwapFile { path, size_bytes } => Action::MakeSwapFile {
-            path: top.join(path.strip_prefix("/").unwrap_or(path)),
+            path: place(path),
             size_bytes: *size_bytes,
+        },
+        Action::BuildInitramfs {
+            root,
+            release,
+            path,
+            kept,
+            modules,
+        } => Action::BuildInitramfs {
+            root: root.clone(),
+            release: release.clone(),
+            path: place(path),
+            kept: kept.as_deref().map(place),
+            modules: modules.clone(),
         },
         other => other.clone(),
     }

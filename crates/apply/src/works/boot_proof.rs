@@ -41,17 +41,30 @@ impl LiveWorks {
             left_s: None,
         });
         let files = hands.files();
-        let volumes = locate::volumes(files).map_err(|why| failed(&tried, why))?;
+        let mut volumes = locate::volumes(files).map_err(|why| failed(&tried, why))?;
+        let firmware_volume = match &self.image {
+            None => mounts::node_at(boot, files),
+            Some(image) => {
+                // The disks of this machine are not the board's.
+                let node = image.node.display().to_string();
+                volumes.retain(|volume| volume.path.starts_with(&format!("{node}p")));
+                let is_boot = |volume: &&NamedVolume| volume.filesystem.as_deref() == Some("vfat");
+                volumes.iter().find(is_boot).map(|boot| boot.path.clone())
+            }
+        };
         let scene = Scene {
             files,
-            boot,
+            boot: self.image.as_ref().map_or(boot, |image| &image.boot),
             top: &top,
             plan: site.plan,
             volumes,
-            firmware_volume: mounts::node_at(boot, files),
+            firmware_volume,
             filesystem: root.kind.name(),
         };
-        let checks = scene.all_checks();
+        let checks = match self.image {
+            None => scene.all_checks(&model(files)),
+            Some(_) => scene.checks_on_every_board(),
+        };
         let unmet: Vec<String> = checks
             .iter()
             .filter(|check| !check.is_met)
@@ -87,10 +100,10 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     /// The start as it will be in the end and, where the plan has one, the trial before that.
-    fn all_checks(&self) -> Vec<Check> {
-        let mut checks = self.checks(false);
+    fn all_checks(&self, model: &Model) -> Vec<Check> {
+        let mut checks = self.checks(model, false);
         if self.plan.trial.is_some() {
-            let mut trial = self.checks(true);
+            let mut trial = self.checks(model, true);
             for check in &mut trial {
                 check.what = format!("on trial, {}", check.what);
             }
@@ -99,7 +112,21 @@ impl Scene<'_> {
         checks
     }
 
-    fn checks(&self, is_trial: bool) -> Vec<Check> {
+    /// The checks for each board that is started in another way; where none is, those that say so.
+    fn checks_on_every_board(&self) -> Vec<Check> {
+        let coming = self.coming();
+        let config_txt = self.boot_text("config.txt", &coming).unwrap_or_default();
+        let includes = self.includes(&config_txt, &coming);
+        let exists = |name: &str| self.files.exists(&self.boot.join(name));
+        let models = ConfigTxt::parse(config_txt.as_str()).models_started(&includes, &exists);
+        if models.is_empty() {
+            return self.all_checks(&Model::other());
+        }
+        let each = models.iter().flat_map(|model| self.all_checks(model));
+        each.collect()
+    }
+
+    fn checks(&self, model: &Model, is_trial: bool) -> Vec<Check> {
         let coming = self.coming();
         let settings = if is_trial {
             tryboot::FILE
@@ -107,10 +134,9 @@ impl Scene<'_> {
             "config.txt"
         };
         let config_txt = self.boot_text(settings, &coming).unwrap_or_default();
-        let model = model(self.files);
         let includes = self.includes(&config_txt, &coming);
         let reader = Reader {
-            model: &model,
+            model,
             serial: None,
             tryboot: is_trial,
             includes: &includes,
@@ -130,7 +156,7 @@ impl Scene<'_> {
         let images = self.images(&paths, &mut partition);
         let fstab = self.text(&self.top.join("etc/fstab")).unwrap_or_default();
         prove(&Facts {
-            model: &model,
+            model,
             serial: None,
             tryboot: is_trial,
             config_txt: &config_txt,
@@ -162,6 +188,10 @@ impl Scene<'_> {
         let steps = self.plan.steps.iter();
         let modules = steps.filter_map(|step| match &step.action {
             Action::BuildInitramfs { modules, .. } => Some(modules),
+            Action::On { action, .. } => match &**action {
+                Action::BuildInitramfs { modules, .. } => Some(modules),
+                _ => None,
+            },
             _ => None,
         });
         let all: BTreeSet<String> = modules.flatten().cloned().collect();

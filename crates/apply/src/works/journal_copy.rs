@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rubus_core::plan::Action;
 use rubus_core::plan::journal::{self, Receipt};
 use rubus_core::plan::volume::Volume;
 use rubus_host::Hands;
@@ -14,6 +15,8 @@ use super::{LiveWorks, failed, keep_note, mounts, receipt};
 
 /// The file that says which roots have a copy.
 const ROOTS: &str = "roots.json";
+/// Where a board looks for changes.
+const CHANGES: &str = "/var/lib/rubus/changes";
 /// Where the copy of a tree notes what it has done.
 const COPY_NOTES: &str = ".rubus-copy";
 /// More than any of these files has.
@@ -30,6 +33,12 @@ impl LiveWorks {
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
         let tried = format!("keep the plan and its journal on {}", on.title);
+        if self.image.is_some() {
+            let top = self.mount_volume(on, site.change)?;
+            self.clear_manifest(&top, hands)?;
+            self.copy_to(on, site, hands)?;
+            return Ok(receipt("kept", "kept"));
+        }
         let here = mounts::running_root(hands.files()).map_err(|why| failed(&tried, why))?;
         if here.uuid == on.uuid {
             // Gone on with after the machine has started from the other root: it is here.
@@ -122,6 +131,13 @@ impl LiveWorks {
         hands: &mut dyn Hands,
     ) -> Result<(), StepError> {
         let tried = "tell the other root what was done";
+        if self.image.is_some() {
+            let kept = site.plan.steps.iter().find_map(|step| match &step.action {
+                Action::KeepJournal { on } => Some(on),
+                _ => None,
+            });
+            return kept.map_or(Ok(()), |on| self.copy_to(on, site, hands));
+        }
         if !hands.files().exists(&site.directory.join(ROOTS)) {
             return Ok(());
         }
@@ -140,10 +156,17 @@ impl LiveWorks {
         hands: &mut dyn Hands,
     ) -> Result<(), StepError> {
         let top = self.mount_volume(root, site.change)?;
-        let directory = below(&top, site.directory);
+        let directory = match self.image {
+            None => below(&top, site.directory),
+            Some(_) => below(&top, &Path::new(CHANGES).join(site.change)),
+        };
         make_directories(hands, &directory)?;
         for name in COPIED {
             let (from, to) = (site.directory.join(name), directory.join(name));
+            if name == ROOTS && self.image.is_some() {
+                // There is no other root.
+                continue;
+            }
             let bytes = hands.files().read_prefix(&from, MOST_BYTES);
             let bytes = bytes.map_err(|why| failed(format!("read {}", from.display()), why))?;
             if hands

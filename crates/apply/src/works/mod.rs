@@ -6,15 +6,18 @@
 //! The commands are those that `rubus_core::plan::commands` shows before anything is done.
 
 mod array;
+mod boot_files;
 mod boot_proof;
 mod claim;
 mod format;
+pub mod image;
 mod initramfs;
 mod journal_copy;
 mod last_pass;
 mod locate;
 mod mounts;
 mod partition;
+mod processor;
 mod swap;
 mod tree;
 
@@ -25,7 +28,7 @@ use std::sync::atomic::AtomicBool;
 use rubus_core::plan::Action;
 use rubus_core::plan::commands::{Command, Names};
 use rubus_core::plan::journal::Receipt;
-use rubus_core::plan::volume::{Place, Volume};
+use rubus_core::plan::volume::{FilesystemKind, Place, Volume};
 use rubus_host::hands::replace;
 use rubus_host::{Files, Hands, Live, programs};
 
@@ -40,6 +43,8 @@ pub struct LiveWorks {
     stop: Arc<AtomicBool>,
     /// What is mounted for the change, in order.
     mounted: Vec<mounts::Mounted>,
+    /// Where the works are on an image and not on this machine.
+    image: Option<image::ImageSite>,
     /// Every program that was run, as it would be typed into a shell.
     pub log: Vec<String>,
 }
@@ -82,6 +87,7 @@ fn missing_program(program: &str) -> String {
         "mkfs.btrfs" | "btrfs" => "btrfs-progs",
         "mkfs.ext4" | "chattr" => "e2fsprogs",
         "mkfs.vfat" => "dosfstools",
+        "mcopy" => "mtools",
         "mkswap" | "fallocate" => "util-linux",
         "mkinitramfs" | "lsinitramfs" => "initramfs-tools",
         other => other,
@@ -200,6 +206,7 @@ impl Works for LiveWorks {
             } => self.mount_for_all(what, at, kind, options, hands.files()),
             Action::ProveBoot { root, boot } => self.prove_boot(root, boot, site, hands),
             Action::KeepJournal { on } => self.keep_journal(on, site, hands),
+            Action::FillBoot { place } => self.fill_boot(place, site, hands),
             other => Err(failed(other.title(), "it is no work on disks or memory")),
         }
     }
@@ -241,6 +248,10 @@ impl Works for LiveWorks {
     }
 
     fn mount(&mut self, volume: &Volume, site: &Site<'_>) -> Result<PathBuf, StepError> {
+        if let (Some(image), FilesystemKind::Vfat) = (&self.image, volume.kind) {
+            // The boot files of an image are prepared in a directory, and put there at the end.
+            return Ok(image.boot.clone());
+        }
         self.mount_volume(volume, site.change)
     }
 

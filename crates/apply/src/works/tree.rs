@@ -39,8 +39,11 @@ impl LiveWorks {
         _: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
         let tried = format!("copy {} to {}", from.display(), to.title);
-        // Seen from a second place, the root has no mounts: what lies hidden below them is copied, they are not.
-        let source = self.bind_privately(from, "source", site.change)?;
+        let source = match &self.image {
+            // Seen from a second place, the root has no mounts: what lies hidden below them is copied, they are not.
+            None => self.bind_privately(from, "source", site.change)?,
+            Some(image) => image.root.join(from.strip_prefix("/").unwrap_or(from)),
+        };
         let target = self.mount_volume(to, site.change)?;
         let excludes =
             excludes(from, leave_out, site, to, pass).map_err(|why| failed(&tried, why))?;

@@ -177,6 +177,55 @@ impl ConfigTxt {
         paths
     }
 
+    /// Everything that the firmware of any known board may load, for a card that may be put into each. A board whose
+    /// kernel is not there is none that the card is for.
+    pub fn boot_paths_anywhere(
+        &self,
+        includes: &BTreeMap<String, String>,
+        exists: &dyn Fn(&str) -> bool,
+    ) -> Vec<BootPath> {
+        let mut all: Vec<BootPath> = Vec::new();
+        for model in self.models_started(includes, exists) {
+            let reader = Reader {
+                model: &model,
+                serial: None,
+                tryboot: false,
+                includes,
+            };
+            for path in self.boot_paths(&reader, exists) {
+                if !all.contains(&path) {
+                    all.push(path);
+                }
+            }
+        }
+        all
+    }
+
+    /// The boards that a card starts, one of each that loads something else.
+    pub fn models_started(
+        &self,
+        includes: &BTreeMap<String, String>,
+        exists: &dyn Fn(&str) -> bool,
+    ) -> Vec<Model> {
+        let mut known: Vec<Vec<BootPath>> = Vec::new();
+        let mut models = Vec::new();
+        for model in Model::every() {
+            let reader = Reader {
+                model: &model,
+                serial: None,
+                tryboot: false,
+                includes,
+            };
+            let paths = self.boot_paths(&reader, exists);
+            let is_for_it = !paths.is_empty() && paths.iter().all(|path| exists(&path.kernel));
+            if is_for_it && !known.contains(&paths) {
+                known.push(paths);
+                models.push(model);
+            }
+        }
+        models
+    }
+
     /// Gives a setting one value that counts on every board: in its place if its last line holds for
     /// all, else in a new line under `[all]` at the end. `initramfs` is written in its own way.
     pub fn set(&mut self, name: &str, value: &str) {

@@ -115,6 +115,18 @@ impl Model {
         }
     }
 
+    /// Every kind of board that is known, and one that is not: for a card that may be put into any.
+    pub fn every() -> Vec<Model> {
+        let mut all = vec![Model::other()];
+        for (_, short, processor) in COMPATIBLE {
+            let model = Model::of_type(short, processor);
+            if !all.contains(&model) {
+                all.push(model);
+            }
+        }
+        all
+    }
+
     fn of_type(short: &str, processor: &str) -> Model {
         let kernels = match processor {
             "BCM2835" => Kernels::Armv6,
@@ -189,6 +201,24 @@ mod tests {
         assert_eq!(Kernels::Armv7Or8.names(Some(true)), ["kernel8.img"]);
         assert_eq!(Kernels::Armv8Or7l.names(Some(false)), ["kernel7l.img"]);
         assert!(Kernels::Named.names(None).is_empty());
+    }
+
+    #[test]
+    fn every_kind_is_there_once() {
+        let all = Model::every();
+        for kernels in [
+            Kernels::Armv6,
+            Kernels::Armv7,
+            Kernels::Armv7Or8,
+            Kernels::Armv8Or7l,
+            Kernels::Bcm2712,
+            Kernels::Named,
+        ] {
+            assert!(all.iter().any(|model| model.kernels == kernels));
+        }
+        for (index, model) in all.iter().enumerate() {
+            assert!(!all[index + 1..].contains(model), "{model:?}");
+        }
     }
 
     #[test]

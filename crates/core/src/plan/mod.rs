@@ -277,6 +277,12 @@ pub enum Action {
         /// The other root.
         on: Volume,
     },
+    /// Only for an image that is being made: the files of its boot partition, which were prepared in a directory, are
+    /// put on its FAT filesystem and compared with what was prepared. Undoing leaves them.
+    FillBoot {
+        /// The partition with the FAT filesystem.
+        place: Place,
+    },
 }
 
 /// Which time a tree is copied.
@@ -374,15 +380,34 @@ impl Plan {
         self.checks.iter().filter(|check| !check.is_met)
     }
 
-    /// The disks on which everything is lost, each once.
+    /// The disks on which everything is lost, each once. An image that is made new loses nothing.
     pub fn disks_lost(&self) -> Vec<&DiskIdentity> {
         let mut lost: Vec<&DiskIdentity> = Vec::new();
+        if self.is_of_an_image() {
+            return lost;
+        }
         for disk in self.steps.iter().flat_map(|step| step.action.disks_lost()) {
             if !lost.iter().any(|known| known.path == disk.path) {
                 lost.push(disk);
             }
         }
         lost
+    }
+
+    /// Whether it makes an image and changes no machine: there is nothing to undo then.
+    pub fn is_of_an_image(&self) -> bool {
+        let mut actions = self.steps.iter().map(|step| &step.action);
+        actions.any(|action| matches!(action, Action::FillBoot { .. }))
+    }
+
+    /// How large the image becomes that it makes, bytes.
+    pub fn image_bytes(&self) -> Option<u64> {
+        let mut actions = self.steps.iter().map(|step| &step.action);
+        let found = actions.find_map(|action| match action {
+            Action::Partition { disk, .. } => Some(disk.size_bytes),
+            _ => None,
+        });
+        found.filter(|_| self.is_of_an_image())
     }
 
     /// Whether it changes nothing, since everything is already as it should be.

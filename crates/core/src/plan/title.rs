@@ -71,6 +71,7 @@ pub(super) fn forwards(action: &Action) -> String {
         Action::Mount { what, at, .. } => format!("mount {what} at {}", at.display()),
         Action::ProveBoot { root, .. } => format!("prove that the board will start {}", root.title),
         Action::KeepJournal { on } => format!("keep this plan and its journal on {} too", on.title),
+        Action::FillBoot { place } => format!("put the boot files on {}", place.title()),
     }
 }
 
@@ -115,6 +116,7 @@ pub(super) fn proof(action: &Action) -> String {
             "kernels, initial RAM filesystems, command line, volumes and fstab are read and must agree".into()
         }
         Action::KeepJournal { .. } => "both are read back from there".into(),
+        Action::FillBoot { .. } => "every file is read back and compared".into(),
     }
 }
 
@@ -156,6 +158,7 @@ pub(super) fn back(action: &Action) -> String {
         Action::Mount { at, .. } => format!("unmount {}", at.display()),
         Action::ProveBoot { .. } => "nothing: it only looks".into(),
         Action::KeepJournal { on } => format!("nothing: they stay on {}", on.title),
+        Action::FillBoot { place } => format!("nothing: they stay on {}", place.title()),
     }
 }
 

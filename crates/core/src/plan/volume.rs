@@ -186,8 +186,12 @@ impl Place {
     }
 }
 
-/// The node of a partition: `/dev/sda2`, and with a `p` between where the disk's name ends with a digit.
+/// The node of a partition: `/dev/sda2`, and with a `p` between where the disk's name ends with a digit. In a file, which
+/// has no such nodes, it is told by its number.
 pub fn partition_path(disk: &std::path::Path, number: u32) -> String {
+    if !disk.starts_with("/dev") {
+        return format!("partition {number} of {}", disk.display());
+    }
     let disk = disk.display().to_string();
     match disk.ends_with(|last: char| last.is_ascii_digit()) {
         true => format!("{disk}p{number}"),
@@ -208,6 +212,7 @@ mod tests {
             ("/dev/mmcblk0", "/dev/mmcblk0p2"),
             ("/dev/nvme0n1", "/dev/nvme0n1p2"),
             ("/dev/loop7", "/dev/loop7p2"),
+            ("/home/me/new.img", "partition 2 of /home/me/new.img"),
         ] {
             assert_eq!(partition_path(Path::new(disk), 2), path);
         }

@@ -9,6 +9,7 @@ mod disks;
 mod edits;
 mod format;
 mod identifiers;
+mod image;
 mod mounting;
 mod programs;
 mod raid0;
@@ -26,6 +27,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use edits::Edits;
+pub use image::{IMAGE_PROGRAMS, ImageFacts};
 pub use speeds::measured_speeds;
 pub use surveyed::surveyed_disk;
 pub use user::{Fault, UserRecipe};
@@ -113,6 +115,8 @@ pub struct Facts {
     pub random: [u8; 32],
     /// The running boot (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: Option<String>,
+    /// Where the machine is none that runs, but what an image of a card says.
+    pub image: Option<ImageFacts>,
 }
 
 /// How much there is below a directory, on one filesystem.
@@ -207,6 +211,11 @@ pub fn by_name(name: &str) -> Option<&'static Recipe> {
 }
 
 impl Recipe {
+    /// Whether it can also be applied to an image of a card, on another machine.
+    pub fn is_for_images(&self) -> bool {
+        self.name == desktop::RECIPE.name
+    }
+
     /// The plan for a machine. It may have obstacles ([`Plan::obstacles`]) and must not be applied then; it may
     /// be empty where everything is already as wished.
     ///
@@ -231,7 +240,7 @@ impl Recipe {
             format: FORMAT,
             recipe: self.name.into(),
             options,
-            title: self.title.into(),
+            title: draft.title.unwrap_or_else(|| self.title.into()),
             made: made.into(),
             checks: draft.checks,
             steps: draft.steps,
@@ -327,6 +336,8 @@ impl Situation<'_> {
 /// A plan that is being drawn up. Steps that would change nothing are left out.
 #[derive(Debug, Default)]
 struct Draft {
+    /// What the whole does, where that is not what the recipe usually does.
+    title: Option<String>,
     checks: Vec<Check>,
     steps: Vec<Step>,
     notes: Vec<String>,

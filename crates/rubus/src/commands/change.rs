@@ -46,6 +46,9 @@ pub fn recipes(general: &General, recipes: &Recipes) -> anyhow::Result<Exit> {
 
 /// Shows what a recipe would do.
 pub fn plan(general: &General, arguments: &PlanArgs) -> anyhow::Result<Exit> {
+    if let Some(file) = &arguments.image {
+        return super::image::plan(general, arguments, file);
+    }
     let plan = draw_up(general, &arguments.recipe, &arguments.wishes)?;
     if arguments.json.wanted {
         say(&(serde_json::to_string_pretty(&plan)? + "\n"))?;
@@ -60,12 +63,21 @@ pub fn plan(general: &General, arguments: &PlanArgs) -> anyhow::Result<Exit> {
 
 /// Applies a recipe, or a plan that was saved, after showing it.
 pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
+    if let (Some(file), Some(out)) = (&arguments.image, &arguments.to) {
+        return super::image::apply(general, arguments, file, out);
+    }
     must_be_live(general, "apply")?;
     let plan = match saved(&arguments.recipe)? {
         Some(plan) => {
             anyhow::ensure!(
                 arguments.wishes.is_empty(),
                 "a saved plan has its options already; make a new plan to change them"
+            );
+            anyhow::ensure!(
+                !plan.is_of_an_image(),
+                "{} is a plan for an image; `rubus apply {} --image FILE --to OUT` makes it",
+                arguments.recipe,
+                plan.recipe
             );
             plan
         }
@@ -114,6 +126,11 @@ pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
     let (shelf, _lock) = open_shelf()?;
     let changes = all_of(&shelf)?;
     let mut change = to_be_undone(changes, arguments.change.as_deref())?;
+    anyhow::ensure!(
+        !change.plan.is_of_an_image(),
+        "{} was made as an image, from another one; that image is the way back",
+        change.name
+    );
     if !general.quiet {
         eprintln!("Undoing {}: {}", change.name, change.plan.title);
     }
@@ -227,7 +244,7 @@ fn draw_up_own(general: &General, path: &str, wishes: &Wishes) -> anyhow::Result
     recipe.plan(&machine, &facts, wishes, &made).map_err(fault)
 }
 
-fn find(name: &str) -> anyhow::Result<&'static Recipe> {
+pub(super) fn find(name: &str) -> anyhow::Result<&'static Recipe> {
     let names: Vec<&str> = recipe::ALL.iter().map(|recipe| recipe.name).collect();
     recipe::by_name(name).with_context(|| {
         format!(
@@ -297,7 +314,7 @@ fn open_shelf() -> anyhow::Result<(Shelf, Lock)> {
     Ok((Shelf::at(directory), held))
 }
 
-fn agreed(yes: bool, question: &str) -> anyhow::Result<bool> {
+pub(super) fn agreed(yes: bool, question: &str) -> anyhow::Result<bool> {
     if yes {
         return Ok(true);
     }

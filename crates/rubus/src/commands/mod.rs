@@ -9,6 +9,7 @@ pub mod compare;
 pub mod completions;
 pub mod copy;
 pub mod history;
+pub mod image;
 pub mod job_file;
 pub mod manual;
 pub mod status;

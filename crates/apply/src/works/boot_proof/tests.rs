@@ -115,7 +115,7 @@ fn unmet(files: &FakeFiles, plan: &Plan) -> BTreeMap<String, String> {
         firmware_volume: Some("/dev/mmcblk0p1".into()),
         filesystem: "btrfs",
     };
-    let checks = scene.all_checks();
+    let checks = scene.all_checks(&model(scene.files));
     assert!(checks.len() > 10, "{checks:?}");
     let unmet = checks.into_iter().filter(|check| !check.is_met);
     unmet.map(|check| (check.what, check.found)).collect()

@@ -374,7 +374,11 @@ fn quiet(situation: &Situation<'_>, draft: &mut Draft) {
 }
 
 /// The kernels that can be started, and room for their initial RAM filesystems.
-fn boot(situation: &Situation<'_>, start: &Start<'_>, draft: &mut Draft) -> Option<Vec<Kernel>> {
+pub(super) fn boot(
+    situation: &Situation<'_>,
+    start: &Start<'_>,
+    draft: &mut Draft,
+) -> Option<Vec<Kernel>> {
     let machine = situation.machine;
     let kernels = match kernels(situation, start) {
         Ok(kernels) => kernels,
@@ -427,6 +431,10 @@ fn boot(situation: &Situation<'_>, start: &Start<'_>, draft: &mut Draft) -> Opti
         },
         "write a line like `initramfs initrd.img followkernel` into config.txt and put one there",
     );
+    if situation.facts.image.is_some() {
+        // The new image gets a boot partition of its own.
+        return Some(kernels);
+    }
     let need = kernels.len() as u64 * INITRAMFS_BYTES;
     let available = ground::boot(machine).and_then(|mount| mount.available_bytes.get());
     draft.check(
@@ -445,7 +453,7 @@ fn boot(situation: &Situation<'_>, start: &Start<'_>, draft: &mut Draft) -> Opti
     Some(kernels)
 }
 
-fn compressed_swap(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
+pub(super) fn compressed_swap(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
     if choice.swap == SwapKind::None {
         return;
     }
@@ -455,8 +463,14 @@ fn compressed_swap(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft
         "the kernel has zswap",
         has,
         match (has, config) {
+            (true, Some("y")) if situation.facts.image.is_some() => {
+                "yes (config-* in /boot of the image)".into()
+            }
             (true, _) => format!("yes ({})", zswap::PARAMETERS),
             (false, Some(value)) => format!("no: CONFIG_ZSWAP is {value}"),
+            (false, None) if situation.facts.image.is_some() => {
+                "no config-* in /boot of the image says so for every kernel".into()
+            }
             (false, None) => format!("no ({})", zswap::PARAMETERS),
         },
         "use the kernel of Raspberry Pi OS or Debian, or build yours with CONFIG_ZSWAP=y, CONFIG_ZSMALLOC=y and \
@@ -534,9 +548,9 @@ fn divided(
     made.ok()
 }
 
-type CommandLines<'a> = (Vec<(String, &'a TextFile, String)>, Vec<String>);
+pub(super) type CommandLines<'a> = (Vec<(String, &'a TextFile, String)>, Vec<String>);
 
-fn command_lines<'a>(
+pub(super) fn command_lines<'a>(
     situation: &Situation<'_>,
     start: &Start<'a>,
     new: &NewDisk,
@@ -549,7 +563,10 @@ fn command_lines<'a>(
         .kernel_arch
         .text()
         .unwrap_or_default();
-    let is_32_bit_arm = arch.starts_with("armv");
+    // Which kernel a board takes from an image with a 32-bit system is not known; the shorter limit holds for all.
+    let bits = situation.machine.system.user_space_bits.get();
+    let is_32_bit_image = situation.facts.image.is_some() && bits == Some(32);
+    let is_32_bit_arm = arch.starts_with("armv") || is_32_bit_image;
     let mut lines = Vec::new();
     let mut removed = Vec::new();
     for (name, file) in &start.cmdlines {

@@ -131,6 +131,16 @@ fn measured_best(forecasts: &[Forecast], link: &Link, table: Vec<String>) -> Cho
 /// Where nothing was measured: the fastest level for processors that are slow, else the default.
 fn by_processor(situation: &Situation<'_>) -> Chosen {
     let machine = situation.machine;
+    if situation.facts.image.is_some() {
+        return Chosen {
+            method: Some("zstd:3".into()),
+            forecast: None,
+            why: "zstd:3, as btrfs takes it by itself: this machine's processor says nothing about the board's. For a slow \
+                  board (Zero, 2, 3) compress=zstd:1 costs less when writing."
+                .into(),
+            table: Vec::new(),
+        };
+    }
     let model = machine.cpu.model.text().unwrap_or("an unknown processor");
     const SLOW: [&str; 6] = [
         "ARM1176",

@@ -95,11 +95,18 @@ impl<'a> Start<'a> {
         let settings = parsed.settings(&reader);
         let has_prefix = settings.iter().any(|setting| setting.name == "os_prefix");
         let exists = |name: &str| is_file(&names, name);
-        let paths = parsed.boot_paths(&reader, &exists);
+        let paths = match situation.facts.image {
+            None => parsed.boot_paths(&reader, &exists),
+            Some(_) => parsed.boot_paths_anywhere(&includes, &exists),
+        };
         if paths.is_empty() {
             return Err(format!(
-                "{} names no kernel for this board",
-                config_path.display()
+                "{} names no kernel for {}",
+                config_path.display(),
+                match situation.facts.image {
+                    None => "this board",
+                    Some(_) => "any board that is known",
+                }
             ));
         }
         let mut cmdlines = BTreeMap::new();

@@ -184,8 +184,27 @@ pub(super) fn modules_for(
     wanted
 }
 
+/// The modules for a root with this filesystem on whatever disk an image is written to: a card, USB, NVMe.
+pub(super) fn modules_for_any(
+    situation: &Situation<'_>,
+    release: &str,
+    filesystem: &str,
+) -> Vec<String> {
+    let names = [
+        filesystem,
+        "usb-storage",
+        "uas",
+        "sd_mod",
+        "mmc_block",
+        "nvme",
+    ];
+    let is_module = |name: &&str| has(situation, release, name) == Has::Module;
+    let wanted = names.into_iter().filter(is_module);
+    wanted.map(str::to_string).collect()
+}
+
 /// The installed kernels.
-fn releases(situation: &Situation<'_>) -> Vec<String> {
+pub(super) fn releases(situation: &Situation<'_>) -> Vec<String> {
     match situation.facts.seen.get(Path::new(MODULES)) {
         Some(Sight::Directory(names)) => names.clone(),
         _ => Vec::new(),

@@ -1,7 +1,7 @@
 //! Memory and what is written back: swap, zswap in front of it, limits of unwritten data.
 
 use super::super::{Situation, swap_managers, zswap};
-use super::kernels::{Has, has};
+use super::kernels::{Has, has, releases};
 use super::options::{Choice, SwapKind};
 use crate::units::{bytes_iec, rate_si};
 
@@ -41,14 +41,23 @@ pub(super) fn zswap_settings(situation: &Situation<'_>, choice: &Choice) -> Vec<
     zswap::settings(&now, compressor.as_deref(), choice.zswap_percent)
 }
 
-/// The best compressor that the running kernel can load: zstd keeps most pages in memory, lz4 is quick.
+/// The best compressor that the running kernel can load, or all kernels of an image: zstd keeps most pages in memory,
+/// lz4 is quick.
 fn compressor(situation: &Situation<'_>) -> Option<String> {
-    let release = situation.machine.system.kernel_release.text()?;
+    let releases = match situation.facts.image {
+        None => vec![situation.machine.system.kernel_release.text()?.to_string()],
+        Some(_) => releases(situation),
+    };
     let mut known = ["zstd", "lz4"].into_iter();
-    known
-        .find(|name| has(situation, release, name) != Has::Not)
-        .map(str::to_string)
+    let have = |name: &&str| {
+        let mut all = releases.iter();
+        !releases.is_empty() && all.all(|release| has(situation, release, name) != Has::Not)
+    };
+    known.find(have).map(str::to_string)
 }
+
+/// The least memory of a board that a system of today is put on; an image may come onto any.
+const SMALL_MEMORY_BYTES: u64 = GIB / 2;
 
 /// Limits of unwritten data in bytes: hard one, and where writing begins.
 fn dirty_bytes(write_bytes_per_second: f64, memory_bytes: Option<u64>) -> (u64, u64) {
@@ -74,7 +83,10 @@ pub(super) fn sysctls(
     write_bytes_per_second: f64,
     source: &str,
 ) -> Vec<(&'static str, String, String)> {
-    let memory = situation.machine.memory.total_bytes.get();
+    let memory = match situation.facts.image {
+        None => situation.machine.memory.total_bytes.get(),
+        Some(_) => Some(SMALL_MEMORY_BYTES),
+    };
     let (hard, background) = dirty_bytes(write_bytes_per_second, memory);
     let rate = rate_si(write_bytes_per_second);
     let mut lines = vec![
@@ -83,8 +95,12 @@ pub(super) fn sysctls(
             hard.to_string(),
             format!(
                 "At most {} wait to be written: some {DIRTY_S:.0} s of this disk's writes ({rate}, {source}), never more than a \
-                 tenth of the memory.",
-                bytes_iec(hard)
+                 tenth of the memory{}.",
+                bytes_iec(hard),
+                match situation.facts.image {
+                    None => String::new(),
+                    Some(_) => format!(" of a board with {}", bytes_iec(SMALL_MEMORY_BYTES)),
+                }
             ),
         ),
         (

@@ -10,6 +10,7 @@ mod checks;
 mod compression;
 mod gains;
 mod ground;
+mod image;
 mod kernels;
 mod layout;
 mod memory;
@@ -67,6 +68,18 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
 
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let choice = Choice::of(situation);
+    if let Some(image) = &situation.facts.image {
+        return image::draw_up(situation, choice, image, draft);
+    }
+    if choice.image_bytes.is_some() {
+        draft.check(
+            "every option is about this machine",
+            false,
+            "size= is about an image".into(),
+            "leave it out, since the root takes what the disk has; for an image name it with --image",
+        );
+        return;
+    }
     if choice.device.is_none() {
         draft.check(
             "a disk is named",

@@ -33,6 +33,12 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         check: swap_size,
     },
     OptionSpec {
+        name: "size",
+        what: "only for an image: how large it becomes, such as 8G; else 1 GiB to spare",
+        default: None,
+        check: |value| parse_size(value).map(drop),
+    },
+    OptionSpec {
         name: "zswap-percent",
         what: "most of the memory that compressed pages may take, 1 to 50 percent",
         default: Some("20"),
@@ -106,6 +112,7 @@ pub(super) struct Choice {
     pub(super) compress: Compress,
     pub(super) swap: SwapKind,
     pub(super) swap_bytes: Option<u64>,
+    pub(super) image_bytes: Option<u64>,
     pub(super) zswap_percent: u8,
     pub(super) zswap_compressor: Option<String>,
     pub(super) table: crate::disk::layout::Scheme,
@@ -130,6 +137,7 @@ impl Choice {
                 _ => SwapKind::Partition,
             },
             swap_bytes: option("swap-size").and_then(|value| parse_size(value).ok()),
+            image_bytes: option("size").and_then(|value| parse_size(value).ok()),
             zswap_percent: option("zswap-percent")
                 .and_then(|value| value.parse().ok())
                 .unwrap_or(20),

@@ -1,5 +1,7 @@
 //! Texts of the new system: its table of mounts and the kernel's command line.
 
+use std::path::Path;
+
 use super::super::disks::volumes;
 use super::ground::is_on;
 use super::layout::{NewDisk, ROOT_SUBVOLUME, SWAP_FILE, SWAP_POINT, SWAP_SUBVOLUME};
@@ -45,6 +47,19 @@ pub(super) fn fstab(old: &str, new: &NewDisk, machine: &Machine) -> String {
         let options = format!("nofail,pri={SWAP_PRIORITY}");
         let file = format!("{SWAP_POINT}{SWAP_FILE}");
         table.set(&Entry::new(&file, "none", "swap", &options));
+    }
+    table.text().to_string()
+}
+
+/// The same for an image: its boot partition is a new one too.
+pub(super) fn image_fstab(old: &str, new: &NewDisk, machine: &Machine, boot: &Path) -> String {
+    let mut table = Fstab::parse(fstab(old, new, machine));
+    if let Some(partition) = &new.layout.boot {
+        let point = boot.display().to_string();
+        let source = format!("PARTUUID={}", partition.partuuid);
+        let options = table.at(&point).map(|entry| entry.options);
+        let options = options.unwrap_or_else(|| "defaults".into());
+        table.set(&Entry::new(&source, &point, "vfat", &options).checked_in(2));
     }
     table.text().to_string()
 }

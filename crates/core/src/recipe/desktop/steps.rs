@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::edits::{Edits, on};
 use super::super::{Draft, Situation, swap_managers, zswap};
 use super::checks::{FSTAB, Scene};
-use super::kernels::modules_for;
+use super::kernels::{modules_for, modules_for_any};
 use super::layout::{SWAP_FILE, SWAP_POINT};
 use super::options::{Choice, SwapKind};
 use super::{gains, memory, root, trial};
@@ -20,9 +20,9 @@ const SYSCTLS: &str = "/etc/sysctl.d/90-rubus-desktop.conf";
 /// What is kept of a file in the boot partition.
 pub(super) const KEPT: &str = "before-rubus";
 /// Directories whose contents belong to the running system alone, or are made anew.
-const WITHOUT_CONTENTS: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
+pub(super) const WITHOUT_CONTENTS: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
 /// What only an ext4 has.
-const LOST_AND_FOUND: &str = "/lost+found";
+pub(super) const LOST_AND_FOUND: &str = "/lost+found";
 
 /// What to look at for the files of the new root.
 pub(super) fn paths() -> Vec<PathBuf> {
@@ -95,7 +95,7 @@ pub(super) fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
 }
 
 /// Partitions and filesystems.
-fn disk(scene: &Scene<'_>, draft: &mut Draft) {
+pub(super) fn disk(scene: &Scene<'_>, draft: &mut Draft) {
     let new = &scene.new;
     push(
         draft,
@@ -134,7 +134,7 @@ fn disk(scene: &Scene<'_>, draft: &mut Draft) {
     }
 }
 
-fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: &mut Draft) {
+pub(super) fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: &mut Draft) {
     let (id, why) = match pass {
         Pass::First => (
             "copy",
@@ -160,7 +160,7 @@ fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: &mut Draft)
     );
 }
 
-fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
+pub(super) fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
     let Some((volume, size_bytes)) = scene
         .new
         .swap_volume
@@ -184,7 +184,7 @@ fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
 }
 
 /// The new root's own files, as steps that would change the running one.
-fn files(
+pub(super) fn files(
     situation: &Situation<'_>,
     choice: &Choice,
     scene: &Scene<'_>,
@@ -194,12 +194,17 @@ fn files(
     let seen = &situation.facts.seen;
     let machine = situation.machine;
     let mut edits = Edits::new(seen);
-    edits.write(
-        "fstab",
-        "The new system mounts the new root by its PARTUUID, uses its own swap, and still mounts the card's boot partition.",
-        Path::new(FSTAB),
-        root::fstab(&scene.fstab.text, &scene.new, machine),
-    );
+    let (why, table) = match situation.facts.image {
+        None => (
+            "The new system mounts the new root by its PARTUUID, uses its own swap, and still mounts the card's boot partition.",
+            root::fstab(&scene.fstab.text, &scene.new, machine),
+        ),
+        Some(_) => (
+            "The new system mounts the new root and the new boot partition by their PARTUUIDs, and uses its own swap.",
+            root::image_fstab(&scene.fstab.text, &scene.new, machine, &scene.start.point),
+        ),
+    };
+    edits.write("fstab", why, Path::new(FSTAB), table);
     if scene.new.swap_file_bytes.is_some() {
         let why = "The subvolume with the swap file is mounted here.";
         edits.directory("swap-directory", why, Path::new(SWAP_POINT));
@@ -249,20 +254,36 @@ fn initramfs_files(situation: &Situation<'_>, scene: &Scene<'_>, edits: &mut Edi
         text.push('\n');
     }
     if text != old {
-        edits.write(
-            "initramfs-modules",
-            "The kernel finds its root only with these modules, also after it is updated. The old root's are kept, so that \
-             one initial RAM filesystem starts both.",
-            Path::new(INITRAMFS_MODULES),
-            text,
-        );
+        let why = match situation.facts.image {
+            None => {
+                "The kernel finds its root only with these modules, also after it is updated. The old root's are kept, so \
+                 that one initial RAM filesystem starts both."
+            }
+            Some(_) => {
+                "The kernel finds its root only with these modules, also after it is updated, whatever disk the image is \
+                 written to."
+            }
+        };
+        edits.write("initramfs-modules", why, Path::new(INITRAMFS_MODULES), text);
     }
+    let (why, text) = match situation.facts.image {
+        None => (
+            "Raspberry Pi OS puts only the drivers of the present root inside (MODULES=dep); with those of all disks the \
+             board starts from either root.",
+            "# Made by rubus (desktop): drivers of all disks, so that old and new root can be started.\nMODULES=most\n",
+        ),
+        Some(_) => (
+            "Raspberry Pi OS puts only the drivers of the present root inside (MODULES=dep); with those of all disks the \
+             board starts from whatever the image is written to. No hibernated memory is looked for: the machine that makes \
+             the image may have a swap, which the board has not.",
+            "# Made by rubus (desktop): drivers of all disks, whichever this is written to.\nMODULES=most\nRESUME=none\n",
+        ),
+    };
     edits.write(
         "initramfs-policy",
-        "Raspberry Pi OS puts only the drivers of the present root inside (MODULES=dep); with those of all disks the board \
-         starts from either root.",
+        why,
         Path::new(INITRAMFS_POLICY),
-        "# Made by rubus (desktop): drivers of all disks, so that old and new root can be started.\nMODULES=most\n".into(),
+        text.into(),
     );
 }
 
@@ -280,7 +301,10 @@ fn all_modules(situation: &Situation<'_>, scene: &Scene<'_>) -> Vec<String> {
 }
 
 /// The modules of one kernel that the new root and the old one need.
-fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &str) -> Vec<String> {
+pub(super) fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &str) -> Vec<String> {
+    if situation.facts.image.is_some() {
+        return modules_for_any(situation, release, "btrfs");
+    }
     let mut modules = modules_for(situation, release, &[scene.device], "btrfs");
     let old = super::ground::root(situation.machine).map_or("ext4", |root| &root.filesystem);
     for module in modules_for(situation, release, &scene.old_disks, old) {
@@ -494,7 +518,7 @@ pub(super) fn write(
     );
 }
 
-fn id_of(name: &str) -> String {
+pub(super) fn id_of(name: &str) -> String {
     name.replace(['.', '/', '_'], "-").to_lowercase()
 }
 

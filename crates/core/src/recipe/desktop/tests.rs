@@ -1,5 +1,7 @@
 //! Plans for an example machine: whole, with every obstacle, and with other wishes.
 
+mod image;
+
 use proptest::prelude::*;
 
 use super::super::{CompressionSpeed, DiskSpeed, Facts, Seen, Sight, TreeSize, surveyed_disk};
@@ -172,6 +174,7 @@ fn facts(machine: &Machine) -> Facts {
         .into(),
         random: [7; 32],
         boot_id: None,
+        image: None,
     }
 }
 

@@ -1,0 +1,273 @@
+//! `rubus plan RECIPE --image FILE` and `rubus apply RECIPE --image FILE --to OUT`: a card's image is prepared on another
+//! machine. FILE is only read; OUT has its name only when it is whole and proven.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rubus_apply::change::{Change, Company, Ending, Shelf, Works, go};
+use rubus_apply::works::LiveWorks;
+use rubus_apply::works::image::{ImageSite, OpenImage, Partition};
+use rubus_apply::works::{boot_id, identity};
+use rubus_core::machine::Machine;
+use rubus_core::plan::Plan;
+use rubus_core::plan::volume::DiskIdentity;
+use rubus_core::recipe::{self, Facts, IMAGE_PROGRAMS, ImageFacts, Recipe, TreeSize, Wishes};
+use rubus_host::live_hands::LiveHands;
+use rubus_host::loop_device::{LoopDevice, Part};
+use rubus_host::new_file::{NewFile, directory_of};
+use rubus_host::{Files, Live, clock, filling, programs};
+use rubus_probe::image::{ImageParts, survey_image};
+use rubus_show::plan::render;
+
+use super::change::agreed;
+use crate::args::{Apply, General, PlanArgs};
+use crate::changing::{Teller, random};
+use crate::exit::{Exit, Refused};
+use crate::places::say;
+use crate::signals;
+use crate::world::Terminal;
+
+/// Shows what a recipe would make of an image.
+pub fn plan(general: &General, arguments: &PlanArgs, file: &Path) -> anyhow::Result<Exit> {
+    let recipe = recipe_for(general, &arguments.recipe)?;
+    let out = file.with_extension("new.img");
+    let image = open(file)?;
+    let scene = Scene::of(&image, recipe, &arguments.wishes, &out);
+    let plan = scene.plan(recipe, None)?;
+    if arguments.json.wanted {
+        say(&(serde_json::to_string_pretty(&plan)? + "\n"))?;
+    } else {
+        say(&render(&plan, Terminal::of(general).style()))?;
+    }
+    Ok(match plan.obstacles().next() {
+        None => Exit::Fine,
+        Some(_) => Exit::AnswerIsNo,
+    })
+}
+
+/// Makes a new image from one.
+pub fn apply(
+    general: &General,
+    arguments: &Apply,
+    file: &Path,
+    out: &Path,
+) -> anyhow::Result<Exit> {
+    let recipe = recipe_for(general, &arguments.recipe)?;
+    let out = absolute(out)?;
+    if Live::new().mode(&out).is_ok() {
+        return Err(Refused(format!(
+            "{} is there already; choose another name, or remove it",
+            out.display()
+        ))
+        .into());
+    }
+    let cancel = signals::cancel_flag()?;
+    let image = open(file)?;
+    // From here on the name is ours; given up, what is there is removed.
+    let mut made = NewFile::begin(&out)?
+        .with_context(|| format!("another rubus makes {} just now", out.display()))?;
+    let scene = Scene::of(&image, recipe, &arguments.wishes, &out);
+    let plan = scene.plan(recipe, None)?;
+    if !general.quiet {
+        say(&render(&plan, Terminal::of(general).style()))?;
+    }
+    if plan.obstacles().next().is_some() {
+        eprintln!("rubus: nothing was made, since a check failed");
+        return Ok(Exit::AnswerIsNo);
+    }
+    if !agreed(arguments.yes, "Make this image?")? {
+        return Ok(Exit::AnswerIsNo);
+    }
+    let size = plan.image_bytes();
+    made.resize(size.context("the plan does not say how large the image becomes")?)?;
+    let device = LoopDevice::attach(made.unfinished(), Part::Whole)?;
+    let plan = scene.plan(recipe, Some(&device))?;
+    let site = ImageSite {
+        root: image.root_top(),
+        boot: image.boot_top(),
+        node: device.path().into(),
+    };
+    let mut works = LiveWorks::on_image(cancel, site);
+    let shelf = Shelf::at(image.changes());
+    // Nothing is given away: what is written to is a new file.
+    let mut change = shelf.begin(
+        plan,
+        Vec::new(),
+        &clock::now_rfc3339(),
+        &mut LiveHands::new(),
+    )?;
+    let ended = run(general, &mut change, &mut works);
+    // Nothing of the new image is used any more, and all of it is in the file.
+    let unmounted = works.unmount_all(&change.name);
+    drop(device);
+    match ended? {
+        Ending::Applied => {}
+        Ending::Undone | Ending::OnTrial => anyhow::bail!("{} was given up", out.display()),
+        Ending::RolledBack { why } => {
+            eprintln!(
+                "rubus: {why}\nrubus: {} was not made, and nothing of it is left",
+                out.display()
+            );
+            return Ok(Exit::RolledBack);
+        }
+    }
+    unmounted?;
+    made.finish()?;
+    say(&format!(
+        "{} is ready to be written to a card or disk; {} is as it was.\n",
+        out.display(),
+        file.display()
+    ))?;
+    Ok(Exit::Fine)
+}
+
+fn run(general: &General, change: &mut Change, works: &mut LiveWorks) -> anyhow::Result<Ending> {
+    let mut teller = Teller::new(Terminal::of(general), general.quiet);
+    let ended = go(
+        change,
+        &mut LiveHands::new(),
+        &mut Company {
+            now: &clock::now_rfc3339,
+            tell: &mut |event| teller.tell(event),
+            works,
+        },
+    );
+    teller.close();
+    Ok(ended?)
+}
+
+/// What is planned from.
+struct Scene<'a> {
+    machine: Machine,
+    facts: Facts,
+    wishes: Wishes,
+    out: &'a Path,
+}
+
+impl<'a> Scene<'a> {
+    fn of(
+        image: &OpenImage,
+        recipe: &Recipe,
+        wishes: &[(String, String)],
+        out: &'a Path,
+    ) -> Scene<'a> {
+        let mut wishes: Wishes = wishes.iter().cloned().collect();
+        // Behind a swap partition the root could not grow on a larger disk.
+        wishes.entry("swap".into()).or_insert("file".into());
+        let files = image.files();
+        let machine = survey_image(&files, &clock::now_rfc3339(), &parts(image));
+        let look_at = (recipe.look_at)(&machine, &wishes);
+        let mut facts = Facts {
+            seen: rubus_probe::sight::look(&files, &look_at.paths),
+            random: random(),
+            image: Some(image_facts(image, out)),
+            ..Facts::default()
+        };
+        if let Ok(used) = filling::usage(&image.root_top()) {
+            let size = TreeSize {
+                bytes: used.bytes,
+                entries: used.entries,
+            };
+            facts.trees.insert("/".into(), size);
+        }
+        Scene {
+            machine,
+            facts,
+            wishes,
+            out,
+        }
+    }
+
+    /// The plan; on the device that the new image is, once it is one.
+    fn plan(&self, recipe: &Recipe, device: Option<&LoopDevice>) -> anyhow::Result<Plan> {
+        let mut facts = self.facts.clone();
+        if let (Some(image), Some(device)) = (&mut facts.image, device) {
+            let files = Live::new();
+            let found = identity(&files, device.path()).map_err(Refused)?;
+            image.out = DiskIdentity {
+                path: self.out.into(),
+                ..found
+            };
+        }
+        Ok(recipe.plan(&self.machine, &facts, &self.wishes, &clock::now_rfc3339())?)
+    }
+}
+
+fn image_facts(image: &OpenImage, out: &Path) -> ImageFacts {
+    let missing = IMAGE_PROGRAMS.iter().map(|(program, _)| *program);
+    let missing = missing.filter(|program| programs::find(program).is_none());
+    let room = Live::new().space(&directory_of(out));
+    ImageFacts {
+        file: image.file.clone(),
+        out: DiskIdentity {
+            path: out.into(),
+            size_bytes: 0,
+            model: None,
+            serial: None,
+            wwn: None,
+            diskseq: None,
+            boot_id: boot_id(&Live::new()),
+            contents: Vec::new(),
+            confirmation: out.display().to_string(),
+        },
+        room_bytes: room.ok().map(|space| space.available_bytes),
+        boot_bytes: image.boot_bytes(),
+        initramfs: image.initramfs(),
+        runs_here: image.runs_here(),
+        missing: missing.map(str::to_string).collect(),
+    }
+}
+
+fn parts(image: &OpenImage) -> ImageParts {
+    let part = |one: &Partition| rubus_probe::image::Part {
+        number: one.entry.number,
+        start_bytes: one.entry.start_bytes,
+        size_bytes: one.entry.size_bytes,
+        filesystem: one.filesystem.kind.clone(),
+        partuuid: one.entry.partuuid.clone(),
+        uuid: one.filesystem.uuid.clone(),
+        label: one.filesystem.label.clone(),
+    };
+    ImageParts {
+        file: image.file.clone(),
+        size_bytes: image.size_bytes,
+        boot: part(&image.boot),
+        root: part(&image.root),
+        boot_point: image.boot_point.clone(),
+    }
+}
+
+fn open(file: &Path) -> anyhow::Result<OpenImage> {
+    OpenImage::open(&absolute(file)?).map_err(anyhow::Error::msg)
+}
+
+/// The path from the top, so that a plan says the same from everywhere; the file itself need not be there.
+fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    let directory = directory_of(path);
+    let directory = Live::new()
+        .real_path(&directory)
+        .with_context(|| format!("cannot use the directory {}", directory.display()))?;
+    let name = path.file_name();
+    let name = name.with_context(|| format!("{} is no name of a file", path.display()))?;
+    Ok(directory.join(name))
+}
+
+/// The recipe, if it can be applied to an image.
+fn recipe_for(general: &General, name: &str) -> anyhow::Result<&'static Recipe> {
+    anyhow::ensure!(
+        general.machine.is_none(),
+        "--image is a machine of its own; leave --machine out"
+    );
+    let recipe = super::change::find(name)?;
+    let for_images: Vec<&str> = recipe::ALL
+        .iter()
+        .filter(|recipe| recipe.is_for_images())
+        .map(|recipe| recipe.name)
+        .collect();
+    anyhow::ensure!(
+        recipe.is_for_images(),
+        "the recipe {name} is for a machine that runs; for an image there is: {}",
+        for_images.join(", ")
+    );
+    Ok(recipe)
+}
