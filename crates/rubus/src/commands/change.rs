@@ -97,16 +97,16 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
     let (shelf, _lock) = open_shelf()?;
     let hands = &mut LiveHands::new();
     let all = shelf.all(&Live::new())?;
-    if let Some(half) = all.iter().find(|change| !change.state.is_finished) {
-        anyhow::bail!(
-            "the change {} stands in the middle; finish it first with `rubus resume` or `rubus undo`",
-            half.name
-        );
-    }
     if let Some(tried) = all.iter().find(|change| change.state.is_on_trial()) {
         anyhow::bail!(
             "the change {} waits for its trial; after that `rubus verify` keeps it, or `rubus undo` takes it back",
             tried.name
+        );
+    }
+    if let Some(half) = all.iter().find(|change| !change.state.is_finished) {
+        anyhow::bail!(
+            "the change {} stands in the middle; finish it first with `rubus resume` or `rubus undo`",
+            half.name
         );
     }
     let losses = confirm_losses(&plan, &arguments.i_will_lose_everything_on, &Live::new())?;
