@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rubus_core::fixture;
-use rubus_core::plan::Plan;
 use rubus_core::plan::volume::{PartitionTable, TableKind};
+use rubus_core::plan::{Action, Plan, Step};
 use serde_json::Value;
 
 const DOCUMENT: &str = include_str!("../../../docs/plan-json.md");
@@ -90,10 +90,34 @@ impl Fields {
     }
 }
 
+/// Steps of the kinds that the example does not have: a proof, and what only the plan of an image has.
+fn further_steps(plan: &Plan) -> Vec<Step> {
+    let actions = plan.steps.iter().map(|step| &step.action);
+    let place = actions.clone().find_map(|action| match action {
+        Action::Format { place, .. } => Some(place.clone()),
+        _ => None,
+    });
+    let root = actions.clone().find_map(|action| match action {
+        Action::KeepJournal { on } => Some(on.clone()),
+        _ => None,
+    });
+    let place = place.expect("the example makes a filesystem");
+    let root = root.expect("the example keeps its journal on another root");
+    let boot = "/boot/firmware".into();
+    let further = [Action::ProveBoot { root, boot }, Action::FillBoot { place }];
+    let step = |action| Step {
+        id: "further".into(),
+        why: "It belongs to the format.".into(),
+        action,
+    };
+    further.map(step).into()
+}
+
 #[test]
 fn every_field_of_a_plan_is_documented_and_every_documented_field_exists() {
     let mut plan = fixture::big_plan();
     plan.checks[0].remedy = Some("this".into());
+    plan.steps.extend(further_steps(&plan));
     let mut fields = Fields::default();
     fields.take(
         "The plan",

@@ -6,7 +6,7 @@
 //! ended there, and looked at from outside; the first board goes on. What a pause cannot show
 //! is a write that was half done when the power went, or one that a disk had taken and lost.
 //!
-//! [`pass`] goes one way and stops, [`look`] looks at what a cut left, [`report`] shows it.
+//! `pass` goes one way and stops, `look` looks at what a cut left, `report` shows it.
 
 mod look;
 mod pass;
