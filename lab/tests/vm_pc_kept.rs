@@ -39,10 +39,9 @@ fn disks_outlive_sessions_and_can_be_disturbed() {
     limits_hold_from_one_moment_to_the_next(&mut second);
     a_disk_fails_and_is_mended(&mut second);
     a_disk_is_pulled_out_and_put_back(&mut second);
-    must(
-        &mut second,
-        "echo here | dd of=/dev/sdb bs=512 seek=2048 conv=sync,fsync",
-    );
+    let disk = second.usb_device(1).unwrap();
+    let write = format!("echo here | dd of={disk} bs=512 seek=2048 conv=sync,fsync");
+    must(&mut second, &write);
     second.switch_off().unwrap();
 
     let mut seen = [0; 5];
@@ -94,10 +93,8 @@ fn a_disk_fails_and_is_mended(board: &mut Session) {
         failed.complaint_text().contains("Input/output error"),
         "{failed:?}"
     );
-    must(
-        board,
-        "dd if=/dev/sdb of=/dev/null bs=4k count=1 iflag=direct",
-    );
+    let read = format!("dd if={disk} of=/dev/null bs=4k count=1 iflag=direct");
+    must(board, &read);
     let spot = Fault::Spot { offset_bytes: 8192 };
     board.break_usb(1, Some(spot)).unwrap();
     assert_eq!(write(board, 1).status, 0);
