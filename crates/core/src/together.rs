@@ -15,6 +15,9 @@ use crate::spec::{Direction, Ends, Job, Pattern, Shape, StopSpec};
 pub const ROUNDS: u32 = 4;
 /// How long each turn is measured, in seconds.
 const TURN_S: f64 = 2.0;
+/// Large enough for a disk's full speed, and so small that on a slow disk, too, many come to their end in a turn: what is
+/// under way at its end is not counted.
+const SEQUENTIAL_BYTES: u32 = 256 << 10;
 /// What a turn takes besides, in seconds: warm-up, set-up and flush.
 const AROUND_TURN_S: f64 = 0.9;
 /// Targets that give less than this share of what they give alone share a pipe: what a processor or a
@@ -32,7 +35,7 @@ pub fn kinds(may_write: bool, written_bytes: u64) -> Vec<Job> {
             "sequential-read",
             Direction::Read,
             Pattern::Sequential,
-            1 << 20,
+            SEQUENTIAL_BYTES,
             4,
         ),
         Job::new(
@@ -48,7 +51,7 @@ pub fn kinds(may_write: bool, written_bytes: u64) -> Vec<Job> {
             "sequential-write",
             Direction::Write,
             Pattern::Sequential,
-            1 << 20,
+            SEQUENTIAL_BYTES,
             4,
         );
         let turns = u64::from(ROUNDS) * 2;

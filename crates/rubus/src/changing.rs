@@ -17,6 +17,7 @@ use rubus_core::result::Run;
 use rubus_host::{Files, Live, clock, filling};
 use rubus_store::History;
 
+use crate::commands::together::NAME as TOGETHER;
 use crate::exit::Refused;
 use crate::places;
 use crate::world::{Terminal, World};
@@ -37,7 +38,9 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> Facts {
     };
     let identity = |path: &PathBuf| (path.clone(), works::identity(live, path));
     facts.disks = look_at.disks.iter().map(identity).collect();
-    facts.speeds = recipe::measured_speeds(machine, &measured_before());
+    let measured = measured_before();
+    facts.speeds = recipe::measured_speeds(machine, &measured);
+    facts.together = recipe::measured_together(machine, &measured);
     let size = |path: &PathBuf| {
         let used = filling::usage(path).ok()?;
         Some((
@@ -79,7 +82,7 @@ fn measured_before() -> Vec<(RunId, Run)> {
         return Vec::new();
     };
     let lines = history.list(MOST, 0).unwrap_or_default().into_iter();
-    let lines = lines.filter(|line| line.device.is_some());
+    let lines = lines.filter(|line| line.device.is_some() || line.suite == TOGETHER);
     lines
         .filter_map(|line| Some((line.id, history.get(line.id).ok()?.run)))
         .collect()

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use edits::Edits;
 pub use image::{IMAGE_PROGRAMS, ImageFacts};
-pub use speeds::measured_speeds;
+pub use speeds::{measured_speeds, measured_together};
 pub use surveyed::surveyed_disk;
 pub use user::{Fault, UserRecipe};
 
@@ -111,6 +111,8 @@ pub struct Facts {
     pub compression: Vec<CompressionSpeed>,
     /// How fast disks are, by the kernel's name ("mmcblk0"), as far as it was measured here.
     pub speeds: BTreeMap<String, DiskSpeed>,
+    /// How fast several disks are at once, as far as it was measured here; the newest first.
+    pub together: Vec<TogetherSpeed>,
     /// Numbers that nobody else has, for new identifiers. All zero in a rehearsal.
     pub random: [u8; 32],
     /// The running boot (`/proc/sys/kernel/random/boot_id`).
@@ -140,6 +142,21 @@ pub struct DiskSpeed {
     /// Random 4 KiB writes per second at queue depth 1.
     pub random_write_iops: Option<f64>,
     /// When, in words ("measured here on 2026-11-21, run 12").
+    pub source: String,
+}
+
+/// How fast several disks were measured to be, each alone and all at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TogetherSpeed {
+    /// The kernel's names of the disks ("sda"), as they are now.
+    pub disks: Vec<String>,
+    /// True for reading in order, false for writing.
+    pub is_read: bool,
+    /// Bytes per second of each alone, in the order of the disks.
+    pub alone_bytes_per_second: Vec<f64>,
+    /// Bytes per second of each while all were at work.
+    pub together_bytes_per_second: Vec<f64>,
+    /// When, in words ("measured at once on 2026-11-21, run 12").
     pub source: String,
 }
 

@@ -1,10 +1,13 @@
 //! How fast the disks of a machine are, from what was measured on it before.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use super::DiskSpeed;
+use super::{DiskSpeed, TogetherSpeed};
+use crate::estimate::Estimate;
+use crate::finding::Finding;
 use crate::history::{KeyFigures, RunId};
-use crate::machine::{BlockDevice, Machine};
+use crate::machine::{BlockDevice, Machine, Mount};
 use crate::result::Run;
 
 /// The speeds of the disks that are here now, by the kernel's name of now. A disk is known again by its serial number, or
@@ -37,6 +40,73 @@ pub fn measured_speeds(machine: &Machine, runs: &[(RunId, Run)]) -> BTreeMap<Str
         known.complete(&found);
     }
     speeds
+}
+
+/// What was measured of several disks at once, by the kernel's names of now. Runs whose disks are not all here, or cannot
+/// be told from others, say nothing.
+pub fn measured_together(machine: &Machine, runs: &[(RunId, Run)]) -> Vec<TogetherSpeed> {
+    let mut found = Vec::new();
+    for (id, run) in runs.iter().filter(|(_, run)| run.on.is_none()) {
+        let day = run.started.get(..10).unwrap_or(&run.started);
+        for finding in &run.findings {
+            let Finding::SharedPipe(pipe) = finding else {
+                continue;
+            };
+            let is_read = match pipe.job.as_str() {
+                "sequential-read" => true,
+                "sequential-write" => false,
+                _ => continue,
+            };
+            let names = pipe.targets.iter();
+            let disks = names.map(|name| name_now(machine, disk_at(&run.machine, name)?));
+            let Some(disks) = disks.collect() else {
+                continue;
+            };
+            // On very slow disks not one large request may have come to its end.
+            let mut all = pipe.alone.iter().chain(&pipe.together);
+            if !all.all(|rate| rate.value > 0.0) {
+                continue;
+            }
+            let values = |estimates: &[Estimate]| estimates.iter().map(|e| e.value).collect();
+            found.push(TogetherSpeed {
+                disks,
+                is_read,
+                alone_bytes_per_second: values(&pipe.alone),
+                together_bytes_per_second: values(&pipe.together),
+                source: format!("measured at once on {day}, run {id}"),
+            });
+        }
+    }
+    found
+}
+
+/// The only disk below a target that was named by its node or by a directory.
+fn disk_at<'m>(machine: &'m Machine, target: &str) -> Option<&'m BlockDevice> {
+    let mounts = machine.mounts.iter();
+    let mut mounts: Vec<&Mount> = mounts
+        .filter(|mount| Path::new(target).starts_with(&mount.point))
+        .collect();
+    mounts.sort_by_key(|mount| mount.point.len());
+    let device = match target.strip_prefix("/dev/") {
+        Some(name) => name,
+        None => mounts.last()?.device.as_deref()?,
+    };
+    match machine.disks_below(device)[..] {
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+/// What a disk is called now.
+fn name_now(machine: &Machine, then: &BlockDevice) -> Option<String> {
+    let mut alike = machine
+        .block_devices
+        .iter()
+        .filter(|now| is_same(now, then));
+    match (alike.next(), alike.next()) {
+        (Some(now), None) => Some(now.name.clone()),
+        _ => None,
+    }
 }
 
 impl DiskSpeed {
@@ -84,6 +154,36 @@ mod tests {
     use super::*;
     use crate::fact::Fact;
     use crate::fixture;
+
+    #[test]
+    fn disks_measured_at_once_are_known_again() {
+        let mut run = fixture::slow_sd_card_run();
+        let card = disk_of(&run).expect("the example is on a disk").clone();
+        let pipe = |target: &str| {
+            Finding::SharedPipe(crate::finding::SharedPipe {
+                targets: vec![format!("/dev/{}", card.name), target.into()],
+                job: "sequential-read".into(),
+                alone: vec![Estimate::exact(10e6); 2],
+                together: vec![Estimate::exact(6e6); 2],
+                share: Estimate::exact(0.6),
+                is_shared: Some(true),
+                suspect: None,
+            })
+        };
+        run.findings = vec![pipe("/"), pipe("/dev/gone")];
+        let mut machine = run.machine.clone();
+        for device in &mut machine.block_devices {
+            if device.name == card.name {
+                device.name = "sdx".into();
+            }
+        }
+        let found = measured_together(&machine, &[(RunId(7), run)]);
+        assert_eq!(found.len(), 1, "a disk that is gone says nothing");
+        assert_eq!(found[0].disks[0], "sdx");
+        assert!(found[0].is_read);
+        assert_eq!(found[0].together_bytes_per_second, [6e6, 6e6]);
+        assert!(found[0].source.ends_with("run 7"), "{}", found[0].source);
+    }
 
     #[test]
     fn a_disk_is_known_again_under_another_name() {

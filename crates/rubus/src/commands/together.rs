@@ -19,7 +19,7 @@ use crate::target::{self, Allowance, Resolved};
 use crate::world::{self, Terminal, World};
 
 /// The suite's name in results.
-const NAME: &str = "together";
+pub const NAME: &str = "together";
 
 /// Measures all targets in turns and at once.
 pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {

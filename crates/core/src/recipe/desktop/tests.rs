@@ -172,6 +172,7 @@ fn facts(machine: &Machine) -> Facts {
             ),
         ]
         .into(),
+        together: Vec::new(),
         random: [7; 32],
         boot_id: None,
         image: None,

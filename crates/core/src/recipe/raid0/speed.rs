@@ -1,6 +1,6 @@
 //! How fast an array will be: what its disks were measured to do, and what the buses that they share carry.
 
-use super::super::{Draft, Situation, disks};
+use super::super::{Draft, Situation, TogetherSpeed, disks};
 use crate::machine::{BlockDevice, HopKind};
 use crate::plan::Gain;
 use crate::units::rate_si;
@@ -32,27 +32,31 @@ pub(super) fn predict(nodes: &[&str], situation: &Situation<'_>, draft: &mut Dra
             rate_si(bus.bytes_per_second)
         ));
     }
-    for (what, read) in [
+    let mut is_known = [false; 2];
+    let ways = [
         ("reading large files", true),
         ("writing large files", false),
-    ] {
+    ];
+    for (number, (what, is_read)) in ways.into_iter().enumerate() {
+        if let Some(measured) = at_once(&devices, is_read, situation) {
+            is_known[number] = true;
+            gain_at_once(what, measured, draft);
+            continue;
+        }
         let speeds: Vec<f64> = devices
             .iter()
             .filter_map(|device| {
                 let speed = situation.facts.speeds.get(&device.name)?;
-                match read {
+                match is_read {
                     true => speed.read_bytes_per_second,
                     false => speed.write_bytes_per_second,
                 }
             })
             .collect();
         if speeds.len() < devices.len() {
-            return draft.notes.push(format!(
-                "How much faster it gets is not known: not all disks were measured here. `rubus bench {}` measures one, and \
-                 the plan made after that says.",
-                nodes[0]
-            ));
+            continue;
         }
+        is_known[number] = true;
         let best = speeds.iter().copied().fold(0.0, f64::max);
         let (then, limit) = together(&speeds, &shared);
         draft.gains.push(Gain {
@@ -63,10 +67,66 @@ pub(super) fn predict(nodes: &[&str], situation: &Situation<'_>, draft: &mut Dra
             source: source(situation, &devices, limit),
         });
     }
+    let missing = match is_known {
+        [true, true] => None,
+        [false, false] => Some("How much faster it gets"),
+        [false, true] => Some("How much faster reading gets"),
+        [true, false] => Some("How much faster writing gets"),
+    };
+    if let Some(missing) = missing {
+        draft.notes.push(format!(
+            "{missing} is not known: not all disks were measured here. `rubus bench {}` measures one, `rubus bench {} --together` \
+             all of them at once, and the plan made after that says.",
+            nodes[0],
+            nodes.join(" ")
+        ));
+    }
     draft.notes.push(
         "Single small accesses, one after the other, get no faster: each still waits for one disk."
             .into(),
     );
+}
+
+/// What was measured of just these disks at once.
+fn at_once<'a>(
+    devices: &[&BlockDevice],
+    is_read: bool,
+    situation: &Situation<'a>,
+) -> Option<&'a TogetherSpeed> {
+    let is_it = |measured: &&TogetherSpeed| {
+        measured.is_read == is_read
+            && measured.disks.len() == devices.len()
+            && devices
+                .iter()
+                .all(|device| measured.disks.contains(&device.name))
+    };
+    situation.facts.together.iter().find(is_it)
+}
+
+/// What all disks give at once is what the array gives, whatever they share and however they divide it; each gets the same
+/// part of every file, so it is no faster than all of them would be at the speed of the slowest.
+fn gain_at_once(what: &str, measured: &TogetherSpeed, draft: &mut Draft) {
+    /// Less is within what measurements differ by.
+    const WORTH_IT: f64 = 1.15;
+    let least = |rates: &[f64]| rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
+    let now = most(&measured.alone_bytes_per_second);
+    let slowest = measured.disks.len() as f64 * least(&measured.alone_bytes_per_second);
+    let then = slowest.min(measured.together_bytes_per_second.iter().sum());
+    let ratio = then / now;
+    draft.gains.push(Gain {
+        what: what.into(),
+        now: rate_si(now),
+        then: rate_si(then),
+        ratio,
+        source: measured.source.clone(),
+    });
+    if ratio < WORTH_IT {
+        draft.risks.push(format!(
+            "No gain in {what}: at once the disks give no more than one of them alone, so they share something that is full. \
+             Plug them into different buses."
+        ));
+    }
 }
 
 fn source(situation: &Situation<'_>, devices: &[&BlockDevice], limit: Option<&Shared>) -> String {

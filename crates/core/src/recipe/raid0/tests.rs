@@ -6,7 +6,7 @@ use crate::fixture;
 use crate::machine::{BlockKind, HopKind, Mount, Setting};
 use crate::plan::Plan;
 use crate::recipe::testing::{disk, facts, obstacles, plan, shown, text, wishes};
-use crate::recipe::{DiskSpeed, Facts};
+use crate::recipe::{DiskSpeed, Facts, TogetherSpeed};
 
 const USUAL: [(&str, &str); 2] = [("devices", "/dev/sdb,/dev/sdc"), ("at", "/mnt/fast")];
 
@@ -86,6 +86,38 @@ fn two_buses_carry_twice_as_much() {
     let ratios: Vec<f64> = plan.gains.iter().map(|gain| gain.ratio).collect();
     assert_eq!(ratios, [2.0, 2.0]);
     assert!(!shown(&plan).contains("on one bus"));
+}
+
+#[test]
+fn what_was_measured_at_once_counts_before_what_is_known_of_the_bus() {
+    let machine = two_buses();
+    let mut facts = measured(looked(&machine, &USUAL), 24e6, 8e6);
+    let at_once = |each: f64| TogetherSpeed {
+        disks: vec!["sdc".into(), "sdb".into()],
+        is_read: true,
+        alone_bytes_per_second: vec![24e6, 25e6],
+        together_bytes_per_second: vec![each, each + 1e6],
+        source: "measured at once on 2026-11-20, run 9".into(),
+    };
+    facts.together = vec![at_once(12e6), at_once(24e6)];
+    let plan = drawn(&machine, &facts, &USUAL);
+    let ratios: Vec<f64> = plan.gains.iter().map(|gain| gain.ratio).collect();
+    assert_eq!(
+        ratios,
+        [1.0, 2.0],
+        "the newest one, and of writing what is known"
+    );
+    assert!(plan.gains[0].source.ends_with("run 9"));
+    assert!(shown(&plan).contains("No gain in reading large files"));
+
+    facts.together.remove(0);
+    let plan = drawn(&machine, &facts, &USUAL);
+    assert_eq!(plan.gains[0].ratio, 48e6 / 25e6);
+    assert!(!shown(&plan).contains("No gain"));
+    // Of other disks it says nothing.
+    facts.together[0].disks[0] = "sdx".into();
+    let plan = drawn(&machine, &facts, &USUAL);
+    assert_eq!(plan.gains[0].ratio, 2.0);
 }
 
 #[test]
