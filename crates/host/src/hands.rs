@@ -143,6 +143,11 @@ pub fn remove_if_there(path: &Path, hands: &mut dyn Hands) -> Result<(), WriteEr
     }
 }
 
+/// An absolute path of a system whose root is seen at `top`.
+pub fn below(top: &Path, path: &Path) -> PathBuf {
+    top.join(path.strip_prefix("/").unwrap_or(path))
+}
+
 /// The directory that a path is in.
 pub fn parent_of(path: &Path) -> PathBuf {
     path.parent().unwrap_or(Path::new("/")).to_path_buf()

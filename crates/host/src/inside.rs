@@ -6,6 +6,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::files::{Files, ReadError, Space};
+use crate::hands::below;
 use crate::live::Live;
 
 /// Symbolic links followed in one path before it counts as a loop; the kernel's own limit.
@@ -42,7 +43,7 @@ impl Inside {
                 return shown.join(rest);
             }
         }
-        self.top.join(path.strip_prefix("/").unwrap_or(path))
+        below(&self.top, path)
     }
 
     /// The path with its links followed, the last one only if `to_the_end`.

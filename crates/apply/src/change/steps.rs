@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::{Action, TextFile, knob_says};
-use rubus_host::hands::parent_of;
+use rubus_host::hands::{self, parent_of};
 use rubus_host::{Hands, ReadError};
 
 use super::{Change, Company, Event, Progress, Site, StepError, Works};
@@ -77,7 +77,7 @@ pub(super) fn tell_others(
 
 /// A work on a filesystem that is mounted elsewhere, with its path as it is from here.
 fn below(action: &Action, top: &Path) -> Action {
-    let place = |path: &Path| top.join(path.strip_prefix("/").unwrap_or(path));
+    let place = |path: &Path| hands::below(top, path);
     match action {
         Action::MakeSwapFile { path, size_bytes } => Action::MakeSwapFile {
             path: place(path),
@@ -133,7 +133,7 @@ fn apply_to_file(
     temporary: &str,
     hands: &mut dyn Hands,
 ) -> Option<Result<Receipt, StepError>> {
-    let place = |path: &Path| top.join(path.strip_prefix("/").unwrap_or(path));
+    let place = |path: &Path| hands::below(top, path);
     Some(match action {
         Action::MakeDirectory { path } => make_directory(&place(path), hands),
         Action::WriteFile { path, was, becomes } => {

@@ -6,7 +6,7 @@ use rubus_core::plan::Action;
 use rubus_core::plan::journal::{self, Receipt};
 use rubus_core::plan::volume::Volume;
 use rubus_host::Hands;
-use rubus_host::hands::replace;
+use rubus_host::hands::{below, replace};
 use rubus_host::live_hands::make_directories;
 
 use crate::change::{Change, Site, StepError};
@@ -209,9 +209,4 @@ fn put(path: &Path, bytes: &[u8], hands: &mut dyn Hands) -> Result<(), StepError
     fresh.push(".new");
     replace(path, Path::new(&fresh), bytes, 0o644, hands)?;
     Ok(())
-}
-
-/// An absolute path on a root that is mounted elsewhere.
-fn below(top: &Path, path: &Path) -> PathBuf {
-    top.join(path.strip_prefix("/").unwrap_or(path))
 }

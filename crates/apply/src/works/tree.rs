@@ -8,8 +8,8 @@ use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::volume::Volume;
 use rubus_core::plan::{Action, Pass, Plan};
 use rubus_core::units::bytes_iec;
-use rubus_host::Hands;
 use rubus_host::copy_door::Reason;
+use rubus_host::hands::below;
 
 use crate::change::{Progress, Site, StepError};
 use crate::copy::{CopyError, CopyOptions, Paths, copy};
@@ -36,13 +36,12 @@ impl LiveWorks {
         leave_out: &LeaveOut<'_>,
         pass: Pass,
         site: &mut Site<'_>,
-        _: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
         let tried = format!("copy {} to {}", from.display(), to.title);
         let source = match &self.image {
             // Seen from a second place, the root has no mounts: what lies hidden below them is copied, they are not.
             None => self.bind_privately(from, "source", site.change)?,
-            Some(image) => image.root.join(from.strip_prefix("/").unwrap_or(from)),
+            Some(image) => below(&image.root, from),
         };
         let target = self.mount_volume(to, site.change)?;
         let excludes =

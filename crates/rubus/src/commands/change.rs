@@ -50,10 +50,15 @@ pub fn plan(general: &General, arguments: &PlanArgs) -> anyhow::Result<Exit> {
         return super::image::plan(general, arguments, file);
     }
     let plan = draw_up(general, &arguments.recipe, &arguments.wishes)?;
+    show(general, arguments, &plan)
+}
+
+/// Shows a plan; the answer is no where something is in its way.
+pub(super) fn show(general: &General, arguments: &PlanArgs, plan: &Plan) -> anyhow::Result<Exit> {
     if arguments.json.wanted {
-        say(&(serde_json::to_string_pretty(&plan)? + "\n"))?;
+        say(&(serde_json::to_string_pretty(plan)? + "\n"))?;
     } else {
-        say(&render(&plan, Terminal::of(general).style()))?;
+        say(&render(plan, Terminal::of(general).style()))?;
     }
     Ok(match plan.obstacles().next() {
         None => Exit::Fine,

@@ -19,7 +19,7 @@ use rubus_host::{Files, Live, clock, filling, programs};
 use rubus_probe::image::{ImageParts, survey_image};
 use rubus_show::plan::render;
 
-use super::change::agreed;
+use super::change::{agreed, show};
 use crate::args::{Apply, General, PlanArgs};
 use crate::changing::{Teller, random};
 use crate::exit::{Exit, Refused};
@@ -34,15 +34,7 @@ pub fn plan(general: &General, arguments: &PlanArgs, file: &Path) -> anyhow::Res
     let image = open(file)?;
     let scene = Scene::of(&image, recipe, &arguments.wishes, &out);
     let plan = scene.plan(recipe, None)?;
-    if arguments.json.wanted {
-        say(&(serde_json::to_string_pretty(&plan)? + "\n"))?;
-    } else {
-        say(&render(&plan, Terminal::of(general).style()))?;
-    }
-    Ok(match plan.obstacles().next() {
-        None => Exit::Fine,
-        Some(_) => Exit::AnswerIsNo,
-    })
+    show(general, arguments, &plan)
 }
 
 /// Makes a new image from one.

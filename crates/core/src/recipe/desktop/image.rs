@@ -13,7 +13,7 @@ use super::ground::{self, Start, used_bytes};
 use super::kernels::Kernel;
 use super::layout::{NewDisk, new_disk, root_least_bytes};
 use super::options::{Choice, SwapKind};
-use super::steps::{self, LOST_AND_FOUND, WITHOUT_CONTENTS, push};
+use super::steps::{self, LOST_AND_FOUND, push};
 use super::{gains, memory};
 use crate::boot::config_txt::ConfigTxt;
 use crate::plan::volume::Volume;
@@ -340,20 +340,8 @@ fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: &mut Draft)
              changed for the new root are left as they are.",
         ),
     };
-    let mut contents: Vec<PathBuf> = WITHOUT_CONTENTS.map(PathBuf::from).to_vec();
-    contents.push(OLD_CHANGES.into());
-    push(
-        draft,
-        id,
-        why,
-        Action::CopyTree {
-            from: "/".into(),
-            to: scene.new.root_volume.clone(),
-            without_contents_of: contents,
-            without,
-            pass,
-        },
-    );
+    let action = steps::tree(scene, pass, without, &[OLD_CHANGES]);
+    push(draft, id, why, action);
 }
 
 /// The boot partition as it will be: prepared, proven, and only then put into the image.

@@ -20,7 +20,7 @@ const SYSCTLS: &str = "/etc/sysctl.d/90-rubus-desktop.conf";
 /// What is kept of a file in the boot partition.
 pub(super) const KEPT: &str = "before-rubus";
 /// Directories whose contents belong to the running system alone, or are made anew.
-pub(super) const WITHOUT_CONTENTS: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
+const WITHOUT_CONTENTS: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
 /// What only an ext4 has.
 pub(super) const LOST_AND_FOUND: &str = "/lost+found";
 
@@ -146,18 +146,24 @@ pub(super) fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: 
             "What was changed since the first pass follows; the files that were just changed for the new root are left as they are.",
         ),
     };
-    push(
-        draft,
-        id,
-        why,
-        Action::CopyTree {
-            from: "/".into(),
-            to: scene.new.root_volume.clone(),
-            without_contents_of: WITHOUT_CONTENTS.map(PathBuf::from).to_vec(),
-            without,
-            pass,
-        },
-    );
+    push(draft, id, why, tree(scene, pass, without, &[]));
+}
+
+/// The root is copied, without the contents of the directories that are left out of any system, and of `further` ones.
+pub(super) fn tree(
+    scene: &Scene<'_>,
+    pass: Pass,
+    without: Vec<PathBuf>,
+    further: &[&str],
+) -> Action {
+    let contents = WITHOUT_CONTENTS.iter().chain(further);
+    Action::CopyTree {
+        from: "/".into(),
+        to: scene.new.root_volume.clone(),
+        without_contents_of: contents.map(PathBuf::from).collect(),
+        without,
+        pass,
+    }
 }
 
 pub(super) fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
