@@ -1,0 +1,3 @@
+//! A server: what it serves, and how.
+
+pub mod disk;
