@@ -4,7 +4,8 @@
 //! machines, which take bytes and give bytes and know no socket: the handshake, in which both ends
 //! agree on an export, and the flight of requests after it. [`client::Client`] drives them over a
 //! [`transport::Transport`]. [`tls`]
-//! puts encryption around one. [`uri`] reads the addresses that people type. [`server`] is the other end.
+//! puts encryption around one. [`identity`] says whether an export is still the disk that it was.
+//! [`uri`] reads the addresses that people type. [`server`] is the other end.
 //!
 //! The protocol is the NBD project's `doc/proto.md`, the addresses its `doc/uri.md`. Whatever a
 //! server sends, nothing here panics or takes more memory than the limits in [`wire`].
@@ -12,6 +13,7 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod client;
+pub mod identity;
 pub mod server;
 pub mod tls;
 pub mod transport;
