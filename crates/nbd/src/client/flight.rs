@@ -240,6 +240,9 @@ impl Flight {
                 let body = self.chunk(chunk, &bytes[length..], memory, answers)?;
                 Ok(body.map_or(0, |body| length + body))
             }
+            Some((ReplyHeader::Extended(_), _)) => {
+                Err(FlightError::Unsuitable("client that has not asked for it"))
+            }
         }
     }
 

@@ -391,6 +391,7 @@ impl Handshake {
             OptionReply::Refused { why, text } => Err(HandshakeError::Refused { why, text }),
             OptionReply::Info(Info::Name(_) | Info::Other { .. })
             | OptionReply::Server { .. }
+            | OptionReply::Context { .. }
             | OptionReply::Other { .. } => Ok(()),
         }
     }
@@ -407,7 +408,7 @@ impl Handshake {
                     more: self.more,
                 });
             }
-            OptionReply::Info(_) | OptionReply::Other { .. } => {}
+            OptionReply::Info(_) | OptionReply::Context { .. } | OptionReply::Other { .. } => {}
         }
         self.state = State::ReplyHeader(Asked::List);
         Ok(())

@@ -1,5 +1,6 @@
 //! Messages after the handshake: requests, and their replies simple and structured.
 
+use super::extended::{EXTENDED_REPLY_MAGIC, ExtendedChunk};
 use super::{ChunkFlags, CommandFlags, MOST_STRING_BYTES, Malformed, Reader};
 
 const REQUEST_MAGIC: u32 = 0x2560_9513;
@@ -161,8 +162,10 @@ pub enum ChunkKind {
     Data,
     /// An offset and a length of zeros.
     Hole,
-    /// Extents.
+    /// Extents with lengths and flags of 32 bits.
     BlockStatus,
+    /// Extents with lengths and flags of 64 bits.
+    LongBlockStatus,
     /// An error of the whole request.
     Error,
     /// An error at an offset.
@@ -179,6 +182,7 @@ impl ChunkKind {
             ChunkKind::Data => 1,
             ChunkKind::Hole => 2,
             ChunkKind::BlockStatus => 5,
+            ChunkKind::LongBlockStatus => 6,
             ChunkKind::Error => 0x8001,
             ChunkKind::ErrorAt => 0x8002,
             ChunkKind::Other(number) => number,
@@ -192,6 +196,7 @@ impl ChunkKind {
             1 => ChunkKind::Data,
             2 => ChunkKind::Hole,
             5 => ChunkKind::BlockStatus,
+            6 => ChunkKind::LongBlockStatus,
             0x8001 => ChunkKind::Error,
             0x8002 => ChunkKind::ErrorAt,
             number => ChunkKind::Other(number),
@@ -231,13 +236,15 @@ impl Chunk {
     }
 }
 
-/// The header of a reply of either style.
+/// The header of a reply of any style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyHeader {
     /// Of a simple reply.
     Simple(SimpleReply),
     /// Of one chunk of a structured reply.
     Chunk(Chunk),
+    /// Of one chunk of a structured reply with lengths of 64 bits.
+    Extended(ExtendedChunk),
 }
 
 impl ReplyHeader {
@@ -274,6 +281,13 @@ impl ReplyHeader {
                     length: reader.u32()?,
                 };
                 Ok(Some((ReplyHeader::Chunk(chunk), Chunk::BYTES)))
+            }
+            EXTENDED_REPLY_MAGIC => {
+                let Some(head) = bytes.get(..ExtendedChunk::BYTES) else {
+                    return Ok(None);
+                };
+                let chunk = ExtendedChunk::after_magic(&head[4..])?;
+                Ok(Some((ReplyHeader::Extended(chunk), ExtendedChunk::BYTES)))
             }
             found => Err(Malformed::Magic {
                 what: "a reply",

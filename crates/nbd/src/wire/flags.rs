@@ -104,3 +104,13 @@ flags! {
         DONE = 0;
     }
 }
+
+flags! {
+    /// What the context [`super::BASE_ALLOCATION`] says of an extent.
+    AllocationFlags: u64 {
+        /// It takes no space.
+        HOLE = 0;
+        /// It reads as zeros.
+        ZERO = 1;
+    }
+}

@@ -4,25 +4,31 @@
 //! is the inverse of the other, and both ends use the same types.
 
 mod command;
+mod extended;
 mod flags;
 mod handshake;
 mod info;
 mod option;
 mod reader;
+mod status;
 
 pub use command::{
     Chunk, ChunkKind, Command, ErrorCode, ReplyHeader, Request, SimpleReply, read_error_body,
     read_hole_body, write_error_body, write_hole_body,
 };
-pub use flags::{ChunkFlags, ClientFlags, CommandFlags, HandshakeFlags, TransmissionFlags};
+pub use extended::{ExtendedChunk, ExtendedRequest};
+pub use flags::{
+    AllocationFlags, ChunkFlags, ClientFlags, CommandFlags, HandshakeFlags, TransmissionFlags,
+};
 pub use handshake::{ExportName, Greeting};
 pub use info::{BlockSizes, Info};
 pub(crate) use option::fits_a_string;
 pub use option::{
-    InfoRequest, OPTION_HEADER_BYTES, OPTION_REPLY_HEADER_BYTES, OptionHeader, OptionReply,
-    OptionReplyHeader, OptionRequest, Refusal,
+    ContextRequest, InfoRequest, OPTION_HEADER_BYTES, OPTION_REPLY_HEADER_BYTES, OptionHeader,
+    OptionReply, OptionReplyHeader, OptionRequest, Refusal,
 };
 pub(crate) use reader::Reader;
+pub use status::{Extent, StatusFilter, read_status_body, write_status_body};
 
 /// Opens an option, and a greeting after which options follow.
 const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
@@ -36,6 +42,10 @@ pub const MOST_OPTION_BYTES: usize = 16 << 10;
 pub const DEFAULT_MOST_BLOCK_BYTES: u32 = 32 << 20;
 /// The body of a chunk that is no data is at most this long: an error with a full string.
 pub const MOST_SMALL_BODY_BYTES: usize = 4 + 2 + MOST_STRING_BYTES + 8;
+/// A server tells of at most so many extents at a time.
+pub const MOST_EXTENTS: usize = 64 << 10;
+/// The context of BLOCK_STATUS that says what takes space and what reads as zeros.
+pub const BASE_ALLOCATION: &str = "base:allocation";
 /// Registered with IANA.
 pub const DEFAULT_PORT: u16 = 10809;
 

@@ -53,6 +53,12 @@ pub enum OptionRequest {
     Go(InfoRequest),
     /// Use structured replies.
     StructuredReply,
+    /// Which contexts does BLOCK_STATUS know?
+    ListContexts(ContextRequest),
+    /// Tell about these contexts in BLOCK_STATUS, and about no others.
+    SetContexts(ContextRequest),
+    /// Use requests and structured replies with lengths of 64 bits.
+    ExtendedHeaders,
     /// Any other.
     Other {
         /// Its number.
@@ -71,6 +77,15 @@ pub struct InfoRequest {
     pub wanted: Vec<u16>,
 }
 
+/// An export, and the contexts in which its blocks have a status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextRequest {
+    /// Name of the export.
+    pub export: String,
+    /// Names of contexts; in a request for the list also beginnings of them.
+    pub queries: Vec<String>,
+}
+
 impl OptionRequest {
     /// The protocol's number.
     pub fn number(&self) -> u32 {
@@ -82,6 +97,9 @@ impl OptionRequest {
             OptionRequest::Info(_) => 6,
             OptionRequest::Go(_) => 7,
             OptionRequest::StructuredReply => 8,
+            OptionRequest::ListContexts(_) => 9,
+            OptionRequest::SetContexts(_) => 10,
+            OptionRequest::ExtendedHeaders => 11,
             OptionRequest::Other { option, .. } => *option,
         }
     }
@@ -92,11 +110,15 @@ impl OptionRequest {
         match self {
             OptionRequest::ExportName(name) => data.extend_from_slice(name.as_bytes()),
             OptionRequest::Info(info) | OptionRequest::Go(info) => info.encode(&mut data),
+            OptionRequest::ListContexts(contexts) | OptionRequest::SetContexts(contexts) => {
+                contexts.encode(&mut data);
+            }
             OptionRequest::Other { data: other, .. } => data.extend_from_slice(other),
             OptionRequest::Abort
             | OptionRequest::List
             | OptionRequest::StartTls
-            | OptionRequest::StructuredReply => {}
+            | OptionRequest::StructuredReply
+            | OptionRequest::ExtendedHeaders => {}
         }
         out.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
         out.extend_from_slice(&self.number().to_be_bytes());
@@ -122,6 +144,9 @@ impl OptionRequest {
             6 => InfoRequest::decode(data).map(OptionRequest::Info),
             7 => InfoRequest::decode(data).map(OptionRequest::Go),
             8 => plain(OptionRequest::StructuredReply),
+            9 => ContextRequest::decode(data).map(OptionRequest::ListContexts),
+            10 => ContextRequest::decode(data).map(OptionRequest::SetContexts),
+            11 => plain(OptionRequest::ExtendedHeaders),
             option => Ok(OptionRequest::Other {
                 option,
                 data: data.to_vec(),
@@ -151,6 +176,33 @@ impl InfoRequest {
         }
         reader.end()?;
         Ok(InfoRequest { export, wanted })
+    }
+}
+
+impl ContextRequest {
+    fn encode(&self, data: &mut Vec<u8>) {
+        data.extend_from_slice(&(self.export.len() as u32).to_be_bytes());
+        data.extend_from_slice(self.export.as_bytes());
+        data.extend_from_slice(&(self.queries.len() as u32).to_be_bytes());
+        for query in &self.queries {
+            data.extend_from_slice(&(query.len() as u32).to_be_bytes());
+            data.extend_from_slice(query.as_bytes());
+        }
+    }
+
+    fn decode(data: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new("an option about contexts", data);
+        let length = reader.u32()? as usize;
+        let export = reader.text(length)?;
+        let count = reader.u32()?;
+        // The count is not believed: each query takes bytes, and those run out.
+        let mut queries = Vec::new();
+        for _ in 0..count {
+            let length = reader.u32()? as usize;
+            queries.push(reader.text(length)?);
+        }
+        reader.end()?;
+        Ok(ContextRequest { export, queries })
     }
 }
 
@@ -203,6 +255,13 @@ pub enum OptionReply {
     },
     /// Something about the export.
     Info(Info),
+    /// A context of BLOCK_STATUS.
+    Context {
+        /// Its number in replies; without a meaning in a list.
+        id: u32,
+        /// Its name.
+        name: String,
+    },
     /// No.
     Refused {
         /// Why.
@@ -222,6 +281,7 @@ pub enum OptionReply {
 impl OptionReply {
     const SERVER: u32 = 2;
     const INFO: u32 = 3;
+    const CONTEXT: u32 = 4;
 
     /// Appends header and data; `option` is the number of the option that is answered.
     pub fn encode(&self, option: u32, out: &mut Vec<u8>) {
@@ -237,6 +297,11 @@ impl OptionReply {
             OptionReply::Info(info) => {
                 info.encode(&mut data);
                 OptionReply::INFO
+            }
+            OptionReply::Context { id, name } => {
+                data.extend_from_slice(&id.to_be_bytes());
+                data.extend_from_slice(name.as_bytes());
+                OptionReply::CONTEXT
             }
             OptionReply::Refused { why, text } => {
                 data.extend_from_slice(text.as_bytes());
@@ -271,6 +336,10 @@ impl OptionReply {
                 OptionReply::Server { name, details }
             }
             OptionReply::INFO => OptionReply::Info(Info::decode(data)?),
+            OptionReply::CONTEXT => OptionReply::Context {
+                id: reader.u32()?,
+                name: reader.text_to_end()?,
+            },
             kind if kind & Refusal::BIT != 0 => OptionReply::Refused {
                 why: Refusal::of(kind),
                 text: String::from_utf8_lossy(data).into_owned(),
@@ -304,6 +373,8 @@ pub enum Refusal {
     BlockSizeRequired,
     /// The option is too long.
     TooBig,
+    /// Only with extended headers, or only without.
+    ExtendedHeaders,
     /// A number without a meaning here.
     Other(u32),
 }
@@ -324,6 +395,7 @@ impl Refusal {
                 Refusal::Shutdown => 7,
                 Refusal::BlockSizeRequired => 8,
                 Refusal::TooBig => 9,
+                Refusal::ExtendedHeaders => 10,
                 Refusal::Other(number) => number,
             }
     }
@@ -340,6 +412,7 @@ impl Refusal {
             7 => Refusal::Shutdown,
             8 => Refusal::BlockSizeRequired,
             9 => Refusal::TooBig,
+            10 => Refusal::ExtendedHeaders,
             number => Refusal::Other(number),
         }
     }
@@ -357,6 +430,7 @@ impl std::fmt::Display for Refusal {
             Refusal::Shutdown => "it is shutting down",
             Refusal::BlockSizeRequired => "it insists on its block sizes",
             Refusal::TooBig => "it calls the option too long",
+            Refusal::ExtendedHeaders => "it disagrees about extended headers",
             Refusal::Other(number) => return write!(f, "error {number}"),
         })
     }
@@ -377,6 +451,8 @@ mod tests {
     fn request() -> impl Strategy<Value = OptionRequest> {
         let info = (".{0,40}", proptest::collection::vec(any::<u16>(), 0..5))
             .prop_map(|(export, wanted)| InfoRequest { export, wanted });
+        let contexts = (".{0,40}", proptest::collection::vec(".{0,20}", 0..5))
+            .prop_map(|(export, queries)| ContextRequest { export, queries });
         prop_oneof![
             ".{0,40}".prop_map(OptionRequest::ExportName),
             Just(OptionRequest::Abort),
@@ -385,7 +461,10 @@ mod tests {
             Just(OptionRequest::StructuredReply),
             info.clone().prop_map(OptionRequest::Info),
             info.prop_map(OptionRequest::Go),
-            (9_u32.., proptest::collection::vec(any::<u8>(), 0..40))
+            Just(OptionRequest::ExtendedHeaders),
+            contexts.clone().prop_map(OptionRequest::ListContexts),
+            contexts.prop_map(OptionRequest::SetContexts),
+            (12_u32.., proptest::collection::vec(any::<u8>(), 0..40))
                 .prop_map(|(option, data)| OptionRequest::Other { option, data }),
         ]
     }
@@ -402,6 +481,7 @@ mod tests {
                 })
             }),
             ".{0,40}".prop_map(|text| OptionReply::Info(Info::Description(text))),
+            (any::<u32>(), ".{0,40}").prop_map(|(id, name)| OptionReply::Context { id, name }),
             any::<[u32; 3]>().prop_map(|[least_bytes, preferred_bytes, most_bytes]| {
                 OptionReply::Info(Info::BlockSize(BlockSizes {
                     least_bytes,
@@ -457,6 +537,19 @@ mod tests {
         let lie = [0xff, 0xff, 0xff, 0xff, b'a', 0, 0];
         assert!(OptionRequest::decode(7, &lie).is_err());
         assert!(OptionReply::decode(2, &lie).is_err());
+    }
+
+    #[test]
+    fn queries_that_are_not_there_are_refused() {
+        let no_name = [0, 0, 0, 0];
+        for count in [1_u32, 0xffff, 1 << 31, u32::MAX] {
+            let lie = [no_name, count.to_be_bytes()].concat();
+            for option in [9, 10] {
+                assert!(OptionRequest::decode(option, &lie).is_err());
+            }
+        }
+        let long_query = [0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, b'b'];
+        assert!(OptionRequest::decode(10, &long_query).is_err());
     }
 
     #[test]
