@@ -13,6 +13,7 @@ pub mod fake;
 pub mod files;
 pub mod filling;
 pub mod hands;
+pub mod image;
 pub mod inside;
 pub mod live;
 pub mod live_hands;

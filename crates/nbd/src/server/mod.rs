@@ -1,3 +1,4 @@
 //! A server: what it serves, and how.
 
 pub mod disk;
+pub mod file_disk;

@@ -1,0 +1,529 @@
+//! The bytes of a disk image: a regular file or a block device that is served to others.
+//!
+//! Reading comes in two kinds, one of which never waits for a device. Whatever one program writes no
+//! other may write at the same time: a file is locked while it is open here.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{
+    Advice, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags,
+    XattrFlags,
+};
+use rustix::io::{Errno, ReadWriteFlags};
+
+use crate::blockdev::{BlockReader, ClaimedDevice};
+
+/// Why an image cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// There is none.
+    #[error("there is no such file")]
+    Missing,
+    /// It is something else.
+    #[error("it is no regular file")]
+    NotAFile,
+    /// Another program has it.
+    #[error("another program has it open and locked, which may write to it")]
+    Locked,
+    /// Anything else.
+    #[error(transparent)]
+    Other(#[from] io::Error),
+}
+
+/// What the bytes lie on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ground {
+    File,
+    /// A file of a filesystem in memory: there is no device to be waited for, unless it was swapped out.
+    FileInMemory,
+    Device {
+        block_bytes: u64,
+    },
+}
+
+/// An image that is open.
+#[derive(Debug)]
+pub struct Image {
+    fd: OwnedFd,
+    size_bytes: u64,
+    is_writable: bool,
+    ground: Ground,
+    /// The filesystem cannot say what is in memory.
+    cannot_ask: AtomicBool,
+}
+
+/// Zeros are written in pieces of this size.
+const ZEROS_BYTES: usize = 256 << 10;
+static ZEROS: [u8; ZEROS_BYTES] = [0; ZEROS_BYTES];
+
+impl Image {
+    /// Opens a regular file, and locks it: beside a writer there is nobody else, beside a reader
+    /// there may be readers.
+    ///
+    /// # Errors
+    /// [`ImageError`].
+    pub fn open(path: &Path, writable: bool) -> Result<Image, ImageError> {
+        let mode = match writable {
+            true => OFlags::RDWR,
+            false => OFlags::RDONLY,
+        };
+        // NONBLOCK: a pipe of that name would be waited for.
+        let flags = mode | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
+            Errno::NOENT => ImageError::Missing,
+            Errno::ISDIR => ImageError::NotAFile,
+            errno => ImageError::Other(errno.into()),
+        })?;
+        let stat = rustix::fs::fstat(&fd).map_err(io::Error::from)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(ImageError::NotAFile);
+        }
+        let lock = match writable {
+            true => FlockOperation::NonBlockingLockExclusive,
+            false => FlockOperation::NonBlockingLockShared,
+        };
+        match rustix::fs::flock(&fd, lock) {
+            Err(Errno::WOULDBLOCK) => return Err(ImageError::Locked),
+            // Some network filesystems have no locks.
+            Ok(()) | Err(_) => {}
+        }
+        let ground = match is_in_memory(fd.as_fd()) {
+            true => Ground::FileInMemory,
+            false => Ground::File,
+        };
+        Ok(Image::new(fd, stat.st_size as u64, writable, ground))
+    }
+
+    /// An image on a device that the guard has given.
+    pub fn of_claimed(device: ClaimedDevice) -> Image {
+        let (size_bytes, block_bytes) = (device.size_bytes(), device.logical_block_bytes());
+        let ground = Ground::Device {
+            block_bytes: u64::from(block_bytes).max(512),
+        };
+        Image::new(device.into_fd(), size_bytes, true, ground)
+    }
+
+    /// An image on a device that is only read.
+    pub fn of_reader(device: BlockReader) -> Image {
+        let (size_bytes, block_bytes) = (device.size_bytes(), device.logical_block_bytes());
+        let ground = Ground::Device {
+            block_bytes: u64::from(block_bytes).max(512),
+        };
+        Image::new(device.into_fd(), size_bytes, false, ground)
+    }
+
+    fn new(fd: OwnedFd, size_bytes: u64, is_writable: bool, ground: Ground) -> Image {
+        Image {
+            fd,
+            size_bytes,
+            is_writable,
+            ground,
+            cannot_ask: AtomicBool::new(false),
+        }
+    }
+
+    /// Its size when it was opened.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Whether it was opened for writing.
+    pub fn is_writable(&self) -> bool {
+        self.is_writable
+    }
+
+    /// Whether it is a block device.
+    pub fn is_device(&self) -> bool {
+        matches!(self.ground, Ground::Device { .. })
+    }
+
+    /// Fills `into` with what is in memory, without waiting for a device.
+    ///
+    /// # Errors
+    /// `WouldBlock` when not all of it is in memory, or nobody knows; else the system's.
+    #[inline]
+    pub fn read_ready(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        if self.ground == Ground::FileInMemory {
+            return self.read(offset, into);
+        }
+        if self.cannot_ask.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let wanted = into.len();
+        let mut part = [IoSliceMut::new(into)];
+        match rustix::io::preadv2(&self.fd, &mut part, offset, ReadWriteFlags::NOWAIT) {
+            Ok(count) if count == wanted => Ok(()),
+            // The rest may come from a device, and may fail.
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                self.cannot_ask.store(true, Ordering::Relaxed);
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Fills `into`.
+    ///
+    /// # Errors
+    /// The system's; `UnexpectedEof` when the file has become shorter.
+    #[inline]
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < into.len() {
+            match rustix::io::pread(&self.fd, &mut into[done..], offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of `from`; durable after [`Image::sync`].
+    ///
+    /// # Errors
+    /// The system's.
+    #[inline]
+    pub fn write(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < from.len() {
+            match rustix::io::pwrite(&self.fd, &from[done..], offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of `from`, durably, and makes nothing else durable that need not be.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn write_durably(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < from.len() {
+            let part = [IoSlice::new(&from[done..])];
+            let at = offset + done as u64;
+            match rustix::io::pwritev2(&self.fd, &part, at, ReadWriteFlags::DSYNC) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                    self.write(at, &from[done..])?;
+                    return self.sync();
+                }
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that was written, by whatever way, is on stable storage.
+    ///
+    /// # Errors
+    /// The system's; then what was written may be lost.
+    pub fn sync(&self) -> io::Result<()> {
+        if !self.is_writable {
+            return Ok(());
+        }
+        Ok(rustix::fs::fdatasync(&self.fd)?)
+    }
+
+    /// Gives space back, where that can be done; the bytes are then zeros, or what they were.
+    ///
+    /// # Errors
+    /// The system's, but not that it cannot be done.
+    pub fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
+        let answer = match self.ground {
+            Ground::Device { block_bytes } => {
+                let from = offset.next_multiple_of(block_bytes);
+                let to = (offset + length) / block_bytes * block_bytes;
+                match from < to {
+                    true => self.discard_blocks(from, to - from),
+                    false => Ok(()),
+                }
+            }
+            _ => self.punch(offset, length),
+        };
+        match answer {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY) => Ok(()),
+            answer => Ok(answer?),
+        }
+    }
+
+    /// Makes bytes zeros. They may give their space back if `may_punch`.
+    ///
+    /// # Errors
+    /// The system's; `Unsupported` when it is to be done only if it is fast, and is not.
+    pub fn zero(
+        &self,
+        offset: u64,
+        length: u64,
+        may_punch: bool,
+        only_if_fast: bool,
+    ) -> io::Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let is_device = self.is_device();
+        let mut answer = Err(Errno::OPNOTSUPP);
+        if may_punch {
+            answer = self.punch(offset, length);
+        }
+        // On a device this writes zeros where the device has no quicker way.
+        if not_possible(answer) && !(is_device && only_if_fast) {
+            let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+            answer = rustix::fs::fallocate(&self.fd, flags, offset, length);
+        }
+        // Where that is not known (tmpfs), room that was given back can be taken again.
+        if not_possible(answer) && !is_device {
+            answer = self.punch(offset, length).and_then(|()| {
+                rustix::fs::fallocate(&self.fd, FallocateFlags::KEEP_SIZE, offset, length)
+            });
+        }
+        match answer {
+            answer if !not_possible(answer) => Ok(answer?),
+            _ if only_if_fast => Err(io::ErrorKind::Unsupported.into()),
+            _ => self.write_zeros(offset, length),
+        }
+    }
+
+    fn write_zeros(&self, offset: u64, length: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < length {
+            let now = (length - done).min(ZEROS_BYTES as u64);
+            self.write(offset + done, &ZEROS[..now as usize])?;
+            done += now;
+        }
+        Ok(())
+    }
+
+    fn punch(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        loop {
+            match rustix::fs::fallocate(&self.fd, flags, offset, length) {
+                Err(Errno::INTR) => {}
+                answer => return answer,
+            }
+        }
+    }
+
+    fn discard_blocks(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        const BLKDISCARD: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 119);
+        // SAFETY: this number makes the kernel read two 64-bit numbers, and write nothing.
+        unsafe {
+            let range = rustix::ioctl::Setter::<BLKDISCARD, [u64; 2]>::new([offset, length]);
+            rustix::ioctl::ioctl(&self.fd, range)
+        }
+    }
+
+    /// From `offset` on, where the next bytes are that take space, and where they end; nothing when
+    /// there are none before `end`. A device has them everywhere.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn next_data(&self, offset: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+        if self.is_device() {
+            return Ok(Some((offset, end)));
+        }
+        let start = match rustix::fs::seek(&self.fd, SeekFrom::Data(offset)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => return Ok(None),
+            // The filesystem does not tell.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Some((offset, end))),
+            Err(errno) => return Err(errno.into()),
+        };
+        if start >= end {
+            return Ok(None);
+        }
+        match rustix::fs::seek(&self.fd, SeekFrom::Hole(start)) {
+            Ok(hole) => Ok(Some((start, hole.clamp(start + 1, end)))),
+            Err(Errno::NXIO) => Ok(Some((start, end))),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Has the kernel read bytes into memory, without waiting for them.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn prefetch(&self, offset: u64, length: u64) -> io::Result<()> {
+        let Some(length) = std::num::NonZeroU64::new(length) else {
+            return Ok(());
+        };
+        let advice = Advice::WillNeed;
+        Ok(rustix::fs::fadvise(&self.fd, offset, Some(length), advice)?)
+    }
+
+    /// A text that was left with the file under a name.
+    pub fn label(&self, name: &str) -> Option<String> {
+        let mut text = [0; 256];
+        let length = rustix::fs::fgetxattr(&self.fd, name, &mut text[..]).ok()?;
+        String::from_utf8(text.get(..length)?.to_vec()).ok()
+    }
+
+    /// Leaves a short text with the file under a name, where the filesystem can keep one.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn set_label(&self, name: &str, text: &str) -> io::Result<()> {
+        let flags = XattrFlags::empty();
+        Ok(rustix::fs::fsetxattr(
+            &self.fd,
+            name,
+            text.as_bytes(),
+            flags,
+        )?)
+    }
+
+    /// What tells this file from every other one of this machine, also after it was removed and
+    /// another has its number: inode, and moment of birth where the filesystem keeps that.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn mark(&self) -> io::Result<String> {
+        let stat = rustix::fs::statx(
+            &self.fd,
+            "",
+            rustix::fs::AtFlags::EMPTY_PATH,
+            StatxFlags::BASIC_STATS | StatxFlags::BTIME,
+        )?;
+        Ok(format!(
+            "{}:{}:{}:{}:{}.{}",
+            stat.stx_dev_major,
+            stat.stx_dev_minor,
+            stat.stx_rdev_minor,
+            stat.stx_ino,
+            stat.stx_btime.tv_sec,
+            stat.stx_btime.tv_nsec
+        ))
+    }
+}
+
+impl AsFd for Image {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn not_possible(answer: Result<(), Errno>) -> bool {
+    matches!(answer, Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY))
+}
+
+/// Whether the file is on a filesystem that lives in memory alone.
+fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58f6;
+    let found = rustix::fs::fstatfs(fd);
+    // The field's type differs between processors.
+    #[allow(clippy::unnecessary_cast)]
+    found.is_ok_and(|found| [TMPFS, RAMFS].contains(&(found.f_type as u64 & 0xffff_ffff)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = 64 << 10;
+
+    fn image(directory: &Path, bytes: &[u8]) -> Image {
+        let path = directory.join("image");
+        std::fs::write(&path, bytes).unwrap();
+        Image::open(&path, true).unwrap()
+    }
+
+    /// A directory on a disk and one in memory, where there is one.
+    fn grounds() -> Vec<tempfile::TempDir> {
+        let mut grounds = vec![tempfile::tempdir().unwrap()];
+        grounds.extend(tempfile::tempdir_in("/dev/shm"));
+        grounds
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_zeros_are_zeros() {
+        for directory in grounds() {
+            let image = image(directory.path(), &[7; 4 * BLOCK as usize]);
+            let mut block = vec![0; BLOCK as usize];
+            image.read(BLOCK, &mut block).unwrap();
+            assert_eq!(block, vec![7; BLOCK as usize]);
+            image.write(BLOCK, &[8; 100]).unwrap();
+            image.write_durably(BLOCK + 100, &[9; 100]).unwrap();
+            image.sync().unwrap();
+            let mut few = [0; 201];
+            // It was written just now, so it is in memory, if the filesystem can say so.
+            match image.read_ready(BLOCK, &mut few) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    image.read(BLOCK, &mut few).unwrap();
+                }
+                answer => answer.unwrap(),
+            }
+            assert_eq!(few[..100], [8; 100]);
+            assert_eq!(few[100..200], [9; 100]);
+            assert_eq!(few[200], 7);
+            for (place, may_punch) in [(0, true), (1, false), (2, true)] {
+                let at = place * BLOCK + 10;
+                image.zero(at, BLOCK - 20, may_punch, false).unwrap();
+                image.read(place * BLOCK, &mut block).unwrap();
+                let (edge, middle) = block.split_at(10);
+                assert!(edge.iter().all(|byte| *byte >= 7), "before the zeros");
+                assert!(middle[..BLOCK as usize - 20].iter().all(|byte| *byte == 0));
+                assert!(block[BLOCK as usize - 10..].iter().all(|byte| *byte == 7));
+            }
+            let error = image.read(4 * BLOCK - 1, &mut few).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        }
+    }
+
+    #[test]
+    fn holes_are_found_and_made() {
+        for directory in grounds() {
+            let image = image(directory.path(), &[7; 4 * BLOCK as usize]);
+            let end = 4 * BLOCK;
+            assert_eq!(image.next_data(0, end).unwrap(), Some((0, end)));
+            image.discard(BLOCK, BLOCK).unwrap();
+            image.zero(3 * BLOCK, BLOCK, true, true).unwrap();
+            assert_eq!(image.next_data(0, end).unwrap(), Some((0, BLOCK)));
+            assert_eq!(
+                image.next_data(BLOCK, end).unwrap(),
+                Some((2 * BLOCK, 3 * BLOCK))
+            );
+            assert_eq!(image.next_data(3 * BLOCK, end).unwrap(), None);
+            // Zeros that must take room do.
+            image.zero(3 * BLOCK, BLOCK, false, false).unwrap();
+            let mut block = vec![1; BLOCK as usize];
+            image.read(3 * BLOCK, &mut block).unwrap();
+            assert_eq!(block, vec![0; BLOCK as usize]);
+        }
+    }
+
+    #[test]
+    fn two_writers_of_one_file_are_one_too_many() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        std::fs::write(&path, [0; 512]).unwrap();
+        let reader = Image::open(&path, false).unwrap();
+        let _second = Image::open(&path, false).unwrap();
+        assert!(matches!(Image::open(&path, true), Err(ImageError::Locked)));
+        drop((reader, _second));
+        let writer = Image::open(&path, true).unwrap();
+        assert!(matches!(Image::open(&path, false), Err(ImageError::Locked)));
+        drop(writer);
+        assert!(Image::open(&path, true).is_ok());
+        assert!(matches!(
+            Image::open(directory.path(), false),
+            Err(ImageError::NotAFile)
+        ));
+        let missing = directory.path().join("missing");
+        assert!(matches!(
+            Image::open(&missing, true),
+            Err(ImageError::Missing)
+        ));
+    }
+}

@@ -1,0 +1,161 @@
+//! A disk that is a file or a block device.
+
+use std::io;
+use std::sync::Arc;
+
+use rubus_host::image::Image;
+
+use super::disk::{Abilities, Disk, Extent, Zeroing};
+
+/// So many bytes are zeroed or given back with one call of the system: a disk that does a gigabyte
+/// at a time still answers to a program that is asked to end.
+const STRETCH_BYTES: u64 = 1 << 30;
+/// So many extents are told at once. Whoever wants more asks again from there.
+const MOST_EXTENTS: usize = 1024;
+
+/// An image as it is.
+#[derive(Debug)]
+pub struct FileDisk {
+    image: Arc<Image>,
+}
+
+impl FileDisk {
+    /// Serves this image.
+    pub fn new(image: Arc<Image>) -> FileDisk {
+        FileDisk { image }
+    }
+
+    /// What is served.
+    pub fn image(&self) -> &Arc<Image> {
+        &self.image
+    }
+}
+
+impl Disk for FileDisk {
+    fn size_bytes(&self) -> u64 {
+        self.image.size_bytes()
+    }
+
+    fn abilities(&self) -> Abilities {
+        let can_write = self.image.is_writable();
+        Abilities {
+            is_read_only: !can_write,
+            can_trim: can_write,
+            can_zero_fast: can_write,
+            knows_extents: !self.image.is_device(),
+            is_shared: true,
+            is_rotational: false,
+        }
+    }
+
+    #[inline]
+    fn read_ready(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.image.read_ready(offset, into)
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.image.read(offset, into)
+    }
+
+    #[inline]
+    fn write(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+        self.image.write(offset, from)
+    }
+
+    fn write_durably(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+        self.image.write_durably(offset, from)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.image.sync()
+    }
+
+    fn trim(&self, offset: u64, length: u64) -> io::Result<()> {
+        in_stretches(offset, length, |at, bytes| self.image.discard(at, bytes))
+    }
+
+    fn zero(&self, offset: u64, length: u64, how: Zeroing) -> io::Result<()> {
+        in_stretches(offset, length, |at, bytes| {
+            self.image.zero(at, bytes, how.may_punch, how.only_if_fast)
+        })
+    }
+
+    fn extents(&self, offset: u64, length: u64, only_one: bool) -> io::Result<Vec<Extent>> {
+        let end = offset + length;
+        let most = if only_one { 1 } else { MOST_EXTENTS };
+        let mut extents = Vec::new();
+        let mut at = offset;
+        while at < end && extents.len() < most {
+            let (start, stop) = self.image.next_data(at, end)?.unwrap_or((end, end));
+            if start > at {
+                extents.push(Extent::hole(start - at));
+            }
+            if stop > start && extents.len() < most {
+                extents.push(Extent::data(stop - start));
+            }
+            at = stop;
+        }
+        Ok(extents)
+    }
+
+    fn prefetch(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.image.prefetch(offset, length)
+    }
+}
+
+fn in_stretches(
+    offset: u64,
+    length: u64,
+    mut work: impl FnMut(u64, u64) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut done = 0;
+    while done < length {
+        let now = (length - done).min(STRETCH_BYTES);
+        work(offset + done, now)?;
+        done += now;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = 64 << 10;
+
+    #[test]
+    fn extents_cover_what_was_asked_for_and_no_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        let mut bytes = vec![0; 8 * BLOCK as usize];
+        bytes[..BLOCK as usize].fill(1);
+        std::fs::write(&path, &bytes).unwrap();
+        let disk = FileDisk::new(Arc::new(Image::open(&path, true).unwrap()));
+        // Data, hole, data, hole.
+        disk.trim(BLOCK, 2 * BLOCK).unwrap();
+        disk.trim(5 * BLOCK, 3 * BLOCK).unwrap();
+        let told = |offset, length, only_one| {
+            let extents = disk.extents(offset, length, only_one).unwrap();
+            let blocks = |extent: Extent| (extent.length as f64 / BLOCK as f64, extent.is_hole);
+            extents.into_iter().map(blocks).collect::<Vec<_>>()
+        };
+        let all = [(1.0, false), (2.0, true), (2.0, false), (3.0, true)];
+        assert_eq!(told(0, 8 * BLOCK, false), all);
+        assert_eq!(told(0, 8 * BLOCK, true), all[..1]);
+        assert_eq!(told(BLOCK, 7 * BLOCK, true), all[1..2]);
+        let part = [(0.5, true), (0.5, false)];
+        assert_eq!(told(BLOCK * 5 / 2, BLOCK, false), part);
+        assert_eq!(told(6 * BLOCK, BLOCK, false), [(1.0, true)]);
+    }
+
+    #[test]
+    fn a_disk_that_is_only_read_says_so_and_has_nothing_to_flush() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        std::fs::write(&path, [1; 4096]).unwrap();
+        let disk = FileDisk::new(Arc::new(Image::open(&path, false).unwrap()));
+        assert!(disk.abilities().is_read_only);
+        disk.flush().unwrap();
+        assert!(disk.write(0, &[1]).is_err());
+    }
+}
