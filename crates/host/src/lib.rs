@@ -15,6 +15,7 @@ pub mod filling;
 pub mod hands;
 pub mod image;
 pub mod inside;
+pub mod listening;
 pub mod live;
 pub mod live_hands;
 pub mod loop_device;

@@ -170,6 +170,66 @@ impl Stream {
         }
     }
 
+    /// How long [`Stream::receive`] that waits and [`Stream::send_all`] wait at most, before they say
+    /// `WouldBlock`; none: for ever, as it is at first.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn set_patience(
+        &self,
+        receiving: Option<Duration>,
+        sending: Option<Duration>,
+    ) -> io::Result<()> {
+        use rustix::net::sockopt::{Timeout, set_socket_timeout};
+        set_socket_timeout(&self.fd, Timeout::Recv, receiving)?;
+        Ok(set_socket_timeout(&self.fd, Timeout::Send, sending)?)
+    }
+
+    /// Sends everything, and waits for room as long as some comes now and then.
+    ///
+    /// # Errors
+    /// `WouldBlock` when the other end has taken nothing for as long as [`Stream::set_patience`]
+    /// says; others when the connection is broken.
+    #[inline]
+    pub fn send_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                answer => bytes = bytes.get(answer?..).unwrap_or_default(),
+            }
+        }
+        Ok(())
+    }
+
+    /// [`Stream::receive`] into one piece of memory.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn receive_into(&self, memory: &mut [u8], wait: bool) -> io::Result<usize> {
+        let flags = match wait {
+            true => RecvFlags::empty(),
+            false => RecvFlags::DONTWAIT,
+        };
+        loop {
+            match rustix::net::recv(&self.fd, &mut *memory, flags) {
+                Err(Errno::INTR) => {}
+                answer => return Ok(answer?.0),
+            }
+        }
+    }
+
+    /// Receives nothing more after what has come already; who waits for more is told the end.
+    pub fn stop_receiving(&self) {
+        // It can only be closed already.
+        let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Read);
+    }
+
+    /// Ends the connection at once; who waits for it is woken.
+    pub fn hang_up(&self) {
+        let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
+    }
+
     /// Waits until something can be received or, if `or_room`, sent; false when that took longer
     /// than `most`.
     ///
