@@ -2,3 +2,4 @@
 
 pub mod disk;
 pub mod file_disk;
+pub mod transmission;

@@ -117,6 +117,7 @@ impl Request {
     ///
     /// # Errors
     /// When it is not exactly one request.
+    #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("a request", bytes);
         reader.magic32(REQUEST_MAGIC)?;
@@ -145,11 +146,20 @@ impl SimpleReply {
     /// Length of the message.
     pub const BYTES: usize = 16;
 
+    /// The message.
+    #[inline]
+    pub fn to_bytes(&self) -> [u8; SimpleReply::BYTES] {
+        let mut out = [0; SimpleReply::BYTES];
+        out[0..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
+        out[4..8].copy_from_slice(&self.error.0.to_be_bytes());
+        out[8..16].copy_from_slice(&self.cookie.to_be_bytes());
+        out
+    }
+
     /// Appends the message.
+    #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
-        out.extend_from_slice(&self.error.0.to_be_bytes());
-        out.extend_from_slice(&self.cookie.to_be_bytes());
+        out.extend_from_slice(&self.to_bytes());
     }
 }
 
@@ -226,13 +236,22 @@ impl Chunk {
     /// Length of the header.
     pub const BYTES: usize = 20;
 
+    /// The header.
+    #[inline]
+    pub fn to_bytes(&self) -> [u8; Chunk::BYTES] {
+        let mut out = [0; Chunk::BYTES];
+        out[0..4].copy_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
+        out[4..6].copy_from_slice(&self.flags.0.to_be_bytes());
+        out[6..8].copy_from_slice(&self.kind.number().to_be_bytes());
+        out[8..16].copy_from_slice(&self.cookie.to_be_bytes());
+        out[16..20].copy_from_slice(&self.length.to_be_bytes());
+        out
+    }
+
     /// Appends the header.
+    #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
-        out.extend_from_slice(&self.flags.0.to_be_bytes());
-        out.extend_from_slice(&self.kind.number().to_be_bytes());
-        out.extend_from_slice(&self.cookie.to_be_bytes());
-        out.extend_from_slice(&self.length.to_be_bytes());
+        out.extend_from_slice(&self.to_bytes());
     }
 }
 

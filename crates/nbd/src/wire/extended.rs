@@ -47,6 +47,7 @@ impl ExtendedRequest {
     ///
     /// # Errors
     /// When it is not exactly one request.
+    #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("an extended request", bytes);
         reader.magic32(EXTENDED_REQUEST_MAGIC)?;

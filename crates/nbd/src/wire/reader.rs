@@ -9,10 +9,12 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    #[inline]
     pub(crate) fn new(what: &'static str, bytes: &'a [u8]) -> Self {
         Reader { what, left: bytes }
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         match self.left.split_first_chunk::<N>() {
             Some((head, rest)) => {
@@ -23,14 +25,17 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_be_bytes)
     }
@@ -44,6 +49,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A 32-bit mark that must be this.
+    #[inline]
     pub(crate) fn magic32(&mut self, expected: u32) -> Result<(), Malformed> {
         let (what, found) = (self.what, u64::from(self.u32()?));
         (found == u64::from(expected))
@@ -80,6 +86,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The message must end here.
+    #[inline]
     pub(crate) fn end(self) -> Result<(), Malformed> {
         if self.left.is_empty() {
             return Ok(());

@@ -34,8 +34,11 @@ pub fn write_status_body(
     for extent in extents {
         let mut left = extent.length;
         while left > 0 {
-            // A multiple of every block size there is.
-            let now = left.min(1 << 31);
+            // A piece that is not the last is a multiple of every block size there is.
+            let now = match u32::try_from(left) {
+                Ok(_) => left,
+                Err(_) => 1 << 31,
+            };
             out.extend_from_slice(&(now as u32).to_be_bytes());
             out.extend_from_slice(&(extent.flags as u32).to_be_bytes());
             left -= now;
@@ -138,7 +141,7 @@ mod tests {
     #[test]
     fn an_extent_beyond_32_bits_is_split() {
         let extent = Extent {
-            length: (1 << 32) + 512,
+            length: (1 << 33) - 512,
             flags: 3,
         };
         let mut body = Vec::new();
@@ -146,7 +149,7 @@ mod tests {
         let (context, extents) = read_status_body(ChunkKind::BlockStatus, &body).unwrap();
         assert_eq!(context, 7);
         let lengths: Vec<u64> = extents.iter().map(|extent| extent.length).collect();
-        assert_eq!(lengths, [1 << 31, 1 << 31, 512]);
+        assert_eq!(lengths, [1 << 31, 1 << 31, (1 << 32) - 512]);
     }
 
     #[test]
@@ -173,7 +176,7 @@ mod tests {
         fn extents_survive_the_wire(
             context: u32,
             long: bool,
-            pairs in proptest::collection::vec((1_u64..1 << 31, any::<u32>()), 1..20),
+            pairs in proptest::collection::vec((1_u64..1 << 32, any::<u32>()), 1..20),
         ) {
             let extents: Vec<Extent> = pairs
                 .iter()
