@@ -119,7 +119,16 @@ fn fingerprints(top: &Path, prefix: &str, manifest: &mut Manifest) -> Result<()>
     Ok(())
 }
 
-/// How a look differs from an earlier one, file by file, without what lies below `ignored`.
+/// Whether a file is what `fsck.vfat -a` makes of clusters on the boot partition that belong to no file: those that a power
+/// cut took from an old or a new file while one was replaced by the other.
+fn is_salvage(path: &str) -> bool {
+    let name = path.strip_prefix("/boot/firmware/FSCK");
+    name.and_then(|name| name.strip_suffix(".REC"))
+        .is_some_and(|number| number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// How a look differs from an earlier one, file by file, without what lies below `ignored` and without new files that
+/// `fsck.vfat` has made.
 #[must_use]
 pub fn differences(before: &Manifest, after: &Manifest, ignored: &[&str]) -> Vec<String> {
     let below = |path: &str, top: &str| {
@@ -135,7 +144,9 @@ pub fn differences(before: &Manifest, after: &Manifest, ignored: &[&str]) -> Vec
             Some(_) => {}
         }
     }
-    let new = after.keys().filter(|path| !before.contains_key(*path));
+    let new = after
+        .keys()
+        .filter(|path| !before.contains_key(*path) && !is_salvage(path));
     found.extend(new.filter(counts).map(|path| format!("new {path}")));
     found
 }
@@ -155,6 +166,9 @@ mod tests {
         let after = looked(&[("/b", "2"), ("/c", "1"), ("/var/xx", "1")]);
         let found = differences(&before, &after, &["/var/x"]);
         assert_eq!(found, ["lost /a", "changed /b", "new /c", "new /var/xx"]);
+        let salvaged = looked(&[("/boot/firmware/FSCK0000.REC", "1"), ("/FSCK0000.REC", "1")]);
+        let found = differences(&looked(&[]), &salvaged, &[]);
+        assert_eq!(found, ["new /FSCK0000.REC"]);
     }
 
     #[test]

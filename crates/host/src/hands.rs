@@ -45,6 +45,15 @@ impl WriteError {
     }
 }
 
+/// A file that lies on the same clusters as another one: what a power cut can leave on FAT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Twin {
+    /// The file.
+    pub path: PathBuf,
+    /// The device of their filesystem.
+    pub device: String,
+}
+
 /// The write side of a machine. Paths are absolute. Nothing but what the caller names is changed.
 pub trait Hands {
     /// The read side of the same machine.
@@ -89,7 +98,8 @@ pub trait Hands {
     fn append(&mut self, path: &Path, keep: u64, bytes: &[u8]) -> Result<(), WriteError>;
 
     /// Gives a file another name in the same directory, in place of what had that name: at any moment
-    /// the name is the old file's or the new one's. Durable after [`Hands::sync_directory`].
+    /// the name is the old file's or the new one's. Durable after [`Hands::sync_directory`]. On a filesystem that keeps no
+    /// modes a power cut may leave an empty file under a name that is new.
     ///
     /// # Errors
     /// When it does not exist or the system refuses.
@@ -100,6 +110,10 @@ pub trait Hands {
     /// # Errors
     /// When it does not exist or the system refuses.
     fn remove(&mut self, path: &Path) -> Result<(), WriteError>;
+
+    /// On a filesystem that keeps no modes: another file of the directory that lies on the same clusters. Removing one
+    /// of the two frees what the other one has.
+    fn twin(&self, path: &Path) -> Option<Twin>;
 
     /// Makes durable what was made, renamed and removed in a directory.
     ///
@@ -126,20 +140,38 @@ pub fn replace(
     mode: u32,
     hands: &mut dyn Hands,
 ) -> Result<(), WriteError> {
-    remove_if_there(fresh, hands)?;
+    remove_leftover(fresh, hands)?;
     hands.write_new(fresh, bytes, mode, None)?;
     hands.rename(fresh, path)?;
     hands.sync_directory(&parent_of(path))
 }
 
-/// Removes a file where there is one.
+/// Removes what an interrupted attempt has left under the name under which it prepared a file, where there is something.
 ///
 /// # Errors
-/// As [`Hands::remove`].
-pub fn remove_if_there(path: &Path, hands: &mut dyn Hands) -> Result<(), WriteError> {
-    match hands.files().exists(path) {
-        true => hands.remove(path),
-        false => Ok(()),
+/// As [`Hands::remove`], and when another file would lose its contents by that.
+pub fn remove_leftover(fresh: &Path, hands: &mut dyn Hands) -> Result<(), WriteError> {
+    if !hands.files().exists(fresh) {
+        return Ok(());
+    }
+    match hands.twin(fresh) {
+        Some(twin) => Err(shared(fresh, &twin)),
+        None => hands.remove(fresh),
+    }
+}
+
+fn shared(fresh: &Path, twin: &Twin) -> WriteError {
+    let (place, device) = (parent_of(fresh), &twin.device);
+    let name = twin.path.file_name().unwrap_or_default().to_string_lossy();
+    WriteError {
+        tried: "remove",
+        path: fresh.display().to_string(),
+        reason: format!(
+            "a power cut has left it and {name} on the same clusters of {device}, and {name} would lose its contents; \
+             copy {name} to another disk, mend the filesystem with `umount {place}`, `fsck.vfat -a {device}` and \
+             `mount {place}`, go on with `rubus resume`, and see that {name} is whole then",
+            place = place.display(),
+        ),
     }
 }
 

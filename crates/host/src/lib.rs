@@ -10,6 +10,7 @@ pub mod clock;
 pub mod copy_door;
 pub mod digest;
 pub mod fake;
+mod fat;
 pub mod files;
 pub mod filling;
 pub mod hands;
@@ -30,5 +31,5 @@ pub mod ssh;
 mod tree;
 
 pub use files::{Files, ReadError, Space};
-pub use hands::{Hands, WriteError};
+pub use hands::{Hands, Twin, WriteError};
 pub use live::Live;

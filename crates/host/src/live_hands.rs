@@ -7,8 +7,9 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
+use crate::fat;
 use crate::files::Files;
-use crate::hands::{Hands, WriteError, parent_of};
+use crate::hands::{Hands, Twin, WriteError, parent_of};
 use crate::live::Live;
 
 /// This machine, to be changed.
@@ -101,11 +102,18 @@ impl Hands for LiveHands {
     }
 
     fn rename(&mut self, from: &Path, to: &Path) -> Result<(), WriteError> {
-        let renamed = rustix::fs::rename(from, to).and_then(|()| match self.eyes.keeps_modes(to) {
-            true => Ok(()),
-            false => sync_entry(to),
-        });
+        let renamed = match self.eyes.keeps_modes(&parent_of(to)) {
+            true => rustix::fs::rename(from, to),
+            false => fat::rename(from, to),
+        };
         renamed.map_err(|errno| WriteError::of("replace", to, errno))
+    }
+
+    fn twin(&self, path: &Path) -> Option<Twin> {
+        match self.eyes.keeps_modes(&parent_of(path)) {
+            true => None,
+            false => fat::twin(path),
+        }
     }
 
     fn remove(&mut self, path: &Path) -> Result<(), WriteError> {
@@ -144,16 +152,6 @@ impl Hands for LiveHands {
             Err(errno) => Err(WriteError::of("set", path, errno)),
         }
     }
-}
-
-/// Makes durable what the directory says of a file, on FAT and its kin. There the entry says where the file begins; the
-/// kernel writes that with the file and not with the directory (`fat_write_inode`, Linux 6.12). Until then the
-/// old entry stands, and points to what is free as soon as anything else was made durable: a power cut then
-/// leaves a board without the file that it starts from.
-fn sync_entry(path: &Path) -> Result<(), Errno> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = rustix::fs::open(path, flags, Mode::empty())?;
-    rustix::fs::fsync(file)
 }
 
 /// Contents, owner, attributes, mode, in this order: a change of owner takes set-user-id bits away.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::files::{Files, ReadError, Space};
-use crate::hands::{Hands, WriteError, parent_of};
+use crate::hands::{Hands, Twin, WriteError, parent_of};
 
 /// A made-up machine.
 #[derive(Clone, Debug, Default)]
@@ -126,6 +126,16 @@ impl Rehearsal {
         if let Some(knob) = self.knobs.get_mut(Path::new(path)) {
             knob.forgets = Some(value.into());
         }
+        self
+    }
+
+    /// Adds a second name of a file on the same clusters, as a power cut can leave it on FAT.
+    #[must_use]
+    pub fn cross_linked(mut self, path: &str, with: &str) -> Self {
+        if let Some(node) = self.node(Path::new(with)) {
+            self.names.insert(path.into(), node);
+        }
+        self.durable = self.names.clone();
         self
     }
 
@@ -247,6 +257,46 @@ impl Rehearsal {
         };
         apply(&mut self.names, &change);
         self.pending.push(change);
+    }
+
+    /// The other name of what is at a path, on FAT.
+    fn other_name(&self, path: &Path) -> Option<PathBuf> {
+        let node = self.node(path).filter(|_| !self.keeps_modes(path))?;
+        let mut names = self.names.iter();
+        let other = names.find(|(other, there)| **there == node && *other != path);
+        other.map(|(other, _)| other.clone())
+    }
+
+    /// Makes durable what has been done in a directory so far.
+    fn settle(&mut self, directory: &Path) {
+        let (now, later) = std::mem::take(&mut self.pending)
+            .into_iter()
+            .partition(|change| change.directory == directory);
+        self.pending = later;
+        for change in &now as &Vec<Change> {
+            apply(&mut self.durable, change);
+        }
+    }
+
+    /// A rename on FAT, which is durable in two parts: that the file has left its old name, then that it has its new
+    /// one. In between that one is as it was, or an empty file where there was none.
+    fn rename_on_fat(&mut self, from: &Path, to: &Path, node: Node) -> Result<(), WriteError> {
+        self.settle(&parent_of(to));
+        self.names.insert(to.to_path_buf(), node);
+        self.names.remove(from);
+        self.durable.remove(from);
+        if !self.durable.contains_key(to) {
+            self.inodes.push(Inode {
+                bytes: Vec::new(),
+                mode: 0o755,
+                durable: Some(Vec::new()),
+            });
+            let empty = Node::File(self.inodes.len() - 1);
+            self.durable.insert(to.to_path_buf(), empty);
+        }
+        self.moment("replace", to)?;
+        self.durable.insert(to.to_path_buf(), node);
+        self.moment("replace", to)
     }
 
     fn refuse<T>(tried: &'static str, path: &Path, reason: &str) -> Result<T, WriteError> {
@@ -443,6 +493,9 @@ impl Hands for Rehearsal {
             return Self::refuse(tried, from, "no such file");
         };
         self.log.push(format!("rename {}", to.display()));
+        if !self.keeps_modes(to) {
+            return self.rename_on_fat(from, to, node);
+        }
         let names = vec![(to.to_path_buf(), Some(node)), (from.to_path_buf(), None)];
         self.change(&parent_of(to), names);
         self.moment(tried, to)
@@ -455,21 +508,28 @@ impl Hands for Rehearsal {
             return Self::refuse(tried, path, "no such file");
         }
         self.log.push(format!("remove {}", path.display()));
+        if let (Some(_), Some(Node::File(inode))) = (self.other_name(path), self.node(path)) {
+            // Its clusters are free now, and the other name still means them.
+            self.inodes[inode].bytes = b"freed".to_vec();
+            self.inodes[inode].durable = Some(b"freed".to_vec());
+        }
         self.change(&parent_of(path), vec![(path.to_path_buf(), None)]);
         self.moment(tried, path)
+    }
+
+    fn twin(&self, path: &Path) -> Option<Twin> {
+        let path = self.other_name(path)?;
+        Some(Twin {
+            path,
+            device: "/dev/mmcblk0p1".into(),
+        })
     }
 
     fn sync_directory(&mut self, path: &Path) -> Result<(), WriteError> {
         let tried = "make durable what is in";
         self.moment(tried, path)?;
         self.log.push(format!("sync {}", path.display()));
-        let (now, later) = std::mem::take(&mut self.pending)
-            .into_iter()
-            .partition(|change| change.directory == path);
-        self.pending = later;
-        for change in &now as &Vec<Change> {
-            apply(&mut self.durable, change);
-        }
+        self.settle(path);
         self.moment(tried, path)
     }
 
@@ -520,6 +580,47 @@ mod tests {
         machine.boot(&mut || false);
         assert_eq!(machine.text(path).unwrap(), "new");
         assert!(!machine.exists(temporary));
+    }
+
+    #[test]
+    fn on_fat_a_file_is_old_or_new_and_a_new_one_may_be_empty() {
+        let (temporary, path) = (
+            Path::new("/boot/firmware/.new"),
+            Path::new("/boot/firmware/a"),
+        );
+        for (old, between) in [(Some("old"), "old"), (None, "")] {
+            let mut machine = Rehearsal::new().directory("/boot/firmware");
+            if let Some(old) = old {
+                machine = machine.file("/boot/firmware/a", old, 0o755);
+            }
+            machine.write_new(temporary, b"new", 0o644, None).unwrap();
+            machine.sync_directory(&parent_of(path)).unwrap();
+            let texts: Vec<Option<String>> = (0..4)
+                .map(|event| {
+                    let mut machine = machine.clone();
+                    machine.cut_power_at(event);
+                    let _ = machine.rename(temporary, path);
+                    machine.boot(&mut || false);
+                    machine.text(path).ok()
+                })
+                .collect();
+            let before = old.map(str::to_string);
+            let after = Some("new".to_string());
+            let expected = [before, Some(between.into()), after.clone(), after];
+            assert_eq!(texts, expected);
+        }
+    }
+
+    #[test]
+    fn removing_a_cross_linked_file_takes_the_contents_of_the_other() {
+        let (left, path) = ("/boot/firmware/.new", "/boot/firmware/a");
+        let machine = Rehearsal::new().file(path, "whole", 0o755);
+        let mut machine = machine.cross_linked(left, path);
+        let twin = machine.twin(Path::new(left)).unwrap();
+        assert_eq!(twin.path, Path::new(path));
+        machine.remove(Path::new(left)).unwrap();
+        assert_eq!(machine.text(Path::new(path)).unwrap(), "freed");
+        assert_eq!(machine.twin(Path::new(path)), None);
     }
 
     #[test]

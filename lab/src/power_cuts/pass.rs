@@ -68,6 +68,7 @@ impl Lab<'_> {
         let mut moments = moments.into_iter().peekable();
         let mut length = Duration::ZERO;
         let mut records = 0;
+        let mut step = None;
         loop {
             let started = Instant::now();
             let mut stop = None;
@@ -85,7 +86,10 @@ impl Lab<'_> {
             }
             if let Some(stop) = stop {
                 records += usize::from(stop.record.is_some());
-                if let Some(moment) = self.wanted(&stop, stops, &titles) {
+                if let Some(record) = &stop.record {
+                    step = step_of(record, &titles);
+                }
+                if let Some(moment) = self.wanted(&stop, stops, &titles, step.as_deref()) {
                     board.pause()?;
                     cut(&kit, moment)?;
                     board.go_on()?;
@@ -166,12 +170,19 @@ impl Lab<'_> {
         Ok(steps.iter().map(id).collect())
     }
 
-    /// The moment in words, when the power is to be cut there.
-    fn wanted(&self, stop: &Stop, stops: Stops, titles: &[String]) -> Option<Moment> {
-        let moment = match &stop.record {
-            Some(record) => Moment::Record(words(record, titles)),
-            None if stops == Stops::Syncs => Moment::Sync(short(&stop.call)),
-            None => return None,
+    /// The moment in words, when the power is to be cut there. `step` is the one that is under way.
+    fn wanted(
+        &self,
+        stop: &Stop,
+        stops: Stops,
+        titles: &[String],
+        step: Option<&str>,
+    ) -> Option<Moment> {
+        let moment = match (&stop.record, step) {
+            (Some(record), _) => Moment::Record(words(record, titles)),
+            (None, _) if stops != Stops::Syncs => return None,
+            (None, Some(step)) => Moment::Sync(format!("{} in {step}", short(&stop.call))),
+            (None, None) => Moment::Sync(short(&stop.call)),
         };
         let (Moment::Record(text) | Moment::Sync(text)) = &moment else {
             return None;
@@ -185,14 +196,23 @@ impl Lab<'_> {
 /// A record in words.
 fn words(record: &Value, titles: &[String]) -> String {
     let name = record["record"].as_str().unwrap_or_default();
-    match record["step"].as_u64() {
-        Some(step) => {
-            let title = usize::try_from(step).ok().and_then(|step| titles.get(step));
-            let title = title.map_or("", String::as_str);
-            format!("{name} {} ({title})", step + 1)
-        }
+    match numbered(record, titles) {
+        Some(step) => format!("{name} {step}"),
         None => name.to_owned(),
     }
+}
+
+/// The step that is under way after a record: number and title.
+fn step_of(record: &Value, titles: &[String]) -> Option<String> {
+    let is_under_way = record["record"] == "begun";
+    numbered(record, titles).filter(|_| is_under_way)
+}
+
+fn numbered(record: &Value, titles: &[String]) -> Option<String> {
+    let step = record["step"].as_u64()?;
+    let title = usize::try_from(step).ok().and_then(|step| titles.get(step));
+    let title = title.map_or("", String::as_str);
+    Some(format!("{} ({title})", step + 1))
 }
 
 /// A call without its result and its spaces.
@@ -283,7 +303,11 @@ mod tests {
     fn stops_are_read_from_lines() {
         let stop = stop_in(b"stop: fsync(3</x>) = 0\t{\"record\":\"begun\",\"step\":1}\n").unwrap();
         let titles = ["a".to_owned(), "b".to_owned()];
-        assert_eq!(words(&stop.record.unwrap(), &titles), "begun 2 (b)");
+        let record = stop.record.unwrap();
+        assert_eq!(words(&record, &titles), "begun 2 (b)");
+        assert_eq!(step_of(&record, &titles).as_deref(), Some("2 (b)"));
+        let done = serde_json::json!({"record": "done", "step": 1});
+        assert_eq!(step_of(&done, &titles), None);
         assert_eq!(short(&stop.call), "fsync(3</x>)");
         let stop = stop_in(b"stop: rename(\"a\", \"b\")   = 0\t\n").unwrap();
         assert_eq!(stop.record, None);

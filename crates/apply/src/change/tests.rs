@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use rubus_core::fixture::small_plan;
-use rubus_core::plan::TextFile;
 use rubus_core::plan::journal::{Next, Way};
+use rubus_core::plan::{Action, Plan, TextFile};
 use rubus_core::stats::Rng;
 use rubus_host::Files;
 use rubus_host::rehearsal::Rehearsal;
@@ -184,6 +184,110 @@ fn a_filesystem_without_permission_bits_is_no_obstacle() {
     let ended = go_on(&mut machine, Some(Way::Undo));
     assert_eq!(ended, Ok(Some(Ending::Undone)));
     assert_eq!(machine.text(&path), Ok("root=old".to_string()));
+}
+
+const CARD: &str = "/boot/firmware";
+
+/// A plan that changes one file of the card's boot partition and makes another.
+fn card_plan() -> Plan {
+    let mut plan = small_plan();
+    plan.steps.truncate(2);
+    let place = |name: &str| PathBuf::from(CARD).join(name);
+    plan.steps[0].action = Action::WriteFile {
+        path: place("tryboot.txt"),
+        was: None,
+        becomes: TextFile::public("cmdline=new.txt\n"),
+    };
+    plan.steps[1].action = Action::WriteFile {
+        path: place("cmdline.txt"),
+        was: Some(TextFile::public("root=old\n")),
+        becomes: TextFile::public("root=new\n"),
+    };
+    plan
+}
+
+fn card() -> Rehearsal {
+    machine().file(&format!("{CARD}/cmdline.txt"), "root=old\n", 0o755)
+}
+
+fn texts_of_card(machine: &Rehearsal) -> (Option<String>, Option<String>) {
+    let text = |name: &str| machine.text(&PathBuf::from(CARD).join(name)).ok();
+    (text("cmdline.txt"), text("tryboot.txt"))
+}
+
+#[test]
+fn a_power_cut_leaves_the_boot_file_of_a_card_whole_and_the_change_goes_on() {
+    let begin = |machine: &mut Rehearsal| shelf().begin(card_plan(), Vec::new(), "now", machine);
+    let mut machine = card();
+    let mut change = begin(&mut machine).unwrap();
+    let before = machine.events();
+    with_company(|company| go(&mut change, &mut machine, company)).unwrap();
+    let (applied, events) = (machine.clone(), machine.events() - before);
+    let (mut emptied, mut whole) = (0, 0);
+    for way in [Way::Apply, Way::Undo] {
+        for (event, seed) in (0..events).flat_map(|event| (0..6).map(move |seed| (event, seed))) {
+            let case = format!("{way:?}, event {event}, seed {seed}");
+            let mut random = Rng::stream(seed, event as u64);
+            let mut machine = match way {
+                Way::Apply => card(),
+                Way::Undo => applied.clone(),
+            };
+            let begun = (way == Way::Apply).then(|| begin(&mut machine).unwrap());
+            machine.cut_power_at(event);
+            let _ = match begun {
+                Some(mut change) => {
+                    with_company(|company| go(&mut change, &mut machine, company)).is_ok()
+                }
+                None => go_on(&mut machine, Some(Way::Undo)).is_ok(),
+            };
+            machine.boot(&mut || random.next_u64() % 2 == 0);
+            let (start, new) = texts_of_card(&machine);
+            let start = start.unwrap_or_default();
+            assert!(
+                start == "root=old" || start == "root=new",
+                "{case}: {start}"
+            );
+            emptied += usize::from(new.as_deref() == Some(""));
+            whole += usize::from(new.as_deref() == Some("cmdline=new.txt"));
+            let wish = [None, Some(Way::Apply), Some(Way::Undo)][seed as usize % 3];
+            let ended = go_on(&mut machine, wish).unwrap_or_else(|error| panic!("{case}: {error}"));
+            let expected = match ended {
+                Some(Ending::Applied) => texts_of_card(&applied),
+                _ => texts_of_card(&card()),
+            };
+            assert_eq!(texts_of_card(&machine), expected, "{case}");
+            let names = machine.list(std::path::Path::new(CARD)).unwrap();
+            assert!(!names.iter().any(|name| name.starts_with('.')), "{case}");
+        }
+    }
+    assert!(emptied > 0 && whole > 0, "{emptied} and {whole}");
+}
+
+#[test]
+fn a_leftover_on_the_clusters_of_a_boot_file_is_not_removed() {
+    let mut machine = card();
+    let change = shelf().begin(card_plan(), Vec::new(), "now", &mut machine);
+    let mut change = change.unwrap();
+    with_company(|company| go(&mut change, &mut machine, company)).unwrap();
+    let left = format!("{CARD}/{}", change.temporary(1));
+    let mut machine = machine.cross_linked(&left, &format!("{CARD}/cmdline.txt"));
+    let error = go_on(&mut machine, Some(Way::Undo)).unwrap_err();
+    for words in ["cmdline.txt", "fsck.vfat -a /dev/mmcblk0p1", "rubus resume"] {
+        assert!(error.contains(words), "{error}");
+    }
+    assert_eq!(texts_of_card(&machine).0.as_deref(), Some("root=new"));
+    // What fsck.vfat makes of it: one of the two is empty, in the worst case the file that counts.
+    let emptied = |name: &str| {
+        let mut machine = card().file(&left, "root=new\n", 0o755);
+        machine = machine.file(&format!("{CARD}/cmdline.txt"), "root=new\n", 0o755);
+        machine.meddle(name, "");
+        let change = shelf().begin(card_plan(), Vec::new(), "now", &mut machine);
+        assert_eq!(change.unwrap().name, "0001-example");
+        go_on(&mut machine, None).map(|_| texts_of_card(&machine).0)
+    };
+    for name in [left.clone(), format!("{CARD}/cmdline.txt")] {
+        assert_eq!(emptied(&name), Ok(Some("root=new".to_string())), "{name}");
+    }
 }
 
 /// How many changing operations an application and an undoing have.

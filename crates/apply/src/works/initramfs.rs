@@ -14,7 +14,7 @@ use rubus_core::plan::commands::{INITRAMFS, commands_with};
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::volume::{Place, Volume};
 use rubus_core::units::bytes_iec;
-use rubus_host::hands::{parent_of, remove_if_there, replace};
+use rubus_host::hands::{parent_of, remove_leftover, replace};
 use rubus_host::{Files, Hands, digest};
 
 use crate::change::{Progress, Site, StepError};
@@ -125,7 +125,7 @@ fn keep(
     let directory = parent_of(wanted.path);
     let tried = format!("keep {}", wanted.path.display());
     let old = match wanted.kept {
-        Some(kept) if !hands.files().exists(kept) => {
+        Some(kept) if !is_kept(kept, hands.files()) => {
             let old = hands.files().read_prefix(wanted.path, MOST_BYTES);
             Some((kept, old.map_err(|why| failed(&tried, why))?))
         }
@@ -151,6 +151,13 @@ fn keep(
         Some((kept, bytes)) => put(kept, &bytes, site, hands),
         None => Ok(()),
     }
+}
+
+/// Whether the file of before is there under its second name. On FAT a power cut may leave the name without contents,
+/// and then the file is not kept yet.
+fn is_kept(kept: &Path, files: &dyn Files) -> bool {
+    let first = files.read_prefix(kept, 1);
+    first.is_ok_and(|bytes| !bytes.is_empty())
 }
 
 /// Puts bytes in the place of a file: whole and durable under a new name first, then renamed, then read back.
@@ -184,10 +191,9 @@ pub(super) fn put_back(
     hands: &mut dyn Hands,
 ) -> Result<Receipt, StepError> {
     let directory = parent_of(path);
-    remove_if_there(&site.fresh_name(path), hands)?;
+    remove_leftover(&site.fresh_name(path), hands)?;
     match kept {
-        // Without a kept one, the one of before is still in its place.
-        Some(kept) if hands.files().exists(kept) => {
+        Some(kept) if is_kept(kept, hands.files()) => {
             let tried = format!("put {} back", kept.display());
             let old = hands.files().read_prefix(kept, MOST_BYTES);
             let old = old.map_err(|why| failed(&tried, why))?;
@@ -200,6 +206,8 @@ pub(super) fn put_back(
             }
             hands.remove(kept)?;
         }
+        // Without a whole one, the one of before is still in its place.
+        Some(kept) if hands.files().exists(kept) => hands.remove(kept)?,
         None if hands.files().exists(path) => hands.remove(path)?,
         _ => {}
     }

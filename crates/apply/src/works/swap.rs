@@ -7,7 +7,7 @@ use rubus_core::parse::swaps::{self, SwapLine};
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::volume::FilesystemKind;
 use rubus_core::units::bytes_iec;
-use rubus_host::hands::{parent_of, remove_if_there};
+use rubus_host::hands::{parent_of, remove_leftover};
 use rubus_host::{Files, Hands, Live, filling, mounting};
 
 use crate::change::{Progress, Site, StepError};
@@ -157,7 +157,7 @@ impl LiveWorks {
             ));
         }
         let fresh = site.fresh_name(path);
-        remove_if_there(&fresh, hands)?;
+        remove_leftover(&fresh, hands)?;
         hands.write_new(&fresh, b"", 0o600, None)?;
         let made = self.fill(&fresh, size_bytes, site, hands.files());
         if let Err(error) = made {
@@ -180,7 +180,7 @@ impl LiveWorks {
     ) -> Result<Receipt, StepError> {
         let directory = parent_of(path);
         let fresh = site.fresh_name(path);
-        remove_if_there(&fresh, hands)?;
+        remove_leftover(&fresh, hands)?;
         let is_ours = note(site, &mark_of(path), hands).is_some();
         if is_ours && hands.files().exists(path) {
             self.where_all_see(|| off(&path.display().to_string(), &Live::new()))?;
