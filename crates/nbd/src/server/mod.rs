@@ -2,4 +2,5 @@
 
 pub mod disk;
 pub mod file_disk;
+pub mod handshake;
 pub mod transmission;
