@@ -202,6 +202,15 @@ impl Board {
         "ttyS1"
     }
 
+    /// Its network card, as the emulator calls it, on the network `net`.
+    #[must_use]
+    pub fn network_card(self) -> &'static str {
+        match self {
+            Self::Pi3 => "usb-net,netdev=net",
+            Self::Pc => "e1000,netdev=net,romfile=",
+        }
+    }
+
     /// How many USB controllers it has.
     #[must_use]
     pub fn usb_buses(self) -> usize {

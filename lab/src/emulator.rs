@@ -36,6 +36,8 @@ pub struct Start<'a> {
     pub boot: &'a Boot,
     /// The initial RAM filesystem to use: the boot partition's, with the harness's files behind.
     pub initramfs: Option<&'a Path>,
+    /// Whether it has a network card.
+    pub network: bool,
 }
 
 /// A running emulator. Dropping it kills it.
@@ -125,6 +127,10 @@ fn command(start: &Start<'_>) -> Command {
     command.args(["--pdeathsig", "KILL", program]);
     command.args(start.board.machine_arguments());
     command.args(start.drives.arguments(start.board));
+    if start.network {
+        command.args(["-netdev", "user,id=net", "-device"]);
+        command.arg(start.board.network_card());
+    }
     command.arg("-kernel").arg(&start.boot.kernel);
     if let Some(initramfs) = start.initramfs {
         command.arg("-initrd").arg(initramfs);

@@ -59,6 +59,15 @@ impl Session {
         self.monitor.command("cont", json!({})).map(|_| ())
     }
 
+    /// Pulls the plug of the network, or puts it back.
+    ///
+    /// # Errors
+    /// When the board has no network.
+    pub fn plug_network(&mut self, is_in: bool) -> Result<()> {
+        let arguments = json!({"name": "net", "up": is_in});
+        self.monitor.command("set_link", arguments).map(|_| ())
+    }
+
     /// Limits the SD card from now on; `None` is no limit.
     ///
     /// # Errors

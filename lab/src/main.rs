@@ -209,6 +209,9 @@ struct StartArguments {
     /// Take the SD card out
     #[arg(long)]
     without_card: bool,
+    /// With a network card, behind which there is this machine: 10.0.2.2
+    #[arg(long)]
+    network: bool,
     /// Limit the SD card: bytes and operations per second
     #[arg(long, value_name = "BYTES,IOPS")]
     throttle_sd: Option<Throttle>,
@@ -228,6 +231,7 @@ impl StartArguments {
                 usb_boot: self.usb_boot,
             },
             without_card: self.without_card,
+            network: self.network,
         }
     }
 

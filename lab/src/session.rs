@@ -37,7 +37,12 @@ pub struct Options {
     pub switches: Switches,
     /// Boots without the SD card.
     pub without_card: bool,
+    /// With a network card, behind which there is only this machine: [`HOST_ADDRESS`].
+    pub network: bool,
 }
+
+/// The address under which a board with a network reaches the servers on this machine's loopback.
+pub const HOST_ADDRESS: &str = "10.0.2.2";
 
 /// A board that is on. Dropping it cuts the power.
 #[derive(Debug)]
@@ -280,6 +285,7 @@ struct Prepared {
     drives: Drives,
     boot: firmware::Boot,
     initramfs: Option<PathBuf>,
+    network: bool,
     directory: tempfile::TempDir,
 }
 
@@ -354,6 +360,7 @@ impl Prepared {
             drives,
             boot,
             initramfs,
+            network: options.network,
             directory,
         })
     }
@@ -364,6 +371,7 @@ impl Prepared {
             drives: &self.drives,
             boot: &self.boot,
             initramfs: self.initramfs.as_deref(),
+            network: self.network,
         }
     }
 }

@@ -114,12 +114,19 @@ const NEVER_MODULES: &[&str] = &[
     "drivers/infiniband",
     "drivers/isdn",
     "drivers/media",
-    "drivers/net",
     "drivers/staging",
     "net/bluetooth",
     "net/mac80211",
     "net/wireless",
     "sound",
+];
+
+/// Network cards that the boards can have, below `drivers/net`, of which all others are left out.
+const NETWORK_MODULES: &[&str] = &[
+    "ethernet/intel/e1000",
+    "mii.ko",
+    "usb/cdc_ether.ko",
+    "usb/usbnet.ko",
 ];
 
 /// Settings of initramfs-tools.
@@ -236,7 +243,32 @@ fn thin_out(tree: &Path) -> Result<()> {
         };
         removed.with_context(|| format!("could not remove {path:?}"))?;
     }
+    let network = tree.join(format!("usr/lib/modules/{release}/kernel/drivers/net"));
+    network_of_others(&network, &network)?;
     device_trees_of_others(&tree.join(format!("usr/lib/linux-image-{release}")))
+}
+
+/// Removes the drivers of network cards that no board here has.
+fn network_of_others(top: &Path, directory: &Path) -> Result<()> {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let below = path.strip_prefix(top)?.to_string_lossy().into_owned();
+        // A compressed module has one ending more.
+        if NETWORK_MODULES.iter().any(|kept| below.starts_with(kept)) {
+            continue;
+        }
+        let leads = |kept: &&str| kept.starts_with(&format!("{below}/"));
+        let removed = match path.is_dir() {
+            true if NETWORK_MODULES.iter().any(|kept| leads(&kept)) => {
+                network_of_others(top, &path)?;
+                continue;
+            }
+            true => fs::remove_dir_all(&path),
+            false => fs::remove_file(&path),
+        };
+        removed.with_context(|| format!("could not remove {path:?}"))?;
+    }
+    Ok(())
 }
 
 /// Debian's kernel brings the device trees of all boards; those of Broadcom's chips stay.
@@ -297,7 +329,7 @@ pub fn ingredients(board: Board) -> Vec<String> {
     ];
     all.extend(packages(board));
     all.extend(FILES.iter().map(|(_, content)| (*content).to_owned()));
-    let never = NEVER.iter().chain(NEVER_MODULES);
+    let never = NEVER.iter().chain(NEVER_MODULES).chain(NETWORK_MODULES);
     all.extend(never.map(|&path| path.to_owned()));
     all
 }

@@ -23,11 +23,13 @@ pub mod loop_device;
 mod mailbox;
 pub mod mounting;
 pub mod net;
+pub mod netlink;
 pub mod new_file;
 pub mod programs;
 pub mod recorder;
 pub mod rehearsal;
 pub mod ssh;
+pub mod staying;
 mod tree;
 
 pub use files::{Files, ReadError, Space};

@@ -12,7 +12,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, recvmsg, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown,
+    recvmsg, sendmsg, sockopt,
 };
 
 use crate::clock;
@@ -80,19 +81,22 @@ impl Stream {
     /// # Errors
     /// That of the first address, when none can be reached.
     pub fn tcp(host: &str, port: u16, most: Duration) -> Result<Stream, NetError> {
-        let named = |error| NetError::Name {
-            host: host.into(),
-            error,
-        };
-        let addresses = (host, port).to_socket_addrs().map_err(named)?;
         let mut first = None;
-        for address in addresses {
+        for address in addresses(host, port)? {
             match one_tcp(address, most) {
                 Ok(stream) => return Ok(stream),
                 Err(error) => first = first.or(Some(error)),
             }
         }
-        Err(first.unwrap_or_else(|| named(io::ErrorKind::NotFound.into())))
+        Err(first.unwrap_or_else(|| no_address(host, io::ErrorKind::NotFound.into())))
+    }
+
+    /// [`Stream::tcp`] to one address.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn tcp_at(address: SocketAddr, most: Duration) -> Result<Stream, NetError> {
+        one_tcp(address, most)
     }
 
     /// Connects to a Unix socket. A path that begins with a zero byte is a name in Linux's abstract
@@ -254,9 +258,84 @@ impl Stream {
     }
 }
 
+impl Stream {
+    /// Has the kernel end a TCP connection whose other end does not answer for so long, whether
+    /// something is sent or not. A program that is alive but slow is not meant: its kernel answers.
+    ///
+    /// # Errors
+    /// The system's; a Unix socket needs no such thing and takes it.
+    pub fn notice_silence(&self, after: Duration) -> io::Result<()> {
+        const PROBES: u32 = 4;
+        if sockopt::socket_domain(&self.fd)? == AddressFamily::UNIX {
+            return Ok(());
+        }
+        let between = (after / (PROBES + 2)).max(Duration::from_secs(1));
+        sockopt::set_tcp_keepidle(&self.fd, between * 2)?;
+        sockopt::set_tcp_keepintvl(&self.fd, between)?;
+        sockopt::set_tcp_keepcnt(&self.fd, PROBES)?;
+        sockopt::set_tcp_user_timeout(&self.fd, after.as_millis() as u32)?;
+        Ok(())
+    }
+
+    /// Ends the connection for everybody who has this socket.
+    pub fn end(&self) {
+        // It may have ended already.
+        let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
+    }
+}
+
+/// Waits until one of the sockets has ended, or something can be received from `other`, at most so
+/// long. Gives which of the sockets have ended.
+///
+/// # Errors
+/// The system's.
+pub fn wait_for_ends(
+    sockets: &[&Stream],
+    other: BorrowedFd<'_>,
+    most: Duration,
+) -> io::Result<Vec<bool>> {
+    let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    let mut fds = vec![PollFd::from_borrowed_fd(other, PollFlags::IN)];
+    let watched = sockets
+        .iter()
+        .map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::RDHUP));
+    fds.extend(watched);
+    let most = Timespec {
+        tv_sec: most.as_secs() as _,
+        tv_nsec: most.subsec_nanos() as _,
+    };
+    match poll(&mut fds, Some(&most)) {
+        // A signal is a reason to look around, too.
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let is_over = |fd: &PollFd<'_>| fd.revents().intersects(ended);
+    Ok(fds[1..].iter().map(is_over).collect())
+}
+
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+/// The addresses of a name; there is at least one.
+///
+/// # Errors
+/// When it has none.
+pub fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, NetError> {
+    let found = (host, port).to_socket_addrs();
+    let found: Vec<SocketAddr> = found.map_err(|error| no_address(host, error))?.collect();
+    match found.is_empty() {
+        true => Err(no_address(host, io::ErrorKind::NotFound.into())),
+        false => Ok(found),
+    }
+}
+
+fn no_address(host: &str, error: io::Error) -> NetError {
+    NetError::Name {
+        host: host.into(),
+        error,
     }
 }
 
@@ -266,7 +345,7 @@ fn one_tcp(address: SocketAddr, most: Duration) -> Result<Stream, NetError> {
     let connected = TcpStream::connect_timeout(&address, most).and_then(|stream| {
         let connect_ns = clock::monotonic_ns() - start_ns;
         stream.set_nodelay(true)?;
-        rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
+        sockopt::set_socket_keepalive(&stream, true)?;
         Ok((stream, connect_ns))
     });
     match connected {
@@ -365,6 +444,33 @@ mod tests {
             Stream::tcp("rubus.invalid", 1, SECOND),
             Err(NetError::Name { .. })
         ));
+    }
+
+    #[test]
+    fn an_end_is_noticed_and_silence_can_be() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let first = Stream::tcp("127.0.0.1", port, SECOND).expect("somebody listens");
+        let (theirs, _) = listener.accept().expect("a connection");
+        let (ours, kept) = UnixStream::pair().expect("a pair of sockets");
+        let second = Stream::connected(ours.into(), "pair".into());
+        for stream in [&first, &second] {
+            stream.notice_silence(Duration::from_secs(30)).unwrap();
+        }
+        let (other, sender) = UnixStream::pair().expect("a pair of sockets");
+        let look = || wait_for_ends(&[&first, &second], other.as_fd(), Duration::ZERO).unwrap();
+        assert_eq!(look(), [false, false]);
+        let wait = || wait_for_ends(&[&first, &second], other.as_fd(), SECOND * 60).unwrap();
+        (&sender).write_all(b"x").unwrap();
+        assert_eq!(wait(), [false, false]);
+        drop(theirs);
+        // The other socket has ended the wait before already, so the end of this one may not be there yet.
+        while look() != [true, false] {
+            clock::sleep(Duration::from_millis(1));
+        }
+        second.end();
+        assert_eq!(wait(), [true, true]);
+        drop(kept);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! agree on an export, and the flight of requests after it. [`client::Client`] drives them over a
 //! [`transport::Transport`]. [`tls`]
 //! puts encryption around one. [`identity`] says whether an export is still the disk that it was.
+//! [`attach`] makes an export a block device of the kernel.
 //! [`uri`] reads the addresses that people type. [`server`] is the other end.
 //!
 //! The protocol is the NBD project's `doc/proto.md`, the addresses its `doc/uri.md`. Whatever a
@@ -12,6 +13,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
+pub mod attach;
 pub mod client;
 pub mod identity;
 pub mod server;

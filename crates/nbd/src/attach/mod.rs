@@ -1,0 +1,305 @@
+//! Exports as block devices of the kernel: its NBD driver, set up through netlink with connections
+//! whose handshake is ours, and a watcher that keeps them.
+//!
+//! The data goes from the kernel to the server and back without this program, which only has to be
+//! there when a connection has ended. [`attach`] makes the device, [`watch`] keeps it.
+
+mod driver;
+mod durability;
+mod message;
+mod watch;
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rubus_host::net::{NetError, Stream, addresses};
+use rubus_host::staying::KeptDirectory;
+
+pub use driver::{DeadLinks, Driver, DriverError};
+pub use durability::Counters;
+pub use watch::{Attached, End, Kernel, Pace, SILENCE, Server, Standing, Urgency, Watcher};
+
+use crate::client::{ClientError, Offer, Wish, agree};
+use crate::identity::Appearance;
+use crate::uri::{Server as Place, Uri};
+use crate::wire::TransmissionFlags;
+use driver::Setting;
+
+/// How long one step of connecting may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The kernel's driver takes block sizes from here up to its page size.
+const LEAST_BLOCK_BYTES: u32 = 512;
+const MOST_BLOCK_BYTES: u32 = 4096;
+
+/// How a device is to be attached.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Number of the device; the first free one otherwise.
+    pub index: Option<u32>,
+    /// How many connections.
+    pub connections: u32,
+    /// How long a request may take before its connection is given up, in seconds; 0 is for ever.
+    pub timeout_s: u32,
+    /// How long requests wait for a server that is gone, in seconds.
+    pub dead_timeout_s: u32,
+    /// Only reading.
+    pub read_only: bool,
+    /// A server that does not say who it is may be resumed all the same.
+    pub vouched_for: bool,
+}
+
+/// Why nothing was attached.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// Encryption.
+    #[error(
+        "the kernel speaks to the server itself and knows no TLS: attach nbd:// over a network \
+         that you trust, or through a tunnel (WireGuard, `ssh -L`)"
+    )]
+    Tls,
+    /// No address.
+    #[error(transparent)]
+    Network(#[from] NetError),
+    /// No agreement.
+    #[error("{0}")]
+    Server(String),
+    /// Several connections on a server that does not coordinate them.
+    #[error(
+        "the server does not promise that all connections see the same data (multi-conn); leave \
+         --connections out"
+    )]
+    OneConnection,
+    /// Exports of one name and two kinds.
+    #[error("the export changed while it was being connected to; try again")]
+    Changed,
+    /// An empty export.
+    #[error("the export is smaller than one block of {0} bytes")]
+    Empty(u32),
+    /// A block size that the kernel cannot have.
+    #[error("the server wants blocks of {0} bytes; the kernel's driver can do up to 4096")]
+    Blocks(u32),
+    /// The kernel.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+/// The server of an export in the clear, by addresses that were looked up once: the name service may
+/// need the very disk that is to be reached.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    export: String,
+    way: Way,
+}
+
+#[derive(Clone, Debug)]
+enum Way {
+    Tcp(Vec<SocketAddr>),
+    Unix(PathBuf),
+}
+
+impl Remote {
+    /// Looks the server's addresses up.
+    ///
+    /// # Errors
+    /// When there are none, or the address asks for TLS.
+    pub fn find(uri: &Uri) -> Result<Remote, AttachError> {
+        if uri.tls {
+            return Err(AttachError::Tls);
+        }
+        let way = match &uri.server {
+            Place::Tcp { host, port } => Way::Tcp(addresses(host, *port)?),
+            Place::Unix(path) => Way::Unix(path.clone()),
+        };
+        Ok(Remote {
+            export: uri.export.clone(),
+            way,
+        })
+    }
+
+    fn stream(&self) -> Result<Stream, NetError> {
+        let all = match &self.way {
+            Way::Unix(path) => return Stream::unix(path),
+            Way::Tcp(all) => all,
+        };
+        let mut first = None;
+        for address in all {
+            match Stream::tcp_at(*address, PATIENCE) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        Err(first.unwrap_or_else(|| NetError::Name {
+            host: "the server".into(),
+            error: std::io::ErrorKind::NotFound.into(),
+        }))
+    }
+}
+
+impl Server for Remote {
+    fn connect(&mut self) -> Result<(Stream, Offer), String> {
+        let stream = self.stream().map_err(|error| error.to_string())?;
+        let wish = Wish {
+            export: self.export.clone(),
+            tls: false,
+            // The kernel knows simple ones alone.
+            structured_replies: false,
+        };
+        let no_tls = |_| Err(ClientError::Tls("it was not asked for".into()));
+        agree(stream, wish, PATIENCE, no_tls).map_err(|error| error.to_string())
+    }
+}
+
+/// A device that was attached.
+#[derive(Debug)]
+pub struct Device {
+    /// Its number.
+    pub index: u32,
+    /// The name by which the driver knows it.
+    pub backend: String,
+    /// Its block size.
+    pub block_bytes: u32,
+    /// The server takes requests up to this size.
+    pub most_request_bytes: u32,
+    /// What the server said of the export, without its identity.
+    pub description: Option<String>,
+    /// For the watcher.
+    pub attached: Attached,
+}
+
+/// The flags that the kernel's driver knows.
+const KNOWN_FLAGS: u16 = TransmissionFlags::HAS_FLAGS.0
+    | TransmissionFlags::READ_ONLY.0
+    | TransmissionFlags::SEND_FLUSH.0
+    | TransmissionFlags::SEND_FUA.0
+    | TransmissionFlags::ROTATIONAL.0
+    | TransmissionFlags::SEND_TRIM.0
+    | TransmissionFlags::SEND_WRITE_ZEROES.0
+    | TransmissionFlags::CAN_MULTI_CONN.0;
+
+/// Connects to an export and makes it a block device.
+///
+/// # Errors
+/// In words; nothing is attached then.
+pub fn attach(
+    driver: &mut Driver,
+    server: &mut dyn Server,
+    backend: &str,
+    settings: &Settings,
+) -> Result<Device, AttachError> {
+    let (first, offer) = server.connect().map_err(AttachError::Server)?;
+    let multi = offer.flags.has(TransmissionFlags::CAN_MULTI_CONN);
+    if settings.connections > 1 && !multi {
+        return Err(AttachError::OneConnection);
+    }
+    let blocks = offer.blocks();
+    let block_bytes = blocks.least_bytes.max(LEAST_BLOCK_BYTES);
+    if block_bytes > MOST_BLOCK_BYTES {
+        return Err(AttachError::Blocks(block_bytes));
+    }
+    if offer.size_bytes < u64::from(block_bytes) {
+        return Err(AttachError::Empty(block_bytes));
+    }
+    let mut appearance = Appearance::of(&offer);
+    if settings.read_only {
+        appearance.flags = appearance.flags.with(TransmissionFlags::READ_ONLY);
+    }
+    let mut lines = vec![first];
+    while (lines.len() as u32) < settings.connections {
+        let (line, another) = server.connect().map_err(AttachError::Server)?;
+        let mut seen = Appearance::of(&another);
+        if settings.read_only {
+            seen.flags = seen.flags.with(TransmissionFlags::READ_ONLY);
+        }
+        if seen != appearance {
+            return Err(AttachError::Changed);
+        }
+        lines.push(line);
+    }
+    for line in &lines {
+        // Without, only a peer that vanishes is noticed later.
+        let _ = line.notice_silence(SILENCE);
+    }
+    let index = driver.connect(&Setting {
+        index: settings.index,
+        size_bytes: offer.size_bytes,
+        block_bytes,
+        server_flags: appearance.flags.0 & KNOWN_FLAGS,
+        timeout_s: settings.timeout_s,
+        dead_timeout_s: settings.dead_timeout_s,
+        backend,
+        sockets: lines.iter().map(AsFd::as_fd).collect(),
+    })?;
+    Ok(Device {
+        index,
+        backend: backend.into(),
+        block_bytes,
+        most_request_bytes: blocks.most_bytes,
+        description: offer.description,
+        attached: Attached {
+            name: format!("nbd{index}"),
+            lines,
+            appearance,
+            read_only: settings.read_only,
+            vouched_for: settings.vouched_for,
+        },
+    })
+}
+
+/// The kernel's side of a device, as the watcher needs it.
+#[derive(Debug)]
+pub struct LiveKernel {
+    driver: Driver,
+    dead_links: DeadLinks,
+    index: u32,
+    backend: String,
+    /// Its directory in sysfs.
+    block: KeptDirectory,
+}
+
+impl LiveKernel {
+    /// Of a device that was attached through this driver.
+    ///
+    /// # Errors
+    /// When the kernel does not tell of dead connections, or has no sysfs.
+    pub fn of(driver: Driver, index: u32, backend: &str) -> Result<LiveKernel, DriverError> {
+        let block = PathBuf::from(format!("/sys/block/nbd{index}"));
+        Ok(LiveKernel {
+            dead_links: driver.dead_links()?,
+            driver,
+            index,
+            backend: backend.into(),
+            block: KeptDirectory::open(Path::new(&block))?,
+        })
+    }
+}
+
+impl Kernel for LiveKernel {
+    fn reconnect(&mut self, socket: BorrowedFd<'_>) -> Result<(), DriverError> {
+        self.driver.reconnect(self.index, &self.backend, socket)
+    }
+
+    fn disconnect(&mut self) -> Result<(), DriverError> {
+        self.driver.disconnect(self.index)
+    }
+
+    fn is_connected(&mut self) -> bool {
+        // A driver that cannot be asked has not told that the device is gone.
+        self.driver.is_connected(self.index).unwrap_or(true)
+    }
+
+    fn take_dead(&mut self) -> u32 {
+        self.dead_links.take(self.index)
+    }
+
+    fn tells(&self) -> BorrowedFd<'_> {
+        self.dead_links.as_fd()
+    }
+
+    fn counters(&mut self) -> Option<Counters> {
+        let counts = self.block.read("queue/iostats").ok()?;
+        (counts.trim() == "1").then_some(())?;
+        Counters::parse(&self.block.read("stat").ok()?)
+    }
+}

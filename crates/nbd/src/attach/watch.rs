@@ -1,0 +1,437 @@
+//! The watcher of an attached device: connects again when a connection has ended, and goes on only
+//! with the disk that it was.
+//!
+//! While there is no connection, the kernel lets requests wait, for as long as the dead-connection
+//! timeout says; after that they fail. When the server is back and is the same, nobody notices more
+//! than a pause.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use rubus_host::clock::monotonic_ns;
+use rubus_host::net::{Stream, wait_for_ends};
+use rubus_host::staying::KeptDirectory;
+
+use super::driver::DriverError;
+use super::durability::{Counters, Durability};
+use crate::client::Offer;
+use crate::identity::{Appearance, Verdict};
+use crate::wire::TransmissionFlags;
+
+/// A TCP connection whose other end's kernel says nothing for so long is over.
+pub const SILENCE: Duration = Duration::from_secs(30);
+
+/// How the device and its server are reached; the tests have others.
+pub trait Kernel {
+    /// Replaces a dead connection.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    fn reconnect(&mut self, socket: BorrowedFd<'_>) -> Result<(), DriverError>;
+    /// Fails everything that waits, and takes the device its server.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    fn disconnect(&mut self) -> Result<(), DriverError>;
+    /// Whether the device still has a server, dead or alive.
+    fn is_connected(&mut self) -> bool;
+    /// Connections that the driver took for dead since the last call.
+    fn take_dead(&mut self) -> u32;
+    /// Can be received from when there are dead connections to take.
+    fn tells(&self) -> BorrowedFd<'_>;
+    /// What was written so far, if the device counts.
+    fn counters(&mut self) -> Option<Counters>;
+}
+
+/// Where the export is.
+pub trait Server {
+    /// Connects and agrees on the export.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn connect(&mut self) -> Result<(Stream, Offer), String>;
+}
+
+/// How urgent a line of the log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// Data or service is lost.
+    Error,
+    /// Something is wrong and may become right again.
+    Warning,
+    /// Worth a note.
+    Note,
+}
+
+/// How things stand, for whoever asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Connections that work.
+    pub alive: usize,
+    /// How often a connection was replaced.
+    pub replaced: u32,
+    /// What the server is now.
+    pub appearance: Appearance,
+    /// What stands in the way, while something does.
+    pub trouble: Option<String>,
+}
+
+/// How watching ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Somebody detached the device.
+    Detached,
+    /// The device was failed rather than resumed.
+    GivenUp(String),
+    /// The caller wants it.
+    Stopped,
+}
+
+/// How long to wait between attempts: at once, then longer and longer up to a limit.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// After the first attempt.
+    pub first: Duration,
+    /// At most.
+    pub most: Duration,
+    /// Between two looks at a device that is fine.
+    pub look: Duration,
+    /// How long the driver may take to notice that a connection has ended.
+    pub notice: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace {
+            first: Duration::from_millis(100),
+            most: Duration::from_secs(3),
+            look: Duration::from_secs(1),
+            notice: Duration::from_secs(2),
+        }
+    }
+}
+
+/// A driver that refuses a good connection so often will not take one.
+const MOST_REFUSALS: u32 = 5;
+
+/// What watching needs to know of the device.
+#[derive(Debug)]
+pub struct Attached {
+    /// For the log: "nbd0".
+    pub name: String,
+    /// The connections that the driver has.
+    pub lines: Vec<Stream>,
+    /// What the server was when it was attached.
+    pub appearance: Appearance,
+    /// It was attached for reading only, whatever the server allows.
+    pub read_only: bool,
+    /// A server that does not say who it is may be resumed all the same.
+    pub vouched_for: bool,
+}
+
+/// A watcher.
+pub struct Watcher<'a> {
+    kernel: &'a mut dyn Kernel,
+    server: &'a mut dyn Server,
+    log: &'a mut dyn FnMut(Urgency, &str),
+    tell: &'a mut dyn FnMut(&Standing),
+    stop: &'a AtomicBool,
+    pace: Pace,
+    attached: Attached,
+    durability: Durability,
+    flusher: Option<Flusher>,
+    dead_told: u32,
+    replaced: u32,
+}
+
+impl<'a> Watcher<'a> {
+    /// A watcher of a device that was just attached. `device` is the directory of its node, for
+    /// flushing what was written when nothing more is.
+    pub fn new(
+        attached: Attached,
+        kernel: &'a mut dyn Kernel,
+        server: &'a mut dyn Server,
+        log: &'a mut dyn FnMut(Urgency, &str),
+        tell: &'a mut dyn FnMut(&Standing),
+        stop: &'a AtomicBool,
+    ) -> Watcher<'a> {
+        let can_flush = attached.appearance.flags.has(TransmissionFlags::SEND_FLUSH);
+        Watcher {
+            durability: Durability::at_start(kernel.counters(), can_flush),
+            kernel,
+            server,
+            log,
+            tell,
+            stop,
+            pace: Pace::default(),
+            attached,
+            flusher: None,
+            dead_told: 0,
+            replaced: 0,
+        }
+    }
+
+    /// With other times.
+    #[must_use]
+    pub fn at(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+
+    /// Lets the device, whose node is in that directory, flush whenever writing has paused: what is
+    /// durable is not lost when the server's machine is restarted, and the watcher knows it.
+    #[must_use]
+    pub fn flushing_in(mut self, nodes: KeptDirectory) -> Self {
+        let flusher = Flusher::start(nodes, self.attached.name.clone());
+        match flusher {
+            Ok(flusher) => self.flusher = Some(flusher),
+            Err(error) => {
+                let text = format!("cannot flush by itself: {error}");
+                self.line(Urgency::Warning, &text);
+            }
+        }
+        self
+    }
+
+    /// Watches until the device is detached, is given up, or the caller wants to stop.
+    pub fn run(&mut self) -> End {
+        self.told(None);
+        loop {
+            if self.stop.swap(false, Ordering::Relaxed) {
+                return End::Stopped;
+            }
+            let ended = self.ended(self.pace.look);
+            self.dead_told += self.kernel.take_dead();
+            if !self.kernel.is_connected() {
+                return End::Detached;
+            }
+            self.keep_durable();
+            if ended.is_empty() {
+                // Left over from connections whose replacement was quicker than the message.
+                self.dead_told = 0;
+                continue;
+            }
+            if let Err(end) = self.replace(&ended) {
+                return end;
+            }
+        }
+    }
+
+    /// What is left of it.
+    pub fn into_attached(self) -> Attached {
+        self.attached
+    }
+
+    /// The connections that have ended, waiting for one at most so long.
+    fn ended(&self, most: Duration) -> Vec<usize> {
+        let lines: Vec<&Stream> = self.attached.lines.iter().collect();
+        match wait_for_ends(&lines, self.kernel.tells(), most) {
+            Ok(ended) => (0..ended.len()).filter(|&i| ended[i]).collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn keep_durable(&mut self) {
+        let now = self.kernel.counters();
+        let due = self.durability.look(now);
+        match (&self.flusher, due) {
+            (Some(flusher), Some(due)) => flusher.begin(due),
+            (None, Some(due)) => self.durability.flushed(due, false),
+            (_, None) => {}
+        }
+        if let Some((at, succeeded)) = self.flusher.as_ref().and_then(Flusher::ended) {
+            self.durability.flushed(at, succeeded);
+        }
+    }
+
+    fn replace(&mut self, ended: &[usize]) -> Result<(), End> {
+        let start_ns = monotonic_ns();
+        let all = self.attached.lines.len();
+        let text = match all {
+            1 => "the connection to the server has ended".to_owned(),
+            _ => format!(
+                "{} of {all} connections to the server have ended",
+                ended.len()
+            ),
+        };
+        self.line(Urgency::Warning, &format!("{text}; connecting again"));
+        self.told(Some(text));
+        for &line in ended {
+            self.attached.lines[line].end();
+        }
+        self.wait_until_dead(ended.len());
+        for (i, &line) in ended.iter().enumerate() {
+            self.replace_one(line, &ended[i..])?;
+        }
+        let took_s = (monotonic_ns() - start_ns) as f64 / 1e9;
+        let text = format!("connected again after {took_s:.1} s, to the same disk: it goes on");
+        self.line(Urgency::Note, &text);
+        self.told(None);
+        Ok(())
+    }
+
+    /// The driver replaces only what it holds for dead, and says nothing otherwise.
+    fn wait_until_dead(&mut self, count: usize) {
+        let most_ns = self.pace.notice.as_nanos() as u64;
+        let start_ns = monotonic_ns();
+        while (self.dead_told as usize) < count && monotonic_ns() - start_ns < most_ns {
+            // The lines that ended would end the wait at once.
+            let _ = wait_for_ends(&[], self.kernel.tells(), Duration::from_millis(20));
+            self.dead_told += self.kernel.take_dead();
+        }
+        self.dead_told = self.dead_told.saturating_sub(count as u32);
+    }
+
+    fn replace_one(&mut self, line: usize, ended: &[usize]) -> Result<(), End> {
+        let mut wait = Duration::ZERO;
+        let mut last_words = String::new();
+        let mut refusals = 0;
+        loop {
+            self.pause(wait)?;
+            wait = (wait * 2).clamp(self.pace.first, self.pace.most);
+            let (stream, offer) = match self.server.connect() {
+                Ok(agreed) => agreed,
+                Err(why) => {
+                    if why != last_words {
+                        self.line(Urgency::Warning, &why);
+                        self.told(Some(why.clone()));
+                        last_words = why;
+                    }
+                    continue;
+                }
+            };
+            self.must_be_the_same(&offer, ended)?;
+            // Without, only a peer that vanishes is noticed later.
+            let _ = stream.notice_silence(SILENCE);
+            match self.kernel.reconnect(std::os::fd::AsFd::as_fd(&stream)) {
+                Ok(()) => {
+                    self.attached.lines[line] = stream;
+                    self.replaced += 1;
+                    return Ok(());
+                }
+                Err(error) => {
+                    refusals += 1;
+                    self.line(Urgency::Error, &error.to_string());
+                    if refusals == MOST_REFUSALS {
+                        return Err(self.give_up(error.to_string()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits between two attempts, unless there is nothing left to be done.
+    fn pause(&mut self, time: Duration) -> Result<(), End> {
+        let start_ns = monotonic_ns();
+        loop {
+            if self.stop.swap(false, Ordering::Relaxed) {
+                return Err(End::Stopped);
+            }
+            if !self.kernel.is_connected() {
+                return Err(End::Detached);
+            }
+            let left = time.saturating_sub(Duration::from_nanos(monotonic_ns() - start_ns));
+            if left.is_zero() {
+                return Ok(());
+            }
+            rubus_host::clock::sleep(left.min(Duration::from_millis(200)));
+        }
+    }
+
+    fn must_be_the_same(&mut self, offer: &Offer, ended: &[usize]) -> Result<(), End> {
+        let mut now = Appearance::of(offer);
+        if self.attached.read_only {
+            now.flags = now.flags.with(TransmissionFlags::READ_ONLY);
+        }
+        let before = self.attached.appearance;
+        let unflushed = self.durability.is_unflushed(self.kernel.counters());
+        // A server that does not name itself, but has kept another connection all the time, has not
+        // been away.
+        let still_ended = self.ended(Duration::ZERO);
+        let others = (0..self.attached.lines.len()).filter(|i| !ended.contains(i));
+        let was_there = others.into_iter().any(|i| !still_ended.contains(&i));
+        let unflushed = unflushed && !(before.identity.is_none() && was_there);
+        let verdict = before.judge(&now, unflushed, self.attached.vouched_for);
+        let why = match verdict {
+            Verdict::Same => {
+                self.attached.appearance = before.followed_by(&now, unflushed);
+                return Ok(());
+            }
+            Verdict::SameButUnflushedLost => {
+                "the server's machine was restarted, and writes that it had acknowledged were not \
+                 flushed: they may be lost"
+                    .to_owned()
+            }
+            Verdict::Other(difference) => difference.to_string(),
+        };
+        Err(self.give_up(why))
+    }
+
+    /// Fails the device loudly: a filesystem that goes on over lost writes is damaged silently.
+    fn give_up(&mut self, why: String) -> End {
+        let text = format!(
+            "NOT resumed: {why}. The device is failed, so that nothing is written over lost data; \
+             unmount it, look at the server, attach it again and check the filesystem"
+        );
+        self.line(Urgency::Error, &text);
+        self.told(Some(why.clone()));
+        if let Err(error) = self.kernel.disconnect() {
+            self.line(Urgency::Error, &error.to_string());
+        }
+        End::GivenUp(why)
+    }
+
+    fn told(&mut self, trouble: Option<String>) {
+        let ended = self.ended(Duration::ZERO).len();
+        let standing = Standing {
+            alive: self.attached.lines.len() - ended,
+            replaced: self.replaced,
+            appearance: self.attached.appearance,
+            trouble,
+        };
+        (self.tell)(&standing);
+    }
+
+    fn line(&mut self, urgency: Urgency, text: &str) {
+        let line = format!("{}: {text}", self.attached.name);
+        (self.log)(urgency, &line);
+    }
+}
+
+/// A thread that flushes a device. On a dead one it hangs, and nobody waits for it.
+#[derive(Debug)]
+struct Flusher {
+    begin: SyncSender<Counters>,
+    ended: Receiver<(Counters, bool)>,
+}
+
+impl Flusher {
+    fn start(nodes: KeptDirectory, name: String) -> std::io::Result<Flusher> {
+        let (begin, wanted) = sync_channel::<Counters>(1);
+        let (report, ended) = sync_channel(1);
+        std::thread::Builder::new()
+            .name("flusher".into())
+            // Locked memory is scarce on small boards.
+            .stack_size(64 << 10)
+            .spawn(move || {
+                while let Ok(at) = wanted.recv() {
+                    let succeeded = nodes.flush_device(&name).is_ok();
+                    if report.send((at, succeeded)).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Flusher { begin, ended })
+    }
+
+    fn begin(&self, at: Counters) {
+        // One at a time: there is always room.
+        let _ = self.begin.try_send(at);
+    }
+
+    fn ended(&self) -> Option<(Counters, bool)> {
+        self.ended.try_recv().ok()
+    }
+}
