@@ -4,7 +4,7 @@
 //! machines, which take bytes and give bytes and know no socket: the handshake, in which both ends
 //! agree on an export, and the flight of requests after it. [`client::Client`] drives them over a
 //! [`transport::Transport`]. [`tls`]
-//! puts encryption around one. [`identity`] says whether an export is still the disk that it was.
+//! puts encryption around one, and [`certificates`] makes what it needs. [`identity`] says whether an export is still the disk that it was.
 //! [`attach`] makes an export a block device of the kernel.
 //! [`uri`] reads the addresses that people type. [`server`] is the other end.
 //!
@@ -14,6 +14,7 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod attach;
+pub mod certificates;
 pub mod client;
 pub mod identity;
 pub mod server;

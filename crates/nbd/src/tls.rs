@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{
+    ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection,
+};
 
 use crate::client::ClientError;
 use crate::transport::Transport;
@@ -69,14 +72,7 @@ impl TlsSettings {
     /// # Errors
     /// [`TlsError`], about the file that is wrong.
     pub fn new(authorities: Pem<'_>, client: Option<(Pem<'_>, Pem<'_>)>) -> Result<Self, TlsError> {
-        let mut roots = RootCertStore::empty();
-        let (added, _) = roots.add_parsable_certificates(certificates(authorities)?);
-        if added == 0 {
-            return Err(TlsError::Certificates {
-                what: authorities.name.into(),
-                why: "none of them is a certificate authority's".into(),
-            });
-        }
+        let roots = roots(authorities)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -86,12 +82,8 @@ impl TlsSettings {
             None => config.with_no_client_auth(),
             Some((certificate, key)) => {
                 let chain = certificates(certificate)?;
-                let key = PrivateKeyDer::from_pem_slice(key.bytes).map_err(|error| {
-                    let (what, why) = (key.name.into(), error.to_string());
-                    TlsError::Key { what, why }
-                })?;
                 config
-                    .with_client_auth_cert(chain, key)
+                    .with_client_auth_cert(chain, private_key(key)?)
                     .map_err(|why| TlsError::Pair {
                         what: certificate.name.into(),
                         why,
@@ -100,6 +92,67 @@ impl TlsSettings {
         };
         Ok(TlsSettings(Arc::new(config)))
     }
+}
+
+/// Who a server is, and which clients it talks to.
+#[derive(Clone, Debug)]
+pub struct TlsServerSettings(Arc<ServerConfig>);
+
+impl TlsServerSettings {
+    /// Shows clients `certificate`, which goes with `key`. With `clients`, a client has to show a
+    /// certificate that was signed by one of those. All in PEM.
+    ///
+    /// # Errors
+    /// [`TlsError`], about the file that is wrong.
+    pub fn new(
+        certificate: Pem<'_>,
+        key: Pem<'_>,
+        clients: Option<Pem<'_>>,
+    ) -> Result<Self, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(TlsError::Setup)?;
+        let config = match clients {
+            None => config.with_no_client_auth(),
+            Some(authorities) => {
+                let roots = Arc::new(roots(authorities)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+                config.with_client_cert_verifier(verifier.map_err(|error| {
+                    TlsError::Certificates {
+                        what: authorities.name.into(),
+                        why: error.to_string(),
+                    }
+                })?)
+            }
+        };
+        let config = config
+            .with_single_cert(certificates(certificate)?, private_key(key)?)
+            .map_err(|why| TlsError::Pair {
+                what: certificate.name.into(),
+                why,
+            })?;
+        Ok(TlsServerSettings(Arc::new(config)))
+    }
+}
+
+fn roots(authorities: Pem<'_>) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(certificates(authorities)?);
+    match added {
+        0 => Err(TlsError::Certificates {
+            what: authorities.name.into(),
+            why: "none of them is a certificate authority's".into(),
+        }),
+        _ => Ok(roots),
+    }
+}
+
+fn private_key(pem: Pem<'_>) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(pem.bytes).map_err(|error| TlsError::Key {
+        what: pem.name.into(),
+        why: error.to_string(),
+    })
 }
 
 fn certificates(pem: Pem<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -118,7 +171,7 @@ fn certificates(pem: Pem<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> 
 #[derive(Debug)]
 pub struct Tls<T> {
     inner: T,
-    connection: ClientConnection,
+    connection: Connection,
 }
 
 impl<T: Transport> Tls<T> {
@@ -137,7 +190,10 @@ impl<T: Transport> Tls<T> {
             .map_err(|_| ClientError::Tls(TlsError::Name(name.into()).to_string()))?;
         let connection = ClientConnection::new(Arc::clone(&settings.0), server)
             .map_err(|error| ClientError::Tls(error.to_string()))?;
-        let mut tls = Tls { inner, connection };
+        let mut tls = Tls {
+            inner,
+            connection: Connection::Client(connection),
+        };
         while tls.connection.is_handshaking() {
             tls.flush()?;
             match tls.take_in() {
@@ -149,15 +205,42 @@ impl<T: Transport> Tls<T> {
                         return Err(ClientError::Silent(most.as_secs()));
                     }
                 }
-                Err(error) => {
-                    // The other end is told why; it need not listen.
-                    let _ = tls.flush();
-                    return Err(refusal(&error, name));
-                }
+                Err(error) => return Err(refusal(&error, name)),
             }
         }
         tls.flush()?;
         Ok(tls)
+    }
+
+    /// TLS as a server, of which nothing has happened yet. Receiving and sending go through the
+    /// handshake first, so this can be used at once, and never waits unless it is told to; whoever
+    /// limits the time of a client counts it until [`Tls::is_started`].
+    ///
+    /// # Errors
+    /// When the settings cannot be used.
+    pub fn accept(inner: T, settings: &TlsServerSettings) -> Result<Self, TlsError> {
+        let connection = ServerConnection::new(Arc::clone(&settings.0)).map_err(TlsError::Setup)?;
+        Ok(Tls {
+            inner,
+            connection: Connection::Server(connection),
+        })
+    }
+
+    /// Whether both ends have come to terms, and the client is who it has to be.
+    pub fn is_started(&self) -> bool {
+        !self.connection.is_handshaking()
+    }
+
+    /// Whether encrypted bytes wait for room to be sent. The next call of any method sends them.
+    pub fn wants_room(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    /// Says that nothing more comes, so that the other end knows that nothing was cut off.
+    pub fn finish(&mut self) {
+        self.connection.send_close_notify();
+        // If this fails there is nobody to tell.
+        let _ = self.flush();
     }
 
     /// The protocol and the cipher: "TLS 1.3, AES-256-GCM".
@@ -201,9 +284,11 @@ impl<T: Transport> Tls<T> {
     /// Takes in and decrypts what is there; 0 when the other end has closed.
     fn take_in(&mut self) -> io::Result<usize> {
         let read = self.connection.read_tls(&mut Socket(&mut self.inner))?;
-        self.connection
-            .process_new_packets()
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        if let Err(error) = self.connection.process_new_packets() {
+            // The other end is told why; it need not listen.
+            let _ = self.flush();
+            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        }
         Ok(read)
     }
 
@@ -253,6 +338,8 @@ impl<T: Transport> Transport for Tls<T> {
                     self.inner.wait(or_room, None)?;
                 }
                 Err(error) => return Err(error),
+                // The other end has closed before both came to terms.
+                Ok(0) if self.connection.is_handshaking() => return Ok(0),
                 Ok(_) => {}
             }
         }
@@ -302,6 +389,12 @@ fn refusal(error: &io::Error, name: &str) -> ClientError {
         Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
             "the server's certificate was signed by an authority that is not trusted; name the \
              directory with its ca-cert.pem in the address: tls-certificates=DIRECTORY"
+                .into()
+        }
+        Some(Error::InvalidCertificate(CertificateError::BadSignature)) => {
+            "the server's certificate was signed by another authority than the one that is trusted, \
+             of the same name; the certificates of the server may have been made anew: copy its \
+             ca-cert.pem to this machine again"
                 .into()
         }
         Some(Error::InvalidCertificate(

@@ -165,3 +165,178 @@ fn files_that_are_not_what_they_should_be_are_named() {
     let settings = TlsSettings::new(ours, Some((ours, pem("key.pem", KEY))));
     assert!(settings.is_ok());
 }
+
+mod both_ends {
+    //! Our client and our server over a socket.
+
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use rubus_host::net::Stream;
+    use rubus_nbd::certificates::{self, Made};
+    use rubus_nbd::tls::TlsServerSettings;
+
+    use super::*;
+
+    fn made() -> Vec<Made> {
+        let names = ["localhost", "127.0.0.1"].map(String::from);
+        certificates::make("here", &names).expect("the names are fine")
+    }
+
+    fn file<'a>(made: &'a [Made], name: &'a str) -> Pem<'a> {
+        let file = made.iter().find(|file| file.name == name);
+        pem(name, &file.expect("it is made").text)
+    }
+
+    fn server(made: &[Made], asks: bool) -> TlsServerSettings {
+        let clients = asks.then(|| file(made, certificates::AUTHORITY));
+        let certificate = file(made, certificates::SERVER);
+        let key = file(made, certificates::SERVER_KEY);
+        TlsServerSettings::new(certificate, key, clients).expect("they go together")
+    }
+
+    fn client(made: &[Made], shows: bool) -> TlsSettings {
+        let certificate = file(made, certificates::CLIENT);
+        let pair = shows.then(|| (certificate, file(made, certificates::CLIENT_KEY)));
+        TlsSettings::new(file(made, certificates::AUTHORITY), pair).expect("they go together")
+    }
+
+    fn pair() -> (Stream, Stream) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let stream = |socket: UnixStream| Stream::connected(socket.into(), "pair".into());
+        (stream(ours), stream(theirs))
+    }
+
+    /// Sends everything back until the client goes; gives why it ended.
+    fn echo(settings: &TlsServerSettings, stream: Stream) -> io::Result<usize> {
+        let mut tls = Tls::accept(stream, settings).expect("the settings are fine");
+        let (mut memory, mut count) = (vec![0; 70_000], 0);
+        loop {
+            let got = tls.receive(&mut [IoSliceMut::new(&mut memory)], true)?;
+            if got == 0 {
+                return Ok(count);
+            }
+            assert!(tls.is_started(), "nothing comes before that");
+            count += got;
+            let mut left = &memory[..got];
+            while !left.is_empty() {
+                match tls.send(&[IoSlice::new(left)]) {
+                    Ok(sent) => left = &left[sent..],
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        tls.wait(true, None)?;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            while tls.wants_room() {
+                tls.wait(true, None)?;
+                let _ = tls.send(&[]);
+            }
+        }
+    }
+
+    /// The client's and the server's end of it: 300 kB there and back.
+    fn talk(
+        server: TlsServerSettings,
+        client: &TlsSettings,
+        name: &str,
+    ) -> (Result<usize, ClientError>, io::Result<usize>) {
+        let (ours, theirs) = pair();
+        let theirs = thread::spawn(move || echo(&server, theirs));
+        let ours = (|| {
+            let mut tls = Tls::start(ours, client, name, PATIENCE)?;
+            let sent: Vec<u8> = (0..300_000_u32).map(|i| (i / 11) as u8).collect();
+            let (mut left, mut back) = (&sent[..], Vec::new());
+            let mut memory = vec![0; 10_000];
+            while back.len() < sent.len() {
+                match tls.send(&[IoSlice::new(left)]) {
+                    Ok(now) => left = &left[now..],
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error.into()),
+                }
+                match tls.receive(&mut [IoSliceMut::new(&mut memory)], left.is_empty()) {
+                    Ok(0) => return Err(ClientError::Closed("")),
+                    Ok(got) => back.extend_from_slice(&memory[..got]),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        tls.wait(true, None)?;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            assert!(back == sent);
+            tls.finish();
+            Ok(back.len())
+        })();
+        (ours, theirs.join().expect("the server does not panic"))
+    }
+
+    #[test]
+    fn they_come_to_terms_when_both_trust_one_another() {
+        let made = made();
+        for (asks, shows) in [(false, false), (false, true), (true, true)] {
+            for name in ["localhost", "127.0.0.1"] {
+                let (ours, theirs) = talk(server(&made, asks), &client(&made, shows), name);
+                assert_eq!(ours.expect("they trust one another"), 300_000);
+                assert_eq!(theirs.expect("the client says goodbye"), 300_000);
+            }
+        }
+    }
+
+    #[test]
+    fn a_client_without_a_certificate_is_refused_where_one_is_asked_for() {
+        let made = made();
+        let (ours, theirs) = talk(server(&made, true), &client(&made, false), "localhost");
+        assert!(ours.is_err() && theirs.is_err());
+        // One that somebody else has signed is none.
+        let other = self::made();
+        let authority = file(&made, certificates::AUTHORITY);
+        let certificate = file(&other, certificates::CLIENT);
+        let pair = Some((certificate, file(&other, certificates::CLIENT_KEY)));
+        let stranger = TlsSettings::new(authority, pair).expect("they go together");
+        let (ours, theirs) = talk(server(&made, true), &stranger, "localhost");
+        assert!(ours.is_err() && theirs.is_err());
+        // Nor is a server's.
+        let certificate = file(&made, certificates::SERVER);
+        let pair = Some((certificate, file(&made, certificates::SERVER_KEY)));
+        let server_as_client = TlsSettings::new(authority, pair).expect("they go together");
+        let (ours, theirs) = talk(server(&made, true), &server_as_client, "localhost");
+        assert!(ours.is_err() && theirs.is_err());
+    }
+
+    #[test]
+    fn a_server_that_is_not_who_it_should_be_is_refused() {
+        let made = made();
+        let (ours, theirs) = talk(
+            server(&self::made(), false),
+            &client(&made, false),
+            "localhost",
+        );
+        let error = ours.unwrap_err().to_string();
+        assert!(error.contains("made anew"), "{error}");
+        assert!(theirs.is_err());
+        let elsewhere = certificates::make("elsewhere", &["localhost".into()]);
+        let stranger = server(&elsewhere.expect("the name is fine"), false);
+        let (ours, theirs) = talk(stranger, &client(&made, false), "localhost");
+        let error = ours.unwrap_err().to_string();
+        assert!(error.contains("authority that is not trusted"), "{error}");
+        assert!(theirs.is_err());
+        let (ours, theirs) = talk(server(&made, false), &client(&made, false), "elsewhere");
+        let error = ours.unwrap_err().to_string();
+        assert!(error.contains("is not for 'elsewhere'"), "{error}");
+        assert!(theirs.is_err());
+    }
+
+    #[test]
+    fn whoever_does_not_speak_tls_is_hung_up_on() {
+        let made = made();
+        let mut request = Vec::new();
+        rubus_nbd::wire::OptionRequest::List.encode(&mut request);
+        for bytes in [&request[..], &[0; 100], &[0x16, 3, 1, 0xff, 0xff]] {
+            let (ours, theirs) = pair();
+            ours.send(&[IoSlice::new(bytes)]).expect("there is room");
+            drop(ours);
+            let ended = echo(&server(&made, false), theirs);
+            assert!(!matches!(ended, Ok(1..)), "{ended:?}");
+        }
+    }
+}
