@@ -25,6 +25,7 @@ pub mod mounting;
 pub mod net;
 pub mod netlink;
 pub mod new_file;
+pub mod own_names;
 pub mod programs;
 pub mod recorder;
 pub mod rehearsal;
