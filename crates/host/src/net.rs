@@ -234,6 +234,24 @@ impl Stream {
         let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
     }
 
+    /// Waits until something can be sent; false when that took longer than `most`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn wait_for_room(&self, most: Duration) -> io::Result<bool> {
+        let most = Timespec {
+            tv_sec: most.as_secs() as _,
+            tv_nsec: most.subsec_nanos() as _,
+        };
+        loop {
+            let mut fds = [PollFd::new(&self.fd, PollFlags::OUT)];
+            match poll(&mut fds, Some(&most)) {
+                Err(Errno::INTR) => {}
+                answer => return Ok(answer? > 0),
+            }
+        }
+    }
+
     /// Waits until something can be received or, if `or_room`, sent; false when that took longer
     /// than `most`.
     ///

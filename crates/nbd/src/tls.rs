@@ -236,6 +236,12 @@ impl<T: Transport> Tls<T> {
         self.connection.wants_write()
     }
 
+    /// Whether something is here that was received and decrypted, and is still to be taken.
+    pub fn has_plain(&mut self) -> bool {
+        let state = self.connection.process_new_packets();
+        state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0)
+    }
+
     /// Says that nothing more comes, so that the other end knows that nothing was cut off.
     pub fn finish(&mut self) {
         self.connection.send_close_notify();

@@ -1,6 +1,7 @@
-//! The way to the other end, as the client needs it.
+//! The way to the other end.
 
 use std::io::{self, IoSlice, IoSliceMut};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rubus_host::net::Stream;
@@ -28,6 +29,23 @@ pub trait Transport: Send {
 }
 
 impl Transport for Stream {
+    #[inline]
+    fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        Stream::send(self, parts)
+    }
+
+    #[inline]
+    fn receive(&mut self, parts: &mut [IoSliceMut<'_>], wait: bool) -> io::Result<usize> {
+        Stream::receive(self, parts, wait)
+    }
+
+    fn wait(&mut self, or_room: bool, most: Option<Duration>) -> io::Result<bool> {
+        Stream::wait(self, or_room, most)
+    }
+}
+
+/// A stream that others know, too.
+impl Transport for Arc<Stream> {
     #[inline]
     fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         Stream::send(self, parts)
