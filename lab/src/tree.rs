@@ -259,7 +259,7 @@ fn network_of_others(top: &Path, directory: &Path) -> Result<()> {
         }
         let leads = |kept: &&str| kept.starts_with(&format!("{below}/"));
         let removed = match path.is_dir() {
-            true if NETWORK_MODULES.iter().any(|kept| leads(&kept)) => {
+            true if NETWORK_MODULES.iter().any(leads) => {
                 network_of_others(top, &path)?;
                 continue;
             }

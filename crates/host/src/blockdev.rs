@@ -343,6 +343,14 @@ impl OpenDevice {
         Ok(bytes)
     }
 
+    /// Waits until everything that was written to the device, by anybody, is on stable storage.
+    ///
+    /// # Errors
+    /// When a write or the flush failed.
+    pub fn flush(&self) -> Result<(), OpenError> {
+        Ok(rustix::fs::fsync(&self.fd)?)
+    }
+
     fn read_aligned(&self, offset: u64, length: usize) -> Result<Vec<u8>, String> {
         /// More than any device asks for.
         const MEMORY_ALIGNMENT: usize = 64 * 1024;

@@ -63,14 +63,15 @@ impl Background {
     }
 }
 
-/// Makes this program independent of who started it: a session of its own, no terminal, and its standard
-/// streams lead nowhere.
+/// Makes this program independent of who started it: a session of its own, no terminal, no directory that it
+/// holds, and its standard streams lead nowhere.
 ///
 /// # Errors
 /// When `/dev/null` cannot be opened.
 pub fn let_go() -> io::Result<()> {
     // Fails where it leads a session already.
     let _ = rustix::process::setsid();
+    rustix::process::chdir("/")?;
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;

@@ -7,10 +7,12 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rubus_core::remote::Destination;
 
+mod attach;
 mod compare;
 mod copy;
 mod history;
 
+pub use attach::{Attach, Detach};
 pub use compare::Compare;
 pub use copy::{Copy, HowMuch};
 pub use history::{
@@ -170,6 +172,10 @@ pub enum Command {
     History(History),
     /// Copy a directory with everything in it, faithfully
     Copy(Copy),
+    /// Make an NBD export a block device of this machine, and keep it
+    Attach(Attach),
+    /// Take a device its NBD export again
+    Detach(Detach),
     /// List the recipes for changing this machine
     Recipes(Recipes),
     /// Show what a recipe would do; changes nothing

@@ -4,6 +4,7 @@
 //! machine in the rooms below.
 
 mod args;
+mod attached;
 mod changing;
 mod commands;
 mod exit;
@@ -60,6 +61,8 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Compare(compare)) => commands::compare::run(&general, &compare),
         Some(Command::History(history)) => commands::history::run(&general, &history),
         Some(Command::Copy(copy)) => commands::copy::run(&general, &copy),
+        Some(Command::Attach(attach)) => commands::attach::run(&general, &attach),
+        Some(Command::Detach(detach)) => commands::attach::detach(&general, &detach),
         Some(Command::Recipes(recipes)) => commands::change::recipes(&general, &recipes),
         Some(Command::Plan(plan)) => commands::change::plan(&general, &plan),
         Some(Command::Apply(apply)) => commands::change::apply(&general, &apply),

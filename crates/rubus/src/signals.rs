@@ -18,6 +18,16 @@ pub fn cancel_flag() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
+/// A flag that the same signals raise, however often: for who decides himself whether to end.
+pub fn asked_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&flag))
+            .context("cannot install the handler for Ctrl-C")?;
+    }
+    Ok(flag)
+}
+
 /// Takes that back: whoever writes to another program must survive its end.
 pub fn survive_closed_pipes() {
     // SAFETY: ignoring a signal has no handler that could do anything wrong.

@@ -137,13 +137,30 @@ pub(super) fn cannot_open(path: &str, error: &OpenError) -> Verdict {
     Verdict::refused(format!("{path} cannot be opened: {error}."), next.into())
 }
 
+/// Decides whether a device may be taken away: who uses it counts, and not what it is or holds.
+pub(super) fn judge_use(facts: &TargetFacts) -> Verdict {
+    let TargetFacts::Device(device) = facts else {
+        return judge(facts, None);
+    };
+    let uses = device.uses.iter().map(|used| reason(device, used));
+    let reasons: Vec<Reason> = uses.chain(unseen(device)).collect();
+    match reasons.is_empty() {
+        true => Verdict::Allowed,
+        false => Verdict::Refused(reasons),
+    }
+}
+
+fn unseen(device: &DeviceFacts) -> impl Iterator<Item = Reason> {
+    device.unreadable.iter().map(|what| Reason {
+        what: format!("Not everything could be checked: {what}."),
+        next: "Try as root, with /proc and /sys mounted: nothing is overwritten unseen.".into(),
+    })
+}
+
 fn judge_device(device: &DeviceFacts, consent: Option<&Consent>) -> Verdict {
     let mut reasons = unfit(device);
     reasons.extend(device.uses.iter().map(|used| reason(device, used)));
-    reasons.extend(device.unreadable.iter().map(|what| Reason {
-        what: format!("Not everything could be checked: {what}."),
-        next: "Try as root, with /proc and /sys mounted: nothing is overwritten unseen.".into(),
-    }));
+    reasons.extend(unseen(device));
     if !reasons.is_empty() {
         return Verdict::Refused(reasons);
     }

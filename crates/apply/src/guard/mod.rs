@@ -144,6 +144,51 @@ pub fn fit(files: &dyn Files, path: &Path) -> Result<DeviceFacts, Refusal> {
     }
 }
 
+/// A device that nobody uses, and that nobody can mount or claim for as long as this lives.
+#[derive(Debug)]
+pub struct Unused(BlockReader);
+
+impl Unused {
+    /// Waits until everything that was written to it is on stable storage.
+    ///
+    /// # Errors
+    /// When a write or the flush failed.
+    pub fn flush(&self) -> Result<(), OpenError> {
+        self.0.flush()
+    }
+}
+
+/// A device that is to be taken away: allowed when nobody uses it, in any way that would also speak against
+/// overwriting it. What is on it stays and is not looked at: a network disk whose server is gone would not answer.
+///
+/// # Errors
+/// A [`Refusal`] with everything that uses it.
+pub fn unused(files: &dyn Files, path: &Path) -> Result<Unused, Refusal> {
+    for _ in 0..LOOKS_AGAIN {
+        match unused_now(files, path) {
+            Err(refusal) if refusal.may_pass() => clock::sleep(BETWEEN_LOOKS),
+            answer => return answer,
+        }
+    }
+    unused_now(files, path)
+}
+
+fn unused_now(files: &dyn Files, path: &Path) -> Result<Unused, Refusal> {
+    let refuse = |facts: &TargetFacts| Refusal::new(facts, judge::judge_use(facts));
+    let node = pin(path).map_err(|facts| refuse(&facts))?;
+    let claimed = BlockReader::open_exclusive(&node);
+    let mut facts = gather(files, path, Opened::not(&node), claimed.is_ok());
+    if matches!(claimed, Err(OpenError::Busy)) {
+        uses::add_claim(files, &mut facts);
+    }
+    let facts = TargetFacts::Device(Box::new(facts));
+    allow(judge::judge_use(&facts), &facts)?;
+    claimed.map(Unused).map_err(|error| {
+        let path = node.path().display().to_string();
+        Refusal::new(&facts, judge::cannot_open(&path, &error))
+    })
+}
+
 fn allow(verdict: Verdict, facts: &TargetFacts) -> Result<(), Refusal> {
     match verdict {
         Verdict::Allowed => Ok(()),

@@ -221,7 +221,7 @@ pub fn attach(
         // Without, only a peer that vanishes is noticed later.
         let _ = line.notice_silence(SILENCE);
     }
-    let index = driver.connect(&Setting {
+    let setting = Setting {
         index: settings.index,
         size_bytes: offer.size_bytes,
         block_bytes,
@@ -230,7 +230,8 @@ pub fn attach(
         dead_timeout_s: settings.dead_timeout_s,
         backend,
         sockets: lines.iter().map(AsFd::as_fd).collect(),
-    })?;
+    };
+    let index = connect(driver, setting)?;
     Ok(Device {
         index,
         backend: backend.into(),
@@ -245,6 +246,51 @@ pub fn attach(
             vouched_for: settings.vouched_for,
         },
     })
+}
+
+/// Takes the device that is wanted, or the first that is free: the driver itself would pass over those
+/// that udev looks at just now, and a different one would be attached each time.
+fn connect(driver: &mut Driver, mut setting: Setting<'_>) -> Result<u32, DriverError> {
+    if setting.index.is_some() {
+        return connect_patiently(driver, &setting);
+    }
+    for index in 0..=MOST_DEVICES {
+        if !exists(index) {
+            // The driver makes it.
+            setting.index = None;
+            return driver.connect(&setting);
+        }
+        setting.index = Some(index);
+        match connect_patiently(driver, &setting) {
+            Err(DriverError::Busy(_)) => {}
+            answer => return answer,
+        }
+    }
+    Err(DriverError::Busy(MOST_DEVICES))
+}
+
+const MOST_DEVICES: u32 = 255;
+
+fn exists(index: u32) -> bool {
+    KeptDirectory::open(Path::new(&format!("/sys/block/nbd{index}"))).is_ok()
+}
+
+/// To the driver, a device that a program merely has open is busy; those that only look are gone soon.
+fn connect_patiently(driver: &mut Driver, setting: &Setting<'_>) -> Result<u32, DriverError> {
+    for _ in 0..40 {
+        match driver.connect(setting) {
+            Err(DriverError::Busy(index)) if !has_server(index) => {
+                rubus_host::clock::sleep(Duration::from_millis(50));
+            }
+            answer => return answer,
+        }
+    }
+    driver.connect(setting)
+}
+
+fn has_server(index: u32) -> bool {
+    let block = KeptDirectory::open(Path::new(&format!("/sys/block/nbd{index}")));
+    block.is_ok_and(|block| block.read("pid").is_ok())
 }
 
 /// The kernel's side of a device, as the watcher needs it.

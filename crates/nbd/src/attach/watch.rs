@@ -256,12 +256,12 @@ impl<'a> Watcher<'a> {
                 ended.len()
             ),
         };
-        self.line(Urgency::Warning, &format!("{text}; connecting again"));
-        self.told(Some(text));
         for &line in ended {
             self.attached.lines[line].end();
         }
-        self.wait_until_dead(ended.len());
+        self.wait_until_dead(ended.len())?;
+        self.line(Urgency::Warning, &format!("{text}; connecting again"));
+        self.told(Some(text));
         for (i, &line) in ended.iter().enumerate() {
             self.replace_one(line, &ended[i..])?;
         }
@@ -272,16 +272,21 @@ impl<'a> Watcher<'a> {
         Ok(())
     }
 
-    /// The driver replaces only what it holds for dead, and says nothing otherwise.
-    fn wait_until_dead(&mut self, count: usize) {
+    /// The driver replaces only what it holds for dead, and says nothing otherwise. Of connections that
+    /// end because somebody detaches the device it does not tell, and then the device has no server.
+    fn wait_until_dead(&mut self, count: usize) -> Result<(), End> {
         let most_ns = self.pace.notice.as_nanos() as u64;
         let start_ns = monotonic_ns();
         while (self.dead_told as usize) < count && monotonic_ns() - start_ns < most_ns {
             // The lines that ended would end the wait at once.
             let _ = wait_for_ends(&[], self.kernel.tells(), Duration::from_millis(20));
             self.dead_told += self.kernel.take_dead();
+            if !self.kernel.is_connected() {
+                return Err(End::Detached);
+            }
         }
         self.dead_told = self.dead_told.saturating_sub(count as u32);
+        Ok(())
     }
 
     fn replace_one(&mut self, line: usize, ended: &[usize]) -> Result<(), End> {
@@ -435,3 +440,6 @@ impl Flusher {
         self.ended.try_recv().ok()
     }
 }
+
+#[cfg(test)]
+mod tests;

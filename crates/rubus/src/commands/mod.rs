@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub mod against;
+pub mod attach;
 pub mod before_after;
 pub mod bench;
 pub mod change;

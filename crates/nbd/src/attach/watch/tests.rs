@@ -1,0 +1,308 @@
+//! The watcher with a driver and servers that are not there: what it goes on with, what it refuses, and
+//! what it says.
+
+use std::cell::RefCell;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+
+use super::*;
+use crate::client::Style;
+use crate::identity::{Identity, Uuid};
+
+/// What the driver was asked for, and what of it is known from outside.
+#[derive(Default)]
+struct Driver {
+    replaced: u32,
+    disconnected: bool,
+    written: u64,
+    counts: bool,
+    refuses: bool,
+    /// Connections that it will tell to be dead.
+    dead: u32,
+}
+
+#[derive(Clone)]
+struct FakeKernel {
+    driver: Rc<RefCell<Driver>>,
+    tells: Rc<UnixStream>,
+}
+
+impl Kernel for FakeKernel {
+    fn reconnect(&mut self, _: BorrowedFd<'_>) -> Result<(), DriverError> {
+        let mut driver = self.driver.borrow_mut();
+        if driver.refuses {
+            return Err(DriverError::Silent);
+        }
+        driver.replaced += 1;
+        Ok(())
+    }
+
+    fn disconnect(&mut self) -> Result<(), DriverError> {
+        self.driver.borrow_mut().disconnected = true;
+        Ok(())
+    }
+
+    fn is_connected(&mut self) -> bool {
+        !self.driver.borrow().disconnected
+    }
+
+    fn take_dead(&mut self) -> u32 {
+        std::mem::take(&mut self.driver.borrow_mut().dead)
+    }
+
+    fn tells(&self) -> BorrowedFd<'_> {
+        self.tells.as_fd()
+    }
+
+    fn counters(&mut self) -> Option<Counters> {
+        let driver = self.driver.borrow();
+        let stat = format!("0 0 0 0 {} 0 0 0 0 0 0 0", driver.written);
+        Counters::parse(&stat).filter(|_| driver.counts)
+    }
+}
+
+/// Offers what is listed, one after the other; then it detaches the device.
+struct FakeServer {
+    driver: Rc<RefCell<Driver>>,
+    offers: Vec<Result<Offer, &'static str>>,
+    peers: Rc<RefCell<Vec<UnixStream>>>,
+}
+
+impl Server for FakeServer {
+    fn connect(&mut self) -> Result<(Stream, Offer), String> {
+        if self.offers.is_empty() {
+            self.driver.borrow_mut().disconnected = true;
+            return Err("no more".into());
+        }
+        let offer = self.offers.remove(0)?;
+        Ok((line(&self.peers), offer))
+    }
+}
+
+fn line(peers: &Rc<RefCell<Vec<UnixStream>>>) -> Stream {
+    let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+    peers.borrow_mut().push(theirs);
+    Stream::connected(ours.into(), "pair".into())
+}
+
+fn offer(identity: Option<Identity>) -> Offer {
+    Offer {
+        style: Style::Fixed,
+        size_bytes: 1 << 20,
+        flags: TransmissionFlags::HAS_FLAGS.with(TransmissionFlags::SEND_FLUSH),
+        block_sizes: None,
+        structured_replies: false,
+        description: identity.map(|identity| format!("a disk {identity}")),
+    }
+}
+
+fn of_boot(boot: u128) -> Option<Identity> {
+    Some(Identity {
+        boot: Uuid(boot),
+        export: Uuid(7),
+        generation: 0,
+        sync: false,
+    })
+}
+
+struct Case {
+    driver: Rc<RefCell<Driver>>,
+    peers: Rc<RefCell<Vec<UnixStream>>>,
+    attached: Attached,
+    said: Vec<String>,
+    standings: Vec<Standing>,
+    stop: AtomicBool,
+}
+
+impl Case {
+    fn with_lines(count: usize, before: Option<Identity>) -> Case {
+        let peers = Rc::new(RefCell::new(Vec::new()));
+        Case {
+            driver: Rc::new(RefCell::new(Driver {
+                counts: true,
+                ..Driver::default()
+            })),
+            attached: Attached {
+                name: "nbd0".into(),
+                lines: (0..count).map(|_| line(&peers)).collect(),
+                appearance: Appearance::of(&offer(before)),
+                read_only: false,
+                vouched_for: false,
+            },
+            peers,
+            said: Vec::new(),
+            standings: Vec::new(),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// The first `count` connections end after something was written or not; then these offers come.
+    fn run(
+        &mut self,
+        count: usize,
+        written: bool,
+        offers: Vec<Result<Offer, &'static str>>,
+    ) -> End {
+        let (_keep, tells) = UnixStream::pair().expect("a pair of sockets");
+        let mut kernel = FakeKernel {
+            driver: Rc::clone(&self.driver),
+            tells: Rc::new(tells),
+        };
+        let mut server = FakeServer {
+            driver: Rc::clone(&self.driver),
+            offers,
+            peers: Rc::clone(&self.peers),
+        };
+        let said = &mut self.said;
+        let mut log = |_: Urgency, text: &str| said.push(text.to_owned());
+        let standings = &mut self.standings;
+        let driver = Rc::clone(&self.driver);
+        let mut tell = |standing: &Standing| {
+            // All is well again: the case is over.
+            if standing.replaced > 0 && standing.trouble.is_none() {
+                driver.borrow_mut().disconnected = true;
+            }
+            standings.push(standing.clone());
+        };
+        let lines = self.attached.lines.drain(..).collect();
+        let attached = Attached {
+            lines,
+            name: self.attached.name.clone(),
+            ..self.attached
+        };
+        let stop = &self.stop;
+        let mut watcher = Watcher::new(
+            attached,
+            &mut kernel,
+            &mut server,
+            &mut log,
+            &mut tell,
+            stop,
+        )
+        .at(Pace {
+            first: Duration::from_millis(1),
+            most: Duration::from_millis(2),
+            look: Duration::from_millis(5),
+            notice: Duration::from_millis(50),
+        });
+        self.peers.borrow_mut().drain(..count);
+        let mut driver = self.driver.borrow_mut();
+        driver.dead = count as u32;
+        driver.written += u64::from(written);
+        drop(driver);
+        watcher.run()
+    }
+
+    fn replaced(&self) -> u32 {
+        self.driver.borrow().replaced
+    }
+}
+
+#[test]
+fn a_server_that_was_restarted_goes_on() {
+    let mut case = Case::with_lines(1, of_boot(1));
+    let offers = vec![
+        Err("nobody listens"),
+        Err("nobody listens"),
+        Ok(offer(of_boot(1))),
+    ];
+    assert_eq!(case.run(1, true, offers), End::Detached);
+    assert_eq!(case.replaced(), 1);
+    let said = case.said.join("\n");
+    assert_eq!(said.matches("nobody listens").count(), 1, "{said}");
+    assert!(said.contains("to the same disk"), "{said}");
+    let troubles: Vec<_> = case.standings.iter().map(|s| s.trouble.is_some()).collect();
+    assert_eq!(troubles, [false, true, true, false]);
+    assert_eq!(case.standings[1].alive, 0);
+    assert_eq!(case.standings.last().unwrap().alive, 1);
+}
+
+#[test]
+fn every_connection_that_ended_is_replaced() {
+    let mut case = Case::with_lines(4, of_boot(1));
+    let offers = (0..3).map(|_| Ok(offer(of_boot(1)))).collect();
+    assert_eq!(case.run(3, true, offers), End::Detached);
+    assert_eq!(case.replaced(), 3);
+    assert_eq!(case.standings.last().unwrap().alive, 4);
+}
+
+#[test]
+fn a_machine_that_was_restarted_after_writes_fails_the_device() {
+    let mut case = Case::with_lines(1, of_boot(1));
+    let end = case.run(1, true, vec![Ok(offer(of_boot(2)))]);
+    assert!(matches!(end, End::GivenUp(ref why) if why.contains("machine was restarted")));
+    assert_eq!(case.replaced(), 0);
+    assert!(case.driver.borrow().disconnected, "nothing may be written");
+    assert!(case.said.last().unwrap().contains("NOT resumed"));
+}
+
+#[test]
+fn a_machine_that_was_restarted_without_writes_is_followed() {
+    let mut case = Case::with_lines(1, of_boot(1));
+    let end = case.run(1, false, vec![Ok(offer(of_boot(2)))]);
+    assert_eq!(end, End::Detached);
+    assert_eq!(case.replaced(), 1);
+    let now = case.standings.last().unwrap().appearance.identity;
+    assert_eq!(now, of_boot(2));
+}
+
+#[test]
+fn a_device_that_does_not_count_counts_as_written() {
+    let mut case = Case::with_lines(1, of_boot(1));
+    case.driver.borrow_mut().counts = false;
+    let end = case.run(1, false, vec![Ok(offer(of_boot(2)))]);
+    assert!(matches!(end, End::GivenUp(_)), "{end:?}");
+}
+
+#[test]
+fn another_image_fails_the_device_even_when_nothing_was_written() {
+    let mut case = Case::with_lines(1, of_boot(1));
+    let other = Identity {
+        export: Uuid(8),
+        ..of_boot(1).unwrap()
+    };
+    let end = case.run(1, false, vec![Ok(offer(Some(other)))]);
+    assert!(matches!(end, End::GivenUp(ref why) if why.contains("another image")));
+    assert_eq!(case.replaced(), 0);
+}
+
+#[test]
+fn a_server_that_does_not_name_itself_is_resumed_when_somebody_vouches_or_it_never_went_away() {
+    let offers = || vec![Ok(offer(None))];
+    let mut alone = Case::with_lines(1, None);
+    let end = alone.run(1, true, offers());
+    assert!(matches!(end, End::GivenUp(ref why) if why.contains("does not say")));
+    let mut unwritten = Case::with_lines(1, None);
+    assert_eq!(unwritten.run(1, false, offers()), End::Detached);
+    let mut vouched = Case::with_lines(1, None);
+    vouched.attached.vouched_for = true;
+    assert_eq!(vouched.run(1, true, offers()), End::Detached);
+    // The other connection was there all the time.
+    let mut in_part = Case::with_lines(2, None);
+    assert_eq!(in_part.run(1, true, offers()), End::Detached);
+    assert_eq!(in_part.replaced(), 1);
+    let mut whole = Case::with_lines(2, None);
+    let end = whole.run(2, true, offers());
+    assert!(matches!(end, End::GivenUp(_)), "{end:?}");
+}
+
+#[test]
+fn a_driver_that_takes_no_connection_is_given_up() {
+    let mut case = Case::with_lines(1, of_boot(1));
+    case.driver.borrow_mut().refuses = true;
+    let offers = (0..9).map(|_| Ok(offer(of_boot(1)))).collect();
+    let end = case.run(1, false, offers);
+    assert!(matches!(end, End::GivenUp(_)), "{end:?}");
+    assert!(case.driver.borrow().disconnected);
+}
+
+#[test]
+fn a_device_that_was_detached_and_a_wish_to_stop_end_it_also_while_the_server_is_gone() {
+    let mut case = Case::with_lines(1, of_boot(1));
+    assert_eq!(case.run(1, true, vec![Err("gone")]), End::Detached);
+    let mut case = Case::with_lines(1, of_boot(1));
+    case.stop.store(true, Ordering::Relaxed);
+    assert_eq!(case.run(0, true, vec![]), End::Stopped);
+    assert!(!case.driver.borrow().disconnected);
+}

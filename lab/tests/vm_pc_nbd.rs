@@ -1,0 +1,338 @@
+//! `rubus attach` on the quick board's kernel, with servers on this machine that are killed, frozen, cut off
+//! and exchanged under a writer.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rubus_lab::board::Board;
+use rubus_lab::cache::Cache;
+use rubus_lab::devices::needs::Need;
+use rubus_lab::devices::programs;
+use rubus_lab::product::{can_boot, rubus_or_skip};
+use rubus_lab::session::{HOST_ADDRESS, Options, Session};
+
+const TEST: &str = "vm_pc_nbd";
+const SOON: Duration = Duration::from_secs(120);
+
+const BOOT: &str = "boot=11111111-0000-4000-8000-000000000001";
+const OTHER_BOOT: &str = "boot=22222222-0000-4000-8000-000000000002";
+
+/// nbdkit over an image of this machine, on a port that stays the same.
+struct Server {
+    directory: tempfile::TempDir,
+    port: u16,
+    /// What it says of itself.
+    identity: Option<String>,
+    running: Option<Child>,
+}
+
+impl Server {
+    fn start(identity: Option<&str>) -> Server {
+        let directory = tempfile::tempdir().unwrap();
+        let image = std::fs::File::create(directory.path().join("image")).unwrap();
+        image.set_len(256 << 20).unwrap();
+        let mut server = Server {
+            directory,
+            port: rubus_lab::devices::free_port("127.0.0.1").unwrap(),
+            identity: identity.map(Into::into),
+            running: None,
+        };
+        server.come_back();
+        server
+    }
+
+    fn image(&self) -> PathBuf {
+        self.directory.path().join("image")
+    }
+
+    fn address(&self) -> String {
+        format!("nbd://{HOST_ADDRESS}:{}/", self.port)
+    }
+
+    fn come_back(&mut self) {
+        let mut command = programs::command("nbdkit");
+        command.args(["--foreground", "--ipaddr", "127.0.0.1", "--port"]);
+        command.arg(self.port.to_string());
+        if self.identity.is_some() {
+            command.arg("--filter=exportname");
+        }
+        command.arg("file").arg(self.image());
+        if let Some(boot) = &self.identity {
+            let export = "export=33333333-0000-4000-8000-000000000003";
+            command.arg(format!(
+                "exportdesc=fixed:a test [rubus {boot} {export} generation=0 sync=0]"
+            ));
+        }
+        self.running = Some(command.stdin(Stdio::null()).spawn().unwrap());
+        let end = Instant::now() + SOON;
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(Instant::now() < end, "nbdkit does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn kill(&mut self) {
+        let mut child = self.running.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.running.as_ref().unwrap().id().to_string();
+        let status = Command::new("kill").args([signal, &pid]).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.running.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn pause(seconds: u64) {
+    std::thread::sleep(Duration::from_secs(seconds));
+}
+
+fn must(board: &mut Session, script: &str) -> String {
+    board.must(script, "root", SOON).unwrap()
+}
+
+/// Appends a number to a file every 0.2 s and waits until it is durable; notes what failed, and what was done.
+const WRITER: &str = "cat >/run/writer <<'END'
+i=0
+while [ ! -e /run/stop ]; do
+  i=$((i + 1))
+  { echo $i >>/mnt/log && sync /mnt/log; } 2>>/run/failed && echo $i >/run/last
+  sleep 0.2
+done
+END
+rm -f /run/stop /run/failed /run/last
+setsid sh /run/writer </dev/null >/dev/null 2>&1 &
+while [ ! -s /run/last ]; do sleep 0.1; done";
+
+/// Waits until the writer has gone on; ends it; gives its last number. It must never have failed.
+fn end_writer(board: &mut Session) -> u64 {
+    let said = must(
+        board,
+        "n=$(cat /run/last); while [ $(cat /run/last) -lt $((n + 5)) ]; do sleep 0.1; done
+         touch /run/stop; while pgrep -f /run/writer >/dev/null; do sleep 0.1; done
+         cat /run/failed >&2; [ ! -s /run/failed ]; cat /run/last",
+    );
+    said.trim().parse().unwrap()
+}
+
+/// Every number is in the file, as the server's side has it.
+fn log_is_whole(image: &Path, last: u64) {
+    let output = Command::new("/usr/sbin/debugfs")
+        .args(["-R", "cat /log"])
+        .arg(image)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let expected: String = (1..=last).map(|n| format!("{n}\n")).collect();
+    assert_eq!(text, expected);
+}
+
+/// A figure of the only attached device.
+fn attached(board: &mut Session, name: &str) -> serde_json::Value {
+    let said = must(board, "rubus attach --json");
+    let all: serde_json::Value = serde_json::from_str(&said).unwrap();
+    all[0][name].clone()
+}
+
+#[test]
+fn a_disk_over_the_network_outlives_its_server() {
+    let needs = [
+        Need::Program("nbdkit", "nbdkit"),
+        Need::Program("debugfs", "e2fsprogs"),
+    ];
+    if !can_boot(TEST, Board::Pc) || !common::can_run(TEST, &needs) {
+        return;
+    }
+    let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {
+        return;
+    };
+    let options = Options {
+        push: vec![rubus],
+        network: true,
+        ..Options::default()
+    };
+    let mut board = Session::boot(&Cache::of_this_machine(), Board::Pc, &options).unwrap();
+    must(
+        &mut board,
+        "card=$(ls /sys/class/net | grep -v '^lo$'); ip link set $card up
+         ip addr add 10.0.2.15/24 dev $card; ip route add default via 10.0.2.2",
+    );
+    a_filesystem_works_and_is_guarded(&mut board);
+    no_write_fails_or_is_lost(&mut board);
+    four_connections_come_back_from_a_frozen_server(&mut board);
+    another_disk_is_refused(&mut board);
+    board.switch_off().unwrap();
+}
+
+fn a_filesystem_works_and_is_guarded(board: &mut Session) {
+    let server = Server::start(None);
+    let said = must(board, &format!("rubus attach {}", server.address()));
+    assert!(said.starts_with("/dev/nbd0 is nbd://"), "{said}");
+    assert!(said.contains("does not say which disk"), "{said}");
+    let taken = board
+        .run(
+            &format!("rubus attach {} /dev/nbd0", server.address()),
+            "root",
+            SOON,
+        )
+        .unwrap();
+    assert_eq!(taken.status, 2, "{}", taken.complaint_text());
+    assert!(taken.complaint_text().contains("is attached already"));
+    let different = must(
+        board,
+        "mkfs.ext4 -q /dev/nbd0 && mount /dev/nbd0 /mnt && cp -a /usr/bin /mnt && sync &&
+         echo 3 >/proc/sys/vm/drop_caches && rsync -rlcni --delete /usr/bin/ /mnt/bin/",
+    );
+    assert_eq!(different, "");
+    let refused = board.run("rubus detach", "root", SOON).unwrap();
+    assert_eq!(refused.status, 3, "{}", refused.complaint_text());
+    assert!(refused.complaint_text().contains("is mounted at /mnt"));
+    must(board, "umount /mnt && fsck.ext4 -fn /dev/nbd0");
+    // Swap is a use, too.
+    must(board, "mkswap /dev/nbd0 && swapon /dev/nbd0");
+    assert_eq!(board.run("rubus detach", "root", SOON).unwrap().status, 3);
+    must(board, "swapoff /dev/nbd0 && rubus detach /dev/nbd0");
+    assert_eq!(must(board, "cat /sys/block/nbd0/size").trim(), "0");
+    assert_eq!(
+        must(board, "pgrep -f rubus-attach || echo none").trim(),
+        "none"
+    );
+
+    must(
+        board,
+        &format!("rubus attach --read-only {} /dev/nbd7", server.address()),
+    );
+    let written = board.run("dd if=/dev/zero of=/dev/nbd7 count=1", "root", SOON);
+    assert_ne!(written.unwrap().status, 0);
+    must(board, "rubus detach");
+}
+
+fn no_write_fails_or_is_lost(board: &mut Session) {
+    let mut server = Server::start(None);
+    must(
+        board,
+        &format!(
+            "rubus attach {} --resume-unidentified && mkfs.ext4 -q /dev/nbd0 && mount /dev/nbd0 /mnt",
+            server.address()
+        ),
+    );
+    must(board, WRITER);
+    server.kill();
+    pause(4);
+    let waits = must(board, "rubus attach");
+    assert!(waits.contains("waits"), "{waits}");
+    server.come_back();
+    let killed = end_writer(board);
+    assert_eq!(attached(board, "replaced"), 1);
+    must(board, "umount /mnt");
+    log_is_whole(&server.image(), killed);
+
+    must(board, "mount /dev/nbd0 /mnt && rm /mnt/log");
+    must(board, WRITER);
+    server.signal("-STOP");
+    pause(6);
+    server.signal("-CONT");
+    board.plug_network(false).unwrap();
+    pause(5);
+    board.plug_network(true).unwrap();
+    let last = end_writer(board);
+    assert_eq!(attached(board, "replaced"), 1, "the connection has held");
+    // Longer than the other end's silence may last.
+    must(board, "rm -f /mnt/log && sync");
+    must(board, WRITER);
+    board.plug_network(false).unwrap();
+    pause(45);
+    board.plug_network(true).unwrap();
+    let cut = end_writer(board);
+    must(
+        board,
+        "umount /mnt && fsck.ext4 -fn /dev/nbd0 && rubus detach",
+    );
+    log_is_whole(&server.image(), cut);
+    println!("numbers written: {killed}, {last}, {cut}");
+}
+
+fn four_connections_come_back_from_a_frozen_server(board: &mut Session) {
+    let mut server = Server::start(Some(BOOT));
+    must(
+        board,
+        &format!(
+            "rubus attach {} --connections 4 --timeout 3 && mkfs.ext4 -q /dev/nbd0 && mount /dev/nbd0 /mnt",
+            server.address()
+        ),
+    );
+    must(board, WRITER);
+    server.signal("-STOP");
+    pause(8);
+    server.signal("-CONT");
+    let _ = end_writer(board);
+    must(board, "rm /mnt/log");
+    must(board, WRITER);
+    let before = attached(board, "replaced").as_u64().unwrap();
+    server.kill();
+    pause(1);
+    server.come_back();
+    let last = end_writer(board);
+    assert_eq!(attached(board, "replaced"), before + 4);
+    assert_eq!(attached(board, "alive"), 4);
+    must(
+        board,
+        "umount /mnt && fsck.ext4 -fn /dev/nbd0 && rubus detach",
+    );
+    log_is_whole(&server.image(), last);
+}
+
+fn another_disk_is_refused(board: &mut Session) {
+    let mut server = Server::start(Some(BOOT));
+    must(board, &format!("rubus attach {}", server.address()));
+    // Written, and flushed by the watcher when nothing more came: nothing can be lost.
+    must(
+        board,
+        "dd if=/dev/zero of=/dev/nbd0 bs=64k count=64 oflag=direct status=none
+         for i in $(seq 100); do [ $(awk '{ print $16 }' /sys/block/nbd0/stat) -gt 0 ] && break; sleep 0.1; done
+         sleep 2",
+    );
+    server.kill();
+    server.identity = Some(OTHER_BOOT.into());
+    server.come_back();
+    must(
+        board,
+        "dd if=/dev/nbd0 of=/dev/null bs=64k count=1 iflag=direct status=none",
+    );
+    assert_eq!(attached(board, "replaced"), 1);
+    let identity = attached(board, "identity").to_string();
+    assert!(identity.contains(OTHER_BOOT), "{identity}");
+
+    // Written all the time and never flushed.
+    must(
+        board,
+        "setsid sh -c 'dd if=/dev/zero of=/dev/nbd0 bs=64k oflag=direct seek=$((1 + $$ % 7)) ; echo $? >/run/ended' \
+         </dev/null >/dev/null 2>&1 &
+         n=$(awk '{ print $5 }' /sys/block/nbd0/stat)
+         while [ $(awk '{ print $5 }' /sys/block/nbd0/stat) -lt $((n + 20)) ]; do sleep 0.1; done",
+    );
+    server.kill();
+    server.identity = Some(BOOT.into());
+    server.come_back();
+    let said = must(
+        board,
+        "while [ ! -e /run/ended ]; do sleep 0.1; done; cat /run/ended
+         while pgrep -f rubus-attach >/dev/null; do sleep 0.1; done; rubus attach; dmesg | grep 'NOT resumed'",
+    );
+    assert!(said.starts_with("1\n"), "the writer was told: {said}");
+    assert!(said.contains("Nothing is attached"), "{said}");
+    assert!(said.contains("machine was restarted"), "{said}");
+}
