@@ -63,6 +63,8 @@ fn help_fits_80_columns() {
         "history delete",
         "history export",
         "history import",
+        "attach",
+        "detach",
         "completions",
         "manual",
     ] {
@@ -76,6 +78,24 @@ fn help_fits_80_columns() {
         for line in text(&output.stdout).lines() {
             assert!(line.chars().count() <= 80, "{command}: {line}");
         }
+    }
+}
+
+#[test]
+fn attaching_refuses_what_the_kernel_cannot_do_before_it_is_asked() {
+    let home = home();
+    for (arguments, words) in [
+        (["attach", "nbds://server/disk"], "no TLS"),
+        (["attach", "http://server/disk"], "nbd://"),
+        (["detach", "/dev/sda"], "/dev/nbd0"),
+    ] {
+        let output = rubus(home.path())
+            .args(arguments)
+            .output()
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains(words), "{arguments:?}: {said}");
     }
 }
 

@@ -42,6 +42,9 @@ pub fn run(general: &General, arguments: &Attach) -> anyhow::Result<Exit> {
         return list(arguments);
     };
     let uri = Uri::parse(address)?;
+    if uri.tls {
+        return Err(AttachError::Tls.into());
+    }
     match arguments.foreground || arguments.watcher {
         true => be_the_watcher(general, arguments, &uri),
         false => start_a_watcher(arguments),
