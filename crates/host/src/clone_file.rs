@@ -61,17 +61,25 @@ impl CloneFile {
     /// `WouldBlock` when another one has it alone; the system's.
     pub fn open(path: &Path, lock: Lock) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = rustix::fs::open(path, flags, Mode::empty())?;
-        if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "it is no regular file",
-            ));
-        }
-        if lock == Lock::Alone {
+        loop {
+            let file = rustix::fs::open(path, flags, Mode::empty())?;
+            let opened = rustix::fs::fstat(&file)?;
+            if FileType::from_raw_mode(opened.st_mode) != FileType::RegularFile {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "it is no regular file",
+                ));
+            }
+            if lock == Lock::None {
+                return Ok(CloneFile { file });
+            }
             rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            // Another file may have taken the name before the lock was ours.
+            let named = rustix::fs::lstat(path)?;
+            if (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino) {
+                return Ok(CloneFile { file });
+            }
         }
-        Ok(CloneFile { file })
     }
 
     /// A file without a name in a directory: it is gone when it is closed, however that happens.
@@ -114,6 +122,12 @@ impl CloneFile {
             path: path.into(),
             unfinished,
         })
+    }
+
+    /// Lets others have it.
+    pub fn unlock(&self) {
+        // An unlock of an open file cannot fail; the close would do it, too.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 
     /// What it is recognised by.

@@ -16,6 +16,11 @@ pub fn sha256(source: &mut impl Read) -> std::io::Result<(String, u64)> {
     Ok((hexadecimal, bytes))
 }
 
+/// SHA-256 of bytes.
+pub fn sha256_of(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,4 +3,5 @@
 pub mod disk;
 pub mod file_disk;
 pub mod handshake;
+pub mod overlay;
 pub mod transmission;

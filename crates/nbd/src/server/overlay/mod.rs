@@ -1,0 +1,27 @@
+//! Clones: one golden image, and for each client a disk of its own that differs from it only where the client wrote.
+//!
+//! A clone is one file (`format`). Where the filesystem can share contents, it holds the whole disk and shares it with
+//! the golden image; elsewhere it holds the blocks that were written and a map of them. `open` finds out what a file
+//! holds after a crash, `clone` is the disk itself, `fleet` has the clones of all clients. `docs/nbd-clones.md` has the
+//! layout and the reasons why no crash hurts it.
+
+mod clone;
+#[cfg(test)]
+mod crash_tests;
+mod fleet;
+mod format;
+mod gate;
+mod golden;
+mod maintain;
+mod open;
+mod present;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use clone::CloneDisk;
+pub use fleet::{ClientName, Fleet, FleetError, Lasting, OpenClone};
+pub use format::{BLOCK_BYTES, GoldenId, Kind};
+pub use golden::GoldenFile;
+pub use maintain::{Listed, Standing, list, merge, reset, throw_away};
+pub use open::OpenError;
