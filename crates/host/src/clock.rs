@@ -11,6 +11,12 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Processor time that this program has used so far, all of its threads together, in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
+}
+
 /// The date and time now, UTC, to the millisecond, as RFC 3339: `2026-11-21T09:30:00.250Z`. As
 /// right as the machine's clock: a Raspberry Pi without a network may be off by months.
 pub fn now_rfc3339() -> String {

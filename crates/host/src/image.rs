@@ -85,10 +85,9 @@ impl Image {
             true => FlockOperation::NonBlockingLockExclusive,
             false => FlockOperation::NonBlockingLockShared,
         };
-        match rustix::fs::flock(&fd, lock) {
-            Err(Errno::WOULDBLOCK) => return Err(ImageError::Locked),
-            // Some network filesystems have no locks.
-            Ok(()) | Err(_) => {}
+        // Some network filesystems have no locks, which is no reason not to serve from them.
+        if rustix::fs::flock(&fd, lock) == Err(Errno::WOULDBLOCK) {
+            return Err(ImageError::Locked);
         }
         let ground = match is_in_memory(fd.as_fd()) {
             true => Ground::FileInMemory,
@@ -383,26 +382,23 @@ impl Image {
         )?)
     }
 
-    /// What tells this file from every other one of this machine, also after it was removed and
-    /// another has its number: inode, and moment of birth where the filesystem keeps that.
+    /// What tells this file from its copies and from what had its name before: inode, and moment of
+    /// birth where the filesystem keeps that. `with_device` also the number of the filesystem's
+    /// device, which another start of the machine may change.
     ///
     /// # Errors
     /// The system's.
-    pub fn mark(&self) -> io::Result<String> {
-        let stat = rustix::fs::statx(
-            &self.fd,
-            "",
-            rustix::fs::AtFlags::EMPTY_PATH,
-            StatxFlags::BASIC_STATS | StatxFlags::BTIME,
-        )?;
+    pub fn mark(&self, with_device: bool) -> io::Result<String> {
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        let stat = rustix::fs::statx(&self.fd, "", rustix::fs::AtFlags::EMPTY_PATH, wanted)?;
+        let device = match with_device {
+            true => format!("{}:{}:", stat.stx_dev_major, stat.stx_dev_minor),
+            false => String::new(),
+        };
+        let birth = stat.stx_btime;
         Ok(format!(
-            "{}:{}:{}:{}:{}.{}",
-            stat.stx_dev_major,
-            stat.stx_dev_minor,
-            stat.stx_rdev_minor,
-            stat.stx_ino,
-            stat.stx_btime.tv_sec,
-            stat.stx_btime.tv_nsec
+            "{device}{}:{}.{}",
+            stat.stx_ino, birth.tv_sec, birth.tv_nsec
         ))
     }
 }

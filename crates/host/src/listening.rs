@@ -144,12 +144,12 @@ impl Listener {
             answer => answer.map_err(wrong)?,
         }
         rustix::net::listen(&fd, BACKLOG).map_err(wrong)?;
-        let made = rustix::fs::lstat(path).map_err(wrong)?;
+        let (device, inode) = which(&rustix::fs::lstat(path).map_err(wrong)?);
         Ok(Listener {
             fd,
             place,
             address: None,
-            made: Some((path.to_path_buf(), made.st_dev as _, made.st_ino as _)),
+            made: Some((path.to_path_buf(), device, inode)),
         })
     }
 
@@ -226,6 +226,20 @@ impl Listener {
     }
 }
 
+impl Listener {
+    /// Removes its socket from the filesystem, if it made one that is still there.
+    pub fn remove(&self) {
+        let Some((path, device, inode)) = &self.made else {
+            return;
+        };
+        // Another server may have put its own there since.
+        let ours = rustix::fs::lstat(path).is_ok_and(|now| which(&now) == (*device, *inode));
+        if ours {
+            let _ = rustix::fs::unlink(path);
+        }
+    }
+}
+
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
@@ -234,15 +248,31 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let Some((path, device, inode)) = &self.made else {
-            return;
-        };
-        // Another server may have put its own there since.
-        let ours = rustix::fs::lstat(path)
-            .is_ok_and(|now| (now.st_dev as u64, now.st_ino as u64) == (*device, *inode));
-        if ours {
-            let _ = rustix::fs::unlink(path);
-        }
+        self.remove();
+    }
+}
+
+/// Lets this program have as many connections as the machine allows a user, and not only as many as
+/// a program that knows nothing better.
+pub fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // It stays as it was, then.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// Waits until something comes to a socket; false when that took longer than `most`.
+///
+/// # Errors
+/// The system's.
+pub fn wait_for(socket: impl AsFd, most: Option<Duration>) -> io::Result<bool> {
+    let most = most.map(timespec);
+    let socket = socket.as_fd();
+    let mut fds = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+    match rustix::event::poll(&mut fds, most.as_ref()) {
+        Err(Errno::INTR) => Ok(false),
+        answer => Ok(answer? > 0),
     }
 }
 
@@ -259,6 +289,12 @@ pub fn standard_input() -> io::Result<(Stream, Caller)> {
         address: None,
     };
     Ok((Stream::connected(fd, caller.name.clone()), caller))
+}
+
+/// Device and inode. The types of the fields differ between processors.
+#[allow(clippy::unnecessary_cast)]
+fn which(stat: &rustix::fs::Stat) -> (u64, u64) {
+    (stat.st_dev as u64, stat.st_ino as u64)
 }
 
 fn tcp_address(fd: &OwnedFd) -> Option<SocketAddr> {

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::fs::{CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::hands::{WriteError, parent_of};
@@ -59,6 +59,21 @@ impl NewFile {
     pub fn resize(&mut self, bytes: u64) -> Result<(), WriteError> {
         rustix::fs::ftruncate(&self.file, bytes)
             .map_err(|errno| trouble("make larger", &self.unfinished, errno))
+    }
+
+    /// Takes the room for so many bytes now; what is new is zeros.
+    ///
+    /// # Errors
+    /// When there is not enough room, or the filesystem cannot take it before it is written.
+    pub fn preallocate(&mut self, bytes: u64) -> Result<(), WriteError> {
+        rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes).map_err(|errno| {
+            let advice = match errno {
+                Errno::OPNOTSUPP => "; this filesystem cannot: make it without",
+                Errno::NOSPC => "; choose a smaller size or another filesystem",
+                _ => "",
+            };
+            WriteError::advised("take room for", self.path.display(), errno, advice)
+        })
     }
 
     /// Puts everything on stable storage, then gives it its name, durably.

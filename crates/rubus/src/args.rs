@@ -11,6 +11,7 @@ mod attach;
 mod compare;
 mod copy;
 mod history;
+mod serve;
 
 pub use attach::{Attach, Detach};
 pub use compare::Compare;
@@ -18,6 +19,7 @@ pub use copy::{Copy, HowMuch};
 pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
+pub use serve::{Serve, address};
 
 use crate::target_name::TargetName;
 
@@ -176,6 +178,8 @@ pub enum Command {
     Attach(Attach),
     /// Take a device its NBD export again
     Detach(Detach),
+    /// Serve disk images over the network
+    Serve(Serve),
     /// List the recipes for changing this machine
     Recipes(Recipes),
     /// Show what a recipe would do; changes nothing

@@ -17,6 +17,7 @@ mod places;
 mod progress;
 mod record;
 mod remote;
+mod serving;
 mod signals;
 mod subjects;
 mod target;
@@ -63,6 +64,7 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Copy(copy)) => commands::copy::run(&general, &copy),
         Some(Command::Attach(attach)) => commands::attach::run(&general, &attach),
         Some(Command::Detach(detach)) => commands::attach::detach(&general, &detach),
+        Some(Command::Serve(serve)) => commands::serve::run(&general, &serve),
         Some(Command::Recipes(recipes)) => commands::change::recipes(&general, &recipes),
         Some(Command::Plan(plan)) => commands::change::plan(&general, &plan),
         Some(Command::Apply(apply)) => commands::change::apply(&general, &apply),

@@ -28,6 +28,28 @@ pub fn asked_flag() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
+/// Calls `end` when Ctrl-C, `kill` or a lost terminal ask the program to end. The second time it ends
+/// at once.
+pub fn on_end(end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+    let asked = [SIGINT, SIGTERM, SIGHUP];
+    let mut signals = signal_hook::iterator::Signals::new(asked)
+        .context("cannot install the handler for Ctrl-C")?;
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            let mut again = false;
+            for signal in signals.forever() {
+                if again {
+                    std::process::exit(128 + signal);
+                }
+                again = true;
+                end();
+            }
+        })
+        .context("cannot begin a thread")?;
+    Ok(())
+}
+
 /// Takes that back: whoever writes to another program must survive its end.
 pub fn survive_closed_pipes() {
     // SAFETY: ignoring a signal has no handler that could do anything wrong.

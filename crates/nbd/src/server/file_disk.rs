@@ -118,6 +118,7 @@ fn in_stretches(
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Files of its own.
 mod tests {
     use super::*;
 

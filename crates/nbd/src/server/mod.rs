@@ -1,7 +1,22 @@
-//! A server: what it serves, and how.
+//! A server: what it serves, to whom, and how.
+//!
+//! [`disk`] is what an export has behind it. [`handshake`] and [`transmission`] are the protocol,
+//! which take and give bytes and know no socket. [`door`] is the server itself: who comes in, and
+//! which thread serves whom.
 
+pub mod allow;
+mod crew;
 pub mod disk;
+pub mod door;
 pub mod file_disk;
+mod greeting;
 pub mod handshake;
+mod line;
 pub mod overlay;
+mod pool;
+mod session;
+pub mod shelf;
+pub mod tally;
 pub mod transmission;
+
+pub use session::Gone;

@@ -13,6 +13,7 @@ pub mod history;
 pub mod image;
 pub mod job_file;
 pub mod manual;
+pub mod serve;
 pub mod status;
 pub mod suites;
 pub mod survey;

@@ -1,0 +1,604 @@
+//! The server: who comes in, who is served, who has to wait, and how all of it ends.
+//!
+//! One thread stands at the door. It accepts, goes through handshakes, and keeps those clients that
+//! are idle: none of this costs a thread of its own. A client that sends a request is given to a
+//! thread, and comes back to the door when it has been idle for a while.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rubus_host::listening::{Bell, Caller, Listener, Poller};
+use rubus_host::net::Stream;
+
+use super::allow::Network;
+use super::crew::Crew;
+use super::disk::Disk;
+use super::greeting::{Greeting, Progress};
+use super::handshake::{Agreed, Exports, TlsPolicy};
+use super::line::Line;
+use super::pool::{Budget, Pool, lock, now_ns};
+use super::session::{Gone, House, IDLE, Left, PATIENCE, Session};
+use super::tally::{Counts, Tally};
+
+/// A client has so long for the whole handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// So many may be in the handshake at once, in all and from one address. One more, and the oldest of
+/// them is hung up on: whoever floods the door hits mostly itself.
+const MOST_GREETINGS: usize = 256;
+const MOST_GREETINGS_OF_ONE: usize = 64;
+/// When the server ends, what is in flight has so long.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// When the system has no more descriptors, nobody is accepted for so long.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Threads for what waits for disks.
+const DISK_THREADS: usize = 16;
+
+/// What a server has, beyond what clients are told of it.
+pub trait Store: Exports + Send + Sync {
+    /// Opens an export for a client that has agreed on it.
+    ///
+    /// # Errors
+    /// In words, for the log; the client is hung up on.
+    fn open(&self, name: &str, caller: &Caller) -> Result<Opened, String>;
+}
+
+/// An export that is open for a client.
+pub struct Opened {
+    /// Its bytes.
+    pub disk: Arc<dyn Disk>,
+    /// Every write is durable before it is answered.
+    pub sync: bool,
+}
+
+/// Who may come, and how many.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Networks that may connect; everybody if there are none.
+    pub allow: Vec<Network>,
+    /// So many clients are served at once.
+    pub most_clients: usize,
+    /// Bytes that may be in flight, of all clients together.
+    pub most_bytes: usize,
+    /// Whether connections are encrypted.
+    pub tls: TlsPolicy,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            allow: Vec::new(),
+            most_clients: 4096,
+            most_bytes: 256 << 20,
+            tls: TlsPolicy::Off,
+        }
+    }
+}
+
+/// A client that is served, as others see it.
+#[derive(Debug)]
+pub struct Client {
+    /// Number of the client, from 1.
+    pub number: u64,
+    /// Who it is.
+    pub caller: Caller,
+    /// Which export it has.
+    pub export: String,
+    /// When it agreed on that, on the clock that never jumps.
+    pub since_ns: u64,
+    stream: Arc<Stream>,
+    is_busy: AtomicBool,
+    tally: Arc<Tally>,
+}
+
+impl Client {
+    /// What it has had done.
+    pub fn counts(&self) -> Counts {
+        self.tally.counts()
+    }
+
+    /// Whether it has a thread at the moment, because it has sent something within two seconds.
+    pub fn is_busy(&self) -> bool {
+        self.is_busy.load(Ordering::Relaxed)
+    }
+}
+
+/// Something that whoever runs the server may want to know.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A client has an export.
+    Came(&'a Client),
+    /// A client has gone, and this is what it had done.
+    Went(&'a Client, &'a Gone),
+    /// Somebody came who does not become a client.
+    Refused {
+        /// Who.
+        caller: &'a Caller,
+        /// Why.
+        why: String,
+    },
+    /// The server itself has a problem.
+    Trouble(String),
+}
+
+type Log = Box<dyn Fn(&Event<'_>) + Send + Sync>;
+
+/// A server that runs, or will.
+pub struct Server {
+    store: Arc<dyn Store>,
+    settings: Settings,
+    house: Arc<House>,
+    crew: Arc<Crew<Busy>>,
+    clients: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// What all have had done who are gone.
+    gone: Mutex<(u64, Counts)>,
+    /// Clients that have become idle.
+    returned: Mutex<Vec<Busy>>,
+    bell: Bell,
+    log: Log,
+}
+
+/// A client with its session.
+struct Busy {
+    client: Arc<Client>,
+    session: Box<Session>,
+}
+
+/// What the server does, at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Those who are served.
+    pub clients: Vec<Arc<Client>>,
+    /// How many were served and are gone.
+    pub gone_clients: u64,
+    /// What those have had done.
+    pub gone: Counts,
+    /// Threads that serve clients at the moment.
+    pub threads: usize,
+}
+
+/// The bell's number, and that of the first listener.
+const BELL: u64 = 0;
+const LISTENERS: u64 = 1;
+/// Clients have numbers beyond this.
+const CLIENTS: u64 = 1 << 32;
+
+/// What only the thread at the door knows.
+struct Door<'a> {
+    server: &'a Arc<Server>,
+    poller: Poller,
+    listeners: Vec<Listener>,
+    /// Since when nobody is accepted.
+    paused_ns: Option<u64>,
+    /// In the order in which they came.
+    greetings: BTreeMap<u64, Greeting>,
+    idle: BTreeMap<u64, Busy>,
+    next_number: u64,
+}
+
+impl Server {
+    /// A server of these exports; `log` is told what happens, from any thread.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        log: impl Fn(&Event<'_>) + Send + Sync + 'static,
+    ) -> io::Result<Arc<Server>> {
+        Ok(Arc::new(Server {
+            store,
+            house: Arc::new(House {
+                pool: Pool::new(DISK_THREADS),
+                budget: Budget::new(settings.most_bytes),
+                stops: AtomicBool::new(false),
+            }),
+            settings,
+            crew: Crew::new(),
+            clients: Mutex::default(),
+            gone: Mutex::default(),
+            returned: Mutex::default(),
+            bell: Bell::new()?,
+            log: Box::new(log),
+        }))
+    }
+
+    /// Ends it: nobody is accepted any more, what is in flight is done, and requests that come now
+    /// are answered with "shutting down". May be called from any thread.
+    pub fn stop(&self) {
+        self.house.stops.store(true, Ordering::SeqCst);
+        self.bell.ring();
+    }
+
+    /// What it does now.
+    pub fn snapshot(&self) -> Snapshot {
+        let clients = lock(&self.clients).values().cloned().collect();
+        let (gone_clients, gone) = lock(&self.gone).clone();
+        Snapshot {
+            clients,
+            gone_clients,
+            gone,
+            threads: self.crew.threads(),
+        }
+    }
+
+    /// Serves whoever comes, until [`Server::stop`].
+    ///
+    /// # Errors
+    /// The system's, when nothing can be waited for any more.
+    pub fn run(self: &Arc<Self>, listeners: Vec<Listener>) -> io::Result<()> {
+        let poller = Poller::new()?;
+        poller.add(&self.bell, BELL, false)?;
+        for (at, listener) in listeners.iter().enumerate() {
+            poller.add(listener, LISTENERS + at as u64, false)?;
+        }
+        let mut door = Door {
+            server: self,
+            poller,
+            listeners,
+            paused_ns: None,
+            greetings: BTreeMap::new(),
+            idle: BTreeMap::new(),
+            next_number: CLIENTS + 1,
+        };
+        while !self.stops() {
+            door.turn()?;
+        }
+        door.close();
+        self.farewell()
+    }
+
+    /// Serves one client that is connected already, until it is gone.
+    ///
+    /// # Errors
+    /// When there is no agreement with it.
+    pub fn run_one(self: &Arc<Self>, stream: Stream, caller: Caller) -> Result<Gone, String> {
+        let mut greeting = Greeting::new(stream, caller, self.settings.tls, now_ns());
+        let (agreed, begun) = loop {
+            match greeting.advance(&*self.store) {
+                Progress::Agreed(agreed, begun) => break (agreed, begun),
+                Progress::Ended(why) => return Err(why),
+                Progress::Waits { for_room } => {
+                    let came = greeting.stream.wait(for_room, Some(PATIENCE));
+                    if !came.map_err(|error| error.to_string())? {
+                        return Err(too_late(PATIENCE));
+                    }
+                }
+            }
+        };
+        let mut busy = self.admit(CLIENTS + 1, greeting, *agreed, &begun)?;
+        loop {
+            match busy.session.serve() {
+                Left::Gone(gone) => {
+                    self.went(&busy.client, &gone);
+                    return Ok(gone);
+                }
+                Left::Idle(_) if self.stops() => return Ok(Gone::Stopped),
+                Left::Idle(session) => busy.session = session,
+            }
+        }
+    }
+
+    fn stops(&self) -> bool {
+        self.house.stops.load(Ordering::SeqCst)
+    }
+
+    /// Makes a client of somebody who has agreed on an export.
+    fn admit(
+        self: &Arc<Self>,
+        number: u64,
+        greeting: Greeting,
+        agreed: Agreed,
+        begun: &[u8],
+    ) -> Result<Busy, String> {
+        let Greeting { stream, caller, .. } = greeting;
+        let name = agreed.export.name;
+        let Opened { disk, sync } = self.store.open(&name, &caller)?;
+        stream
+            .set_patience(Some(IDLE), Some(PATIENCE))
+            .map_err(|error| error.to_string())?;
+        let tally = Arc::new(Tally::default());
+        let client = Arc::new(Client {
+            number: number.saturating_sub(CLIENTS),
+            caller,
+            export: name,
+            since_ns: now_ns(),
+            stream: Arc::clone(&stream),
+            is_busy: AtomicBool::new(false),
+            tally: Arc::clone(&tally),
+        });
+        let house = Arc::clone(&self.house);
+        let line = Line::Plain(stream);
+        let session = Session::new(line, agreed.rules, (disk, sync), begun, house, tally);
+        lock(&self.clients).insert(client.number, Arc::clone(&client));
+        (self.log)(&Event::Came(&client));
+        Ok(Busy {
+            client,
+            session: Box::new(session),
+        })
+    }
+
+    /// Gives a client a thread.
+    fn employ(self: &Arc<Self>, busy: Busy) {
+        busy.client.is_busy.store(true, Ordering::Relaxed);
+        let server = Arc::clone(self);
+        let taken = self.crew.take(busy, move |busy| server.serve(busy));
+        if let Err((busy, error)) = taken {
+            let why = Gone::Broken(error);
+            self.went(&busy.client, &why);
+        }
+    }
+
+    /// What a thread does with a client.
+    fn serve(&self, busy: Busy) {
+        let Busy { client, session } = busy;
+        match session.serve() {
+            Left::Gone(gone) => {
+                client.stream.hang_up();
+                self.went(&client, &gone);
+            }
+            Left::Idle(session) => {
+                client.is_busy.store(false, Ordering::Relaxed);
+                lock(&self.returned).push(Busy { client, session });
+                self.bell.ring();
+            }
+        }
+    }
+
+    fn went(&self, client: &Arc<Client>, why: &Gone) {
+        {
+            let mut gone = lock(&self.gone);
+            gone.0 += 1;
+            gone.1.add(&client.counts());
+        }
+        (self.log)(&Event::Went(client, why));
+        lock(&self.clients).remove(&client.number);
+        if self.stops() {
+            self.bell.ring();
+        }
+    }
+
+    /// Waits until all are gone, for a while.
+    fn farewell(&self) -> io::Result<()> {
+        let mut poller = Poller::new()?;
+        poller.add(&self.bell, BELL, false)?;
+        let end_ns = now_ns() + FAREWELL.as_nanos() as u64;
+        let mut hung_up = false;
+        loop {
+            self.bell.silence();
+            // Those who became idle meanwhile have nothing in flight.
+            let returned = std::mem::take(&mut *lock(&self.returned));
+            for busy in returned {
+                self.went(&busy.client, &Gone::Stopped);
+            }
+            let clients: Vec<_> = lock(&self.clients).values().cloned().collect();
+            if clients.is_empty() {
+                return Ok(());
+            }
+            let left_ns = end_ns.saturating_sub(now_ns());
+            if left_ns == 0 {
+                if hung_up {
+                    return Ok(());
+                }
+                // They had their time. Whoever does not read is woken by this.
+                for client in &clients {
+                    client.stream.hang_up();
+                }
+                hung_up = true;
+            }
+            let most = Duration::from_nanos(left_ns).max(PAUSE);
+            poller.wait(Some(most), &mut Vec::new())?;
+        }
+    }
+}
+
+impl Door<'_> {
+    fn turn(&mut self) -> io::Result<()> {
+        let mut numbers = Vec::new();
+        self.poller.wait(self.patience(), &mut numbers)?;
+        for number in numbers {
+            match number {
+                BELL => self.server.bell.silence(),
+                number if number > CLIENTS => self.bytes_of(number),
+                listener => self.accept((listener - LISTENERS) as usize),
+            }
+        }
+        let returned = std::mem::take(&mut *lock(&self.server.returned));
+        for busy in returned {
+            self.keep(busy);
+        }
+        self.drop_the_late();
+        self.accept_again();
+        Ok(())
+    }
+
+    /// How long nothing has to be done without a cause.
+    fn patience(&self) -> Option<Duration> {
+        let late_ns = |since_ns: u64, time: Duration| since_ns + time.as_nanos() as u64;
+        let oldest = self.greetings.values().next();
+        let next = [
+            oldest.map(|greeting| late_ns(greeting.since_ns, HANDSHAKE)),
+            self.paused_ns.map(|since_ns| late_ns(since_ns, PAUSE)),
+        ];
+        let next_ns = next.into_iter().flatten().min()?;
+        let left = Duration::from_nanos(next_ns.saturating_sub(now_ns()));
+        // A moment later it is certainly due.
+        Some(left + Duration::from_millis(1))
+    }
+
+    fn refused(&self, caller: &Caller, why: String) {
+        (self.server.log)(&Event::Refused { caller, why });
+    }
+
+    fn accept(&mut self, at: usize) {
+        // A few at a time: those who are served already are not to wait for a flood.
+        for _ in 0..64 {
+            let Some(listener) = self.listeners.get(at) else {
+                return;
+            };
+            match listener.accept() {
+                Ok(None) => return,
+                Ok(Some((stream, caller))) => self.receive_caller(stream, caller),
+                Err(error) => {
+                    (self.server.log)(&Event::Trouble(format!(
+                        "cannot accept a connection: {error}; \
+                         the limit of open files (`ulimit -n`) may be too low"
+                    )));
+                    self.drop_oldest(None);
+                    self.pause();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn receive_caller(&mut self, stream: Stream, caller: Caller) {
+        let settings = &self.server.settings;
+        let may_come = |address: IpAddr| {
+            settings.allow.is_empty() || settings.allow.iter().any(|network| network.has(address))
+        };
+        if !caller.address.is_none_or(may_come) {
+            return self.refused(&caller, "its address is not allowed (--allow)".into());
+        }
+        if lock(&self.server.clients).len() >= settings.most_clients {
+            let why = format!(
+                "there are {} clients already (--max-clients)",
+                settings.most_clients
+            );
+            return self.refused(&caller, why);
+        }
+        let of_one = self.greetings.values();
+        let of_one = of_one.filter(|greeting| greeting.caller.address == caller.address);
+        if caller.address.is_some() && of_one.count() >= MOST_GREETINGS_OF_ONE {
+            self.drop_oldest(caller.address);
+        }
+        if self.greetings.len() >= MOST_GREETINGS {
+            self.drop_oldest(None);
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        let greeting = Greeting::new(stream, caller, settings.tls, now_ns());
+        if let Err(error) = self.poller.add(&*greeting.stream, number, false) {
+            return self.refused(&greeting.caller, error.to_string());
+        }
+        self.greetings.insert(number, greeting);
+        self.go_on(number);
+    }
+
+    /// Hangs up on the one who has been in the handshake for longest.
+    fn drop_oldest(&mut self, of: Option<IpAddr>) {
+        let mut all = self.greetings.iter();
+        let oldest = all.find(|(_, greeting)| of.is_none() || greeting.caller.address == of);
+        if let Some((&number, _)) = oldest {
+            self.drop_greeting(number, "too many are in the handshake".into());
+        }
+    }
+
+    fn drop_greeting(&mut self, number: u64, why: String) {
+        if let Some(greeting) = self.greetings.remove(&number) {
+            // Closing takes it out of the wait, too; but the stream may be shared.
+            let _ = self.poller.remove(&*greeting.stream);
+            self.refused(&greeting.caller, why);
+        }
+    }
+
+    fn drop_the_late(&mut self) {
+        let now_ns = now_ns();
+        let is_late = |greeting: &Greeting| {
+            now_ns.saturating_sub(greeting.since_ns) >= HANDSHAKE.as_nanos() as u64
+        };
+        while let Some((&number, _)) = self
+            .greetings
+            .first_key_value()
+            .filter(|(_, greeting)| is_late(greeting))
+        {
+            self.drop_greeting(number, too_late(HANDSHAKE));
+        }
+    }
+
+    fn pause(&mut self) {
+        for listener in &self.listeners {
+            let _ = self.poller.remove(listener);
+        }
+        self.paused_ns = Some(now_ns());
+    }
+
+    fn accept_again(&mut self) {
+        let is_over = |since_ns: u64| now_ns().saturating_sub(since_ns) >= PAUSE.as_nanos() as u64;
+        if self.paused_ns.is_some_and(is_over) {
+            self.paused_ns = None;
+            for (at, listener) in self.listeners.iter().enumerate() {
+                let _ = self.poller.add(listener, LISTENERS + at as u64, false);
+            }
+        }
+    }
+
+    /// Something came from a client.
+    fn bytes_of(&mut self, number: u64) {
+        if self.greetings.contains_key(&number) {
+            return self.go_on(number);
+        }
+        if let Some(busy) = self.idle.remove(&number) {
+            let _ = self.poller.remove(busy.session.line());
+            self.server.employ(busy);
+        }
+    }
+
+    /// Goes on with a handshake.
+    fn go_on(&mut self, number: u64) {
+        let Some(greeting) = self.greetings.get_mut(&number) else {
+            return;
+        };
+        match greeting.advance(&*self.server.store) {
+            Progress::Waits { for_room } => {
+                let stream = Arc::clone(&greeting.stream);
+                if let Err(error) = self.poller.change(&*stream, number, for_room) {
+                    self.drop_greeting(number, error.to_string());
+                }
+            }
+            Progress::Ended(why) => self.drop_greeting(number, why),
+            Progress::Agreed(agreed, begun) => {
+                let Some(greeting) = self.greetings.remove(&number) else {
+                    return;
+                };
+                let _ = self.poller.remove(&*greeting.stream);
+                let caller = greeting.caller.clone();
+                match self.server.admit(number, greeting, *agreed, &begun) {
+                    Ok(busy) => self.keep(busy),
+                    Err(why) => self.refused(&caller, why),
+                }
+            }
+        }
+    }
+
+    /// Keeps a client until it sends something.
+    fn keep(&mut self, busy: Busy) {
+        if busy.session.has_work() {
+            return self.server.employ(busy);
+        }
+        let number = CLIENTS + busy.client.number;
+        match self.poller.add(busy.session.line(), number, false) {
+            Ok(()) => drop(self.idle.insert(number, busy)),
+            Err(error) => self.server.went(&busy.client, &Gone::Broken(error)),
+        }
+    }
+
+    /// Closes the door: nobody comes in any more, those who are idle go, the others are told.
+    fn close(&mut self) {
+        self.listeners.clear();
+        self.greetings.clear();
+        for busy in std::mem::take(&mut self.idle).into_values() {
+            self.server.went(&busy.client, &Gone::Stopped);
+        }
+        for client in lock(&self.server.clients).values() {
+            client.stream.stop_receiving();
+        }
+    }
+}
+
+fn too_late(most: Duration) -> String {
+    format!("it did not end the handshake within {} s", most.as_secs())
+}

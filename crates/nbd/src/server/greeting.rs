@@ -1,0 +1,117 @@
+//! One client before it has agreed on an export: the handshake over a socket, without waiting.
+
+use std::io;
+use std::sync::Arc;
+
+use rubus_host::listening::Caller;
+use rubus_host::net::Stream;
+
+use super::handshake::{Agreed, Closing, Exports, ServerHandshake, Step, TlsPolicy};
+
+/// So much is received at once. A client that sends more is asked again.
+const RECEIVED_BYTES: usize = 4 << 10;
+
+/// A client in the handshake.
+pub(super) struct Greeting {
+    pub stream: Arc<Stream>,
+    pub caller: Caller,
+    handshake: ServerHandshake,
+    /// What has come and was not yet looked at.
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// When it began.
+    pub since_ns: u64,
+}
+
+/// How a handshake goes on.
+pub(super) enum Progress {
+    /// When something comes, or there is room to send if so.
+    Waits { for_room: bool },
+    /// With requests; bytes of the first ones may be here already.
+    Agreed(Box<Agreed>, Vec<u8>),
+    /// Not.
+    Ended(String),
+}
+
+impl Greeting {
+    pub fn new(stream: Stream, caller: Caller, policy: TlsPolicy, now_ns: u64) -> Greeting {
+        Greeting {
+            stream: Arc::new(stream),
+            caller,
+            handshake: ServerHandshake::new(policy),
+            input: Vec::new(),
+            output: Vec::new(),
+            since_ns: now_ns,
+        }
+    }
+
+    /// Goes as far as it can without waiting.
+    pub fn advance(&mut self, exports: &dyn Exports) -> Progress {
+        loop {
+            match self.send() {
+                Ok(true) => {}
+                Ok(false) => return Progress::Waits { for_room: true },
+                Err(error) => return Progress::Ended(broken(&error)),
+            }
+            match self.handshake.step() {
+                Step::Receive if !self.input.is_empty() => {
+                    let used = self.handshake.received(&self.input, exports);
+                    self.input.drain(..used);
+                }
+                Step::Receive => match self.receive() {
+                    Ok(0) => return Progress::Ended(closed()),
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        return Progress::Waits { for_room: false };
+                    }
+                    Err(error) => return Progress::Ended(broken(&error)),
+                },
+                Step::StartTls => return Progress::Ended("it wants TLS".into()),
+                Step::Close => {
+                    let why = self.handshake.closing().map(Closing::to_string);
+                    return Progress::Ended(why.unwrap_or_default());
+                }
+                Step::Serve => {
+                    let new = ServerHandshake::new(TlsPolicy::Off);
+                    let handshake = std::mem::replace(&mut self.handshake, new);
+                    let begun = std::mem::take(&mut self.input);
+                    return match handshake.into_agreed() {
+                        Some(agreed) => Progress::Agreed(Box::new(agreed), begun),
+                        None => Progress::Ended(closed()),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Sends what is to be sent; false when there is no room for all of it.
+    fn send(&mut self) -> io::Result<bool> {
+        self.output.append(&mut self.handshake.to_send());
+        while !self.output.is_empty() {
+            match self.stream.send(&[io::IoSlice::new(&self.output)]) {
+                Ok(sent) => drop(self.output.drain(..sent)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    fn receive(&mut self) -> io::Result<usize> {
+        let mut memory = [0; RECEIVED_BYTES];
+        let got = self.stream.receive_into(&mut memory, false)?;
+        self.input.extend_from_slice(&memory[..got]);
+        Ok(got)
+    }
+}
+
+fn closed() -> String {
+    "it closed the connection in the handshake".into()
+}
+
+fn broken(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => closed(),
+        _ => format!("the connection broke: {error}"),
+    }
+}

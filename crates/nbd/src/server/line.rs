@@ -1,0 +1,200 @@
+//! The bytes of one client, encrypted or not, and the memory they go through.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rubus_host::net::Stream;
+
+/// A connection to a client.
+pub(super) enum Line {
+    /// In the clear.
+    Plain(Arc<Stream>),
+}
+
+impl Line {
+    /// The socket.
+    pub fn stream(&self) -> &Arc<Stream> {
+        match self {
+            Line::Plain(stream) => stream,
+        }
+    }
+
+    /// Whether something that was received is still to be taken, which the socket does not show.
+    pub(super) fn has_more(&self) -> bool {
+        match self {
+            Line::Plain(_) => false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn receive(&mut self, memory: &mut [u8], wait: bool) -> io::Result<usize> {
+        match self {
+            Line::Plain(stream) => stream.receive_into(memory, wait),
+        }
+    }
+
+    #[inline]
+    pub(super) fn send_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Line::Plain(stream) => stream.send_all(bytes),
+        }
+    }
+}
+
+impl AsFd for Line {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream().as_fd()
+    }
+}
+
+/// What has come and is not yet done: `from..to` of a piece of memory, which grows when it is worth
+/// it and is given back when the client is idle.
+#[derive(Default)]
+pub(super) struct Inbox {
+    memory: Box<[u8]>,
+    from: usize,
+    to: usize,
+}
+
+/// As much is received at once, where nothing larger is waited for.
+const FIRST_BYTES: usize = 64 << 10;
+/// When that was not enough: what fits a queue of small writes.
+const MANY_BYTES: usize = 256 << 10;
+/// From so much on, exactly what is needed is received: a payload then begins where the memory
+/// does, and nothing behind it has to be moved.
+const LARGE_BYTES: usize = 16 << 10;
+
+impl Inbox {
+    /// With what came in the handshake and belongs to the requests after it.
+    pub fn new(begun: &[u8]) -> Inbox {
+        let mut inbox = Inbox::default();
+        if !begun.is_empty() {
+            inbox.memory = begun.into();
+            inbox.to = begun.len();
+        }
+        inbox
+    }
+
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory[self.from..self.to]
+    }
+
+    #[inline]
+    pub fn used(&mut self, bytes: usize) {
+        self.from = (self.from + bytes).min(self.to);
+        if self.from == self.to {
+            (self.from, self.to) = (0, 0);
+        }
+    }
+
+    /// Receives what is there, as far as it is of use: `need` is how much is needed from the front
+    /// for the next step, more than there is.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        line: &mut Line,
+        need: usize,
+        header_bytes: usize,
+        wait: bool,
+    ) -> io::Result<usize> {
+        if self.from + need > self.memory.len() {
+            self.make_room(need + header_bytes);
+        }
+        let end = match need > LARGE_BYTES {
+            true => (self.from + need + header_bytes).min(self.memory.len()),
+            false => self.memory.len(),
+        };
+        let got = line.receive(&mut self.memory[self.to..end], wait)?;
+        self.to += got;
+        if self.to == self.memory.len() && self.memory.len() < MANY_BYTES {
+            self.make_room(MANY_BYTES);
+        }
+        Ok(got)
+    }
+
+    #[cold]
+    fn make_room(&mut self, bytes: usize) {
+        let have = self.from..self.to;
+        if bytes <= self.memory.len() {
+            self.memory.copy_within(have.clone(), 0);
+        } else {
+            let mut larger = vec![0; bytes.max(FIRST_BYTES)].into_boxed_slice();
+            larger[..have.len()].copy_from_slice(&self.memory[have.clone()]);
+            self.memory = larger;
+        }
+        (self.from, self.to) = (0, have.len());
+    }
+
+    /// Gives the memory back, if nothing is in it.
+    pub fn shrink(&mut self) {
+        if self.from == self.to {
+            *self = Inbox::default();
+        }
+    }
+}
+
+/// What is to be sent.
+#[derive(Default)]
+pub(super) struct Outbox {
+    memory: Box<[u8]>,
+    used: usize,
+}
+
+/// So much is sent at once. More would not make it faster, and the first would wait for the last.
+const BATCH_BYTES: usize = 256 << 10;
+/// Room for the head of a reply beside a batch.
+const SLACK_BYTES: usize = 4 << 10;
+
+impl Outbox {
+    /// Room at the end, for exactly so many bytes; what is there is sent first if need be.
+    #[inline]
+    pub fn room(&mut self, bytes: usize, line: &mut Line) -> io::Result<&mut [u8]> {
+        if self.used + bytes > self.memory.len() {
+            self.make_room(bytes, line)?;
+        }
+        Ok(&mut self.memory[self.used..self.used + bytes])
+    }
+
+    #[cold]
+    fn make_room(&mut self, bytes: usize, line: &mut Line) -> io::Result<()> {
+        self.send(line)?;
+        if bytes > self.memory.len() {
+            let size = bytes.max(BATCH_BYTES + SLACK_BYTES);
+            self.memory = vec![0; size].into_boxed_slice();
+        }
+        Ok(())
+    }
+
+    /// So many bytes of the room are filled.
+    #[inline]
+    pub fn filled(&mut self, bytes: usize) {
+        self.used += bytes;
+    }
+
+    /// Appends bytes.
+    #[inline]
+    pub fn append(&mut self, bytes: &[u8], line: &mut Line) -> io::Result<()> {
+        self.room(bytes.len(), line)?.copy_from_slice(bytes);
+        self.used += bytes.len();
+        Ok(())
+    }
+
+    /// Sends all of it.
+    #[inline]
+    pub fn send(&mut self, line: &mut Line) -> io::Result<()> {
+        if self.used > 0 {
+            line.send_all(&self.memory[..self.used])?;
+            self.used = 0;
+        }
+        Ok(())
+    }
+
+    /// Gives the memory back, if nothing is in it.
+    pub fn shrink(&mut self) {
+        if self.used == 0 {
+            self.memory = Box::default();
+        }
+    }
+}

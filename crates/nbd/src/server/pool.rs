@@ -1,0 +1,309 @@
+//! Threads for what takes long: reads from a device, flushes, zeros, whatever waits.
+//!
+//! Each connection has a lane of its own, and the threads serve the lanes in turn, so that a client
+//! with a hundred requests does not keep one with a single request waiting. Threads come when there
+//! is work and go when there is none.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rubus_host::clock::monotonic_ns;
+use rubus_host::listening::{Bell, Came, first_of};
+
+use super::disk::{Disk, Extent};
+use super::transmission::{Request, Work};
+
+/// A thread that has had nothing to do for so long goes.
+const IDLE: Duration = Duration::from_secs(10);
+/// What runs in these threads needs little.
+const STACK_BYTES: usize = 256 << 10;
+
+/// What is to be done.
+pub(super) struct Job {
+    pub disk: Arc<dyn Disk>,
+    pub request: Request,
+    /// What is to be written; for a write without, everything was written before and is to be made
+    /// durable.
+    pub payload: Option<Vec<u8>>,
+    /// Memory for what is read, to be used again.
+    pub memory: Vec<u8>,
+    /// When the request came.
+    pub begun_ns: u64,
+}
+
+/// What came of it.
+pub(super) struct Done {
+    pub request: Request,
+    pub result: io::Result<Outcome>,
+    pub begun_ns: u64,
+}
+
+/// What a job gives.
+pub(super) enum Outcome {
+    Nothing,
+    Data(Vec<u8>),
+    Extents(Vec<Extent>),
+}
+
+/// The work of one connection.
+pub(super) struct Lane {
+    jobs: Mutex<VecDeque<Job>>,
+    done: Mutex<Vec<Done>>,
+    bell: Bell,
+    rings: AtomicBool,
+}
+
+impl Lane {
+    pub fn new() -> io::Result<Arc<Lane>> {
+        Ok(Arc::new(Lane {
+            jobs: Mutex::default(),
+            done: Mutex::default(),
+            bell: Bell::new()?,
+            rings: AtomicBool::new(false),
+        }))
+    }
+
+    /// Takes what is done.
+    pub fn collect(&self, into: &mut Vec<Done>) {
+        into.append(&mut lock(&self.done));
+    }
+
+    /// Waits until something is done or something comes from the socket.
+    pub fn wait(&self, socket: Option<BorrowedFd<'_>>, most: Duration) -> io::Result<Came> {
+        let came = first_of(socket, &self.bell, Some(most))?;
+        if came.bell {
+            self.bell.silence();
+            // After this whoever has done something rings again; what was done before is collected.
+            self.rings.store(false, Ordering::SeqCst);
+        }
+        Ok(came)
+    }
+
+    fn finish(&self, done: Done) {
+        lock(&self.done).push(done);
+        if !self.rings.swap(true, Ordering::SeqCst) {
+            self.bell.ring();
+        }
+    }
+}
+
+/// The threads.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+    most_threads: usize,
+}
+
+#[derive(Default)]
+struct State {
+    /// Lanes with work, once for each job.
+    waiting: VecDeque<Arc<Lane>>,
+    threads: usize,
+    idle: usize,
+}
+
+impl Pool {
+    pub fn new(most_threads: usize) -> Pool {
+        Pool {
+            shared: Arc::new(Shared {
+                state: Mutex::default(),
+                wake: Condvar::new(),
+                most_threads,
+            }),
+        }
+    }
+
+    /// Has it done; the lane says when.
+    ///
+    /// # Errors
+    /// When the system gives no thread at all.
+    pub fn submit(&self, lane: &Arc<Lane>, job: Job) -> io::Result<()> {
+        let was_empty = {
+            let mut jobs = lock(&lane.jobs);
+            jobs.push_back(job);
+            jobs.len() == 1
+        };
+        // A lane that waits already is served again after its first job.
+        if !was_empty {
+            return self.wake_another();
+        }
+        lock(&self.shared.state).waiting.push_back(Arc::clone(lane));
+        self.wake_another()
+    }
+
+    fn wake_another(&self) -> io::Result<()> {
+        let mut state = lock(&self.shared.state);
+        if state.idle > 0 {
+            drop(state);
+            self.shared.wake.notify_one();
+            return Ok(());
+        }
+        if state.threads >= self.shared.most_threads {
+            return Ok(());
+        }
+        state.threads += 1;
+        let is_first = state.threads == 1;
+        drop(state);
+        let shared = Arc::clone(&self.shared);
+        let begun = std::thread::Builder::new()
+            .name("disk".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || shared.work());
+        if begun.is_err() {
+            lock(&self.shared.state).threads -= 1;
+        }
+        match begun {
+            Err(error) if is_first => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        while let Some(lane) = self.next() {
+            let (job, more) = {
+                let mut jobs = lock(&lane.jobs);
+                let job = jobs.pop_front();
+                (job, !jobs.is_empty())
+            };
+            if more {
+                // Behind the others.
+                lock(&self.state).waiting.push_back(Arc::clone(&lane));
+                self.wake.notify_one();
+            }
+            if let Some(job) = job {
+                lane.finish(run(job));
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Arc<Lane>> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(lane) = state.waiting.pop_front() {
+                return Some(lane);
+            }
+            state.idle += 1;
+            let (woken, waited) = self
+                .wake
+                .wait_timeout(state, IDLE)
+                .unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            if waited.timed_out() && state.waiting.is_empty() {
+                state.threads -= 1;
+                return None;
+            }
+        }
+    }
+}
+
+/// Does it, whatever it takes.
+fn run(job: Job) -> Done {
+    let Job {
+        disk,
+        request,
+        payload,
+        mut memory,
+        begun_ns,
+    } = job;
+    let made_durable = |durable: bool, done: io::Result<()>| match durable {
+        true => done.and_then(|()| disk.flush()),
+        false => done,
+    };
+    let result = match request.work {
+        Work::Read { offset, length, .. } => {
+            memory.resize(length as usize, 0);
+            disk.read(offset, &mut memory)
+                .map(|()| Outcome::Data(memory))
+        }
+        Work::Write { offset, .. } => match payload {
+            Some(payload) => disk.write_durably(offset, &payload),
+            None => disk.flush(),
+        }
+        .map(|()| Outcome::Nothing),
+        Work::Flush => disk.flush().map(|()| Outcome::Nothing),
+        Work::Trim {
+            offset,
+            length,
+            durable,
+        } => made_durable(durable, disk.trim(offset, length)).map(|()| Outcome::Nothing),
+        Work::Zero {
+            offset,
+            length,
+            how,
+            durable,
+        } => made_durable(durable, disk.zero(offset, length, how)).map(|()| Outcome::Nothing),
+        Work::Prefetch { offset, length } => {
+            disk.prefetch(offset, length).map(|()| Outcome::Nothing)
+        }
+        Work::Extents {
+            offset,
+            length,
+            only_one,
+            ..
+        } => disk.extents(offset, length, only_one).map(Outcome::Extents),
+        Work::Nothing => Ok(Outcome::Nothing),
+    };
+    Done {
+        request,
+        result,
+        begun_ns,
+    }
+}
+
+/// Memory that all connections share for what is in flight.
+#[derive(Debug)]
+pub(super) struct Budget {
+    free: AtomicUsize,
+    gate: Mutex<()>,
+    freed: Condvar,
+}
+
+impl Budget {
+    pub fn new(bytes: usize) -> Budget {
+        Budget {
+            free: AtomicUsize::new(bytes),
+            gate: Mutex::default(),
+            freed: Condvar::new(),
+        }
+    }
+
+    /// Takes so many bytes, if there are.
+    pub fn take(&self, bytes: usize) -> bool {
+        let less = |free: usize| free.checked_sub(bytes);
+        self.free
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less)
+            .is_ok()
+    }
+
+    /// Waits a while until some are given back.
+    pub fn wait(&self, most: Duration) {
+        let gate = lock(&self.gate);
+        let _ = self.freed.wait_timeout(gate, most);
+    }
+
+    pub fn give_back(&self, bytes: usize) {
+        self.free.fetch_add(bytes, Ordering::AcqRel);
+        self.freed.notify_all();
+    }
+}
+
+/// Nothing that is kept under these locks is ever half done.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Now, for how long something took.
+pub(super) fn now_ns() -> u64 {
+    monotonic_ns()
+}

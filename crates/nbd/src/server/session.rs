@@ -1,0 +1,710 @@
+//! One client after the handshake: the loop in which requests become replies.
+//!
+//! A turn receives whatever has come, answers everything that is whole, and sends all answers at
+//! once. What is in memory is read at once, and writes go into memory at once. Only what has to wait
+//! for a device goes to the pool: cold reads, flushes, durable writes, zeros. A client that has sent
+//! nothing for a while gives its thread back.
+//!
+//! Memory is bounded. What one turn answers is sent in batches; what is in flight in the pool has a
+//! limit for each client and one for all, at which nothing more is received; and a client that does
+//! not read its answers is not read either, and is given up after a minute.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::disk::{Disk, code_of};
+use super::line::{Inbox, Line, Outbox};
+use super::pool::{Budget, Done, Job, Lane, Outcome, Pool, now_ns};
+use super::tally::{Added, Tally};
+use super::transmission::{Parsed, Refusal, Replies, Request, Rules, Ticket, Work};
+use crate::wire::{ErrorCode, Malformed};
+
+/// After so long without a request a client gives its thread back.
+pub(super) const IDLE: Duration = Duration::from_secs(2);
+/// A client that takes no answer for so long is hung up on, and so is one that begins a request and
+/// does not go on with it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+/// A read that is larger, or a write, is not one piece of memory.
+const PIECE_BYTES: usize = 1 << 20;
+/// So many requests of one client may be in the pool at once, and so many bytes.
+const MOST_IN_FLIGHT: usize = 128;
+const MOST_IN_FLIGHT_BYTES: usize = 64 << 20;
+/// Data that are longer are sent from where they are.
+const COPIED_BYTES: usize = 32 << 10;
+/// Memory for cold reads that is kept.
+const SPARE: usize = 32;
+const SPARE_BYTES: usize = 64 << 10;
+
+/// What all clients share.
+pub(super) struct House {
+    pub pool: Pool,
+    pub budget: Budget,
+    /// No new request is done any more.
+    pub stops: AtomicBool,
+}
+
+/// Why a client is gone.
+#[derive(Debug, thiserror::Error)]
+pub enum Gone {
+    /// It said so.
+    #[error("the client is done")]
+    Done,
+    /// It closed the connection without a word, which many do.
+    #[error("the client closed the connection")]
+    Closed,
+    /// It closed the connection in the middle of a request.
+    #[error("the client closed the connection in the middle of a request")]
+    Cut,
+    /// It takes no answers, or never ends its request.
+    #[error("the client took no answer or did not go on with a request for {} s", PATIENCE.as_secs())]
+    Stuck,
+    /// It broke the protocol.
+    #[error("the client breaks the protocol: {0}")]
+    Malformed(Malformed),
+    /// The connection is broken.
+    #[error("the connection broke: {0}")]
+    Broken(io::Error),
+    /// The server ends.
+    #[error("the server is stopping")]
+    Stopped,
+}
+
+/// How a session left its thread.
+pub(super) enum Left {
+    /// For the moment: there is nothing to do.
+    Idle(Box<Session>),
+    /// For good.
+    Gone(Gone),
+}
+
+/// A large write that is being received.
+struct Taking {
+    ticket: Ticket,
+    offset: u64,
+    left: usize,
+    durable: bool,
+    error: Option<io::Error>,
+    bytes: u32,
+}
+
+/// One client.
+pub(super) struct Session {
+    line: Line,
+    rules: Rules,
+    disk: Arc<dyn Disk>,
+    /// Every write is durable before it is answered.
+    sync: bool,
+    house: Arc<House>,
+    tally: Arc<Tally>,
+    inbox: Inbox,
+    outbox: Outbox,
+    lane: Option<Arc<Lane>>,
+    in_flight: usize,
+    in_flight_bytes: usize,
+    /// So many bytes of the client are thrown away.
+    skip: u64,
+    taking: Option<Taking>,
+    /// Nothing more is received.
+    ends: Option<Gone>,
+    scratch: Vec<u8>,
+    done: Vec<Done>,
+    spare: Vec<Vec<u8>>,
+    added: Added,
+    /// When the bytes of this turn were there.
+    turn_ns: u64,
+    /// How long a request has been unfinished.
+    waited: Duration,
+}
+
+/// What a turn needs to go on.
+enum Need {
+    /// So many bytes from the front of the inbox, which has fewer.
+    Bytes(usize),
+    /// Something of what is in flight has to be done first.
+    Room,
+    /// Memory that other clients have.
+    Memory,
+    /// Nothing: it ends.
+    End,
+}
+
+impl Session {
+    /// A client that has agreed to these rules; `begun` are bytes that came behind the handshake.
+    pub fn new(
+        line: Line,
+        rules: Rules,
+        (disk, sync): (Arc<dyn Disk>, bool),
+        begun: &[u8],
+        house: Arc<House>,
+        tally: Arc<Tally>,
+    ) -> Session {
+        Session {
+            line,
+            rules,
+            disk,
+            sync,
+            house,
+            tally,
+            inbox: Inbox::new(begun),
+            outbox: Outbox::default(),
+            lane: None,
+            in_flight: 0,
+            in_flight_bytes: 0,
+            skip: 0,
+            taking: None,
+            ends: None,
+            scratch: Vec::new(),
+            done: Vec::new(),
+            spare: Vec::new(),
+            added: Added::default(),
+            turn_ns: 0,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// The connection.
+    pub fn line(&self) -> &Line {
+        &self.line
+    }
+
+    /// Whether it has something to do without a byte from the client.
+    pub fn has_work(&self) -> bool {
+        !self.inbox.bytes().is_empty() || self.line.has_more()
+    }
+
+    /// Serves the client until it is idle or gone.
+    pub fn serve(mut self: Box<Self>) -> Left {
+        self.turn_ns = now_ns();
+        loop {
+            match self.turn() {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.inbox.shrink();
+                    self.outbox.shrink();
+                    self.lane = None;
+                    self.spare = Vec::new();
+                    self.done = Vec::new();
+                    return Left::Idle(self);
+                }
+                Err(gone) => {
+                    self.wind_up();
+                    return Left::Gone(gone);
+                }
+            }
+        }
+    }
+
+    /// Waits for what is in flight, for which nobody waits any more: it holds memory and the disk.
+    fn wind_up(&mut self) {
+        self.tally.add(&mut self.added);
+        while let (Some(lane), true) = (&self.lane, self.in_flight > 0) {
+            lane.collect(&mut self.done);
+            self.in_flight -= self.done.len().min(self.in_flight);
+            self.done.clear();
+            if self.in_flight > 0 && lane.wait(None, PATIENCE).is_err() {
+                break;
+            }
+        }
+        self.house.budget.give_back(self.in_flight_bytes);
+        self.in_flight_bytes = 0;
+    }
+
+    /// One turn; false when there is nothing to do for a while.
+    fn turn(&mut self) -> Result<bool, Gone> {
+        let need = self.answer()?;
+        self.collect()?;
+        self.outbox.send(&mut self.line).map_err(sending)?;
+        self.count();
+        self.receive(need)
+    }
+
+    /// Makes what this turn has answered known.
+    #[inline]
+    fn count(&mut self) {
+        let at_once = self.added.at_once;
+        if at_once > 0 {
+            self.tally.took(at_once, now_ns() - self.turn_ns);
+        }
+        self.tally.add(&mut self.added);
+    }
+
+    /// Answers everything that is whole.
+    #[inline]
+    fn answer(&mut self) -> Result<Need, Gone> {
+        loop {
+            if self.ends.is_some() {
+                return Ok(Need::End);
+            }
+            if self.skip > 0 {
+                let now = self.skip.min(self.inbox.bytes().len() as u64);
+                self.inbox.used(now as usize);
+                self.skip -= now;
+                if self.skip > 0 {
+                    return Ok(Need::Bytes(self.skip.min(64 << 10) as usize));
+                }
+            }
+            if let Some(taking) = self.taking.take() {
+                if let Some(need) = self.take_more(taking)? {
+                    return Ok(need);
+                }
+                continue;
+            }
+            if self.in_flight >= MOST_IN_FLIGHT || self.in_flight_bytes >= MOST_IN_FLIGHT_BYTES {
+                return Ok(Need::Room);
+            }
+            match self.rules.parse(self.inbox.bytes()) {
+                Parsed::Need(bytes) => return Ok(Need::Bytes(bytes)),
+                Parsed::Request {
+                    request,
+                    header_bytes,
+                } => {
+                    if let Some(need) = self.begin(request, header_bytes)? {
+                        return Ok(need);
+                    }
+                }
+                Parsed::Refuse {
+                    refusal,
+                    header_bytes,
+                    skip_bytes,
+                } => {
+                    self.inbox.used(header_bytes);
+                    self.skip = skip_bytes;
+                    self.refuse(refusal)?;
+                }
+                Parsed::Disconnect => self.ends = Some(Gone::Done),
+                Parsed::Fatal(why) => self.ends = Some(Gone::Malformed(why)),
+            }
+        }
+    }
+
+    /// Begins a request, and does it if it can be done at once. When something is needed first, the
+    /// request is still in the inbox.
+    #[inline]
+    fn begin(&mut self, request: Request, header_bytes: usize) -> Result<Option<Need>, Gone> {
+        if self.house.stops.load(Ordering::Relaxed) {
+            self.inbox.used(header_bytes);
+            if let Work::Write { length, .. } = request.work {
+                self.skip = u64::from(length);
+            }
+            let (ticket, error) = (request.ticket, ErrorCode::SHUTDOWN);
+            let words = "the server is stopping";
+            self.refuse(Refusal {
+                ticket,
+                error,
+                words,
+            })?;
+            return Ok(None);
+        }
+        match request.work {
+            Work::Read { offset, length, .. } => {
+                let length = length as usize;
+                if length <= PIECE_BYTES && self.read_at_once(request.ticket, offset, length)? {
+                    self.inbox.used(header_bytes);
+                    return Ok(None);
+                }
+                if let Some(need) = self.reserve(length) {
+                    return Ok(Some(need));
+                }
+                self.inbox.used(header_bytes);
+                let memory = match self.spare.pop() {
+                    Some(memory) if length <= SPARE_BYTES => memory,
+                    _ => Vec::new(),
+                };
+                self.defer(request, None, memory)?;
+            }
+            Work::Write {
+                offset,
+                length,
+                durable,
+            } => {
+                let whole = length as usize;
+                let durable = durable || self.sync;
+                if whole > PIECE_BYTES {
+                    self.inbox.used(header_bytes);
+                    self.taking = Some(Taking {
+                        ticket: request.ticket,
+                        offset,
+                        left: whole,
+                        durable,
+                        error: None,
+                        bytes: length,
+                    });
+                    return Ok(None);
+                }
+                let end = header_bytes + whole;
+                let Some(payload) = self.inbox.bytes().get(header_bytes..end) else {
+                    return Ok(Some(Need::Bytes(end)));
+                };
+                if durable {
+                    if let Some(need) = self.reserve(whole) {
+                        return Ok(Some(need));
+                    }
+                    let payload = self.inbox.bytes()[header_bytes..end].to_vec();
+                    self.inbox.used(end);
+                    return self
+                        .defer(request, Some(payload), Vec::new())
+                        .map(|()| None);
+                }
+                let result = self.disk.write(offset, payload);
+                self.inbox.used(end);
+                self.wrote(request.ticket, length, result)?;
+            }
+            Work::Nothing => {
+                self.inbox.used(header_bytes);
+                self.added.others += 1;
+                self.added.at_once += 1;
+                self.reply(|replies, out| replies.done(request.ticket, out))?;
+            }
+            Work::Flush
+            | Work::Trim { .. }
+            | Work::Zero { .. }
+            | Work::Prefetch { .. }
+            | Work::Extents { .. } => {
+                self.inbox.used(header_bytes);
+                self.defer(request, None, Vec::new())?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads what is in memory straight into what is sent; false when it is not.
+    #[inline]
+    fn read_at_once(&mut self, ticket: Ticket, offset: u64, length: usize) -> Result<bool, Gone> {
+        let replies = self.rules.replies;
+        let head_bytes = replies.data_head_bytes();
+        let room = self.outbox.room(head_bytes + length, &mut self.line);
+        let room = room.map_err(sending)?;
+        let (head, data) = room.split_at_mut(head_bytes);
+        match self.disk.read_ready(offset, data) {
+            Ok(()) => {
+                let mut bytes = [0; Replies::MOST_DATA_HEAD_BYTES];
+                replies.data_head(ticket, offset, length as u32, true, &mut bytes);
+                head.copy_from_slice(&bytes[..head_bytes]);
+                self.outbox.filled(head_bytes + length);
+                self.added.reads += 1;
+                self.added.at_once += 1;
+                self.added.read_bytes += length as u64;
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => {
+                self.added.reads += 1;
+                self.added.at_once += 1;
+                self.failed(ticket, &error)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Takes another piece of a large write; what is needed for that, unless it is whole.
+    fn take_more(&mut self, mut taking: Taking) -> Result<Option<Need>, Gone> {
+        let have = self.inbox.bytes();
+        // Pieces end where blocks do.
+        let piece = match taking.left {
+            left if left <= PIECE_BYTES => left,
+            _ => PIECE_BYTES - taking.offset as usize % 4096,
+        };
+        let Some(payload) = have.get(..piece) else {
+            self.taking = Some(taking);
+            return Ok(Some(Need::Bytes(piece)));
+        };
+        if taking.error.is_none() {
+            taking.error = self.disk.write(taking.offset, payload).err();
+        }
+        self.inbox.used(piece);
+        taking.left -= piece;
+        taking.offset += piece as u64;
+        if taking.left > 0 {
+            self.taking = Some(taking);
+            return Ok(None);
+        }
+        let Taking {
+            ticket,
+            durable,
+            error,
+            bytes,
+            ..
+        } = taking;
+        match error {
+            None if durable => {
+                let work = Work::Write {
+                    offset: ticket.offset,
+                    length: bytes,
+                    durable,
+                };
+                self.defer(Request { ticket, work }, None, Vec::new())?;
+            }
+            None => self.wrote(ticket, bytes, Ok(()))?,
+            Some(error) => self.wrote(ticket, bytes, Err(error))?,
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn wrote(&mut self, ticket: Ticket, bytes: u32, result: io::Result<()>) -> Result<(), Gone> {
+        self.added.writes += 1;
+        self.added.at_once += 1;
+        match result {
+            Ok(()) => {
+                self.added.written_bytes += u64::from(bytes);
+                self.reply(|replies, out| replies.done(ticket, out))
+            }
+            Err(error) => self.failed(ticket, &error),
+        }
+    }
+
+    /// Appends a reply that has no data.
+    #[inline]
+    fn reply(&mut self, write: impl FnOnce(Replies, &mut Vec<u8>)) -> Result<(), Gone> {
+        self.scratch.clear();
+        write(self.rules.replies, &mut self.scratch);
+        self.outbox
+            .append(&self.scratch, &mut self.line)
+            .map_err(sending)
+    }
+
+    fn failed(&mut self, ticket: Ticket, error: &io::Error) -> Result<(), Gone> {
+        self.added.errors += 1;
+        let words = error.to_string();
+        self.reply(|replies, out| replies.failed(ticket, code_of(error), &words, out))
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> Result<(), Gone> {
+        let Refusal {
+            ticket,
+            error,
+            words,
+        } = refusal;
+        self.added.others += 1;
+        self.added.errors += 1;
+        self.added.at_once += 1;
+        self.reply(|replies, out| replies.failed(ticket, error, words, out))
+    }
+
+    /// Reserves memory for something that goes to the pool; what is needed when there is none.
+    fn reserve(&mut self, bytes: usize) -> Option<Need> {
+        if self.house.budget.take(bytes) {
+            self.in_flight_bytes += bytes;
+            return None;
+        }
+        Some(match self.in_flight {
+            0 => Need::Memory,
+            _ => Need::Room,
+        })
+    }
+
+    fn defer(
+        &mut self,
+        request: Request,
+        payload: Option<Vec<u8>>,
+        memory: Vec<u8>,
+    ) -> Result<(), Gone> {
+        let lane = match &self.lane {
+            Some(lane) => lane,
+            None => self.lane.insert(Lane::new().map_err(Gone::Broken)?),
+        };
+        let job = Job {
+            disk: Arc::clone(&self.disk),
+            request,
+            payload,
+            memory,
+            begun_ns: self.turn_ns,
+        };
+        self.house.pool.submit(lane, job).map_err(Gone::Broken)?;
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    /// Answers what the pool has done.
+    #[inline]
+    fn collect(&mut self) -> Result<(), Gone> {
+        if self.in_flight == 0 {
+            return Ok(());
+        }
+        if let Some(lane) = &self.lane {
+            lane.collect(&mut self.done);
+        }
+        if self.done.is_empty() {
+            return Ok(());
+        }
+        let now_ns = now_ns();
+        let mut all = std::mem::take(&mut self.done);
+        for done in all.drain(..) {
+            self.tally.took(1, now_ns.saturating_sub(done.begun_ns));
+            self.in_flight -= 1;
+            self.finish(done)?;
+        }
+        self.done = all;
+        Ok(())
+    }
+
+    fn finish(&mut self, done: Done) -> Result<(), Gone> {
+        let Request { ticket, work } = done.request;
+        let mut reserved = 0;
+        match work {
+            Work::Read { length, .. } => {
+                reserved = length as usize;
+                self.added.reads += 1;
+                self.added.read_bytes += u64::from(length);
+            }
+            Work::Write { length, .. } => {
+                // A larger one was written piece by piece.
+                if length as usize <= PIECE_BYTES {
+                    reserved = length as usize;
+                }
+                self.added.writes += 1;
+                self.added.written_bytes += u64::from(length);
+            }
+            Work::Flush => self.added.flushes += 1,
+            _ => self.added.others += 1,
+        }
+        let answered = match done.result {
+            Err(error) => self.failed(ticket, &error),
+            Ok(Outcome::Nothing) => self.reply(|replies, out| replies.done(ticket, out)),
+            Ok(Outcome::Data(data)) => self.send_data(ticket, work, data),
+            Ok(Outcome::Extents(extents)) => match work {
+                Work::Extents {
+                    length,
+                    only_one,
+                    context,
+                    ..
+                } => self.reply(|replies, out| {
+                    replies.extents(ticket, context, (length, only_one), &extents, out);
+                }),
+                _ => Ok(()),
+            },
+        };
+        self.in_flight_bytes -= reserved;
+        self.house.budget.give_back(reserved);
+        answered
+    }
+
+    fn send_data(&mut self, ticket: Ticket, work: Work, data: Vec<u8>) -> Result<(), Gone> {
+        let Work::Read { offset, length, .. } = work else {
+            return Ok(());
+        };
+        let mut head = [0; Replies::MOST_DATA_HEAD_BYTES];
+        let replies = self.rules.replies;
+        let head_bytes = replies.data_head(ticket, offset, length, true, &mut head);
+        let (line, outbox) = (&mut self.line, &mut self.outbox);
+        outbox
+            .append(&head[..head_bytes], line)
+            .and_then(|()| match data.len() {
+                few if few <= COPIED_BYTES => outbox.append(&data, line),
+                _ => outbox.send(line).and_then(|()| line.send_all(&data)),
+            })
+            .map_err(sending)?;
+        if self.spare.len() < SPARE && data.capacity() <= SPARE_BYTES {
+            self.spare.push(data);
+        }
+        Ok(())
+    }
+
+    /// Waits for what is needed; false when there is nothing to do for a while.
+    #[inline]
+    fn receive(&mut self, need: Need) -> Result<bool, Gone> {
+        if self.in_flight > 0 {
+            return self.receive_or_collect(need);
+        }
+        let bytes = match need {
+            Need::Bytes(bytes) => bytes,
+            Need::End => return Err(self.ends.take().unwrap_or(Gone::Closed)),
+            // Nothing is in flight any more.
+            Need::Room => return Ok(true),
+            Need::Memory => {
+                self.house.budget.wait(Duration::from_millis(20));
+                return Ok(true);
+            }
+        };
+        let header_bytes = self.rules.header_bytes();
+        let got = self
+            .inbox
+            .receive(&mut self.line, bytes, header_bytes, true);
+        self.turn_ns = now_ns();
+        match got {
+            Ok(0) => {
+                self.ended();
+                Ok(true)
+            }
+            Ok(_) => {
+                self.waited = Duration::ZERO;
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if !self.is_in_a_request() {
+                    return Ok(false);
+                }
+                self.waited += IDLE;
+                match self.waited >= PATIENCE {
+                    true => Err(Gone::Stuck),
+                    false => Ok(true),
+                }
+            }
+            Err(error) => Err(receiving(error)),
+        }
+    }
+
+    fn is_in_a_request(&self) -> bool {
+        self.skip > 0 || self.taking.is_some() || !self.inbox.bytes().is_empty()
+    }
+
+    /// Waits for the client, if it may go on, and for what is in flight.
+    fn receive_or_collect(&mut self, need: Need) -> Result<bool, Gone> {
+        let Some(lane) = &self.lane else {
+            return Ok(true);
+        };
+        let bytes = match need {
+            Need::Bytes(bytes) => Some(bytes),
+            Need::Room | Need::Memory | Need::End => None,
+        };
+        let mut comes = bytes.is_some() && self.line.has_more();
+        if !comes {
+            let socket = bytes.is_some().then(|| self.line.as_fd());
+            comes = lane.wait(socket, PATIENCE).map_err(Gone::Broken)?.bytes;
+        }
+        self.turn_ns = now_ns();
+        let Some(bytes) = bytes.filter(|_| comes) else {
+            return Ok(true);
+        };
+        let header_bytes = self.rules.header_bytes();
+        match self
+            .inbox
+            .receive(&mut self.line, bytes, header_bytes, false)
+        {
+            Ok(0) => {
+                self.ended();
+                Ok(true)
+            }
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+            Err(error) => Err(receiving(error)),
+        }
+    }
+
+    /// Nothing more comes from the client; what is in flight is still done.
+    fn ended(&mut self) {
+        self.ends = Some(match () {
+            () if self.house.stops.load(Ordering::Relaxed) => Gone::Stopped,
+            () if self.is_in_a_request() => Gone::Cut,
+            () => Gone::Closed,
+        });
+    }
+}
+
+fn sending(error: io::Error) -> Gone {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => Gone::Stuck,
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Gone::Closed,
+        _ => Gone::Broken(error),
+    }
+}
+
+fn receiving(error: io::Error) -> Gone {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset => Gone::Closed,
+        _ => Gone::Broken(error),
+    }
+}

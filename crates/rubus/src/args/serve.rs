@@ -1,0 +1,90 @@
+//! Arguments of `rubus serve`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use rubus_nbd::server::allow::Network;
+use rubus_nbd::wire::DEFAULT_PORT;
+
+/// Serve disk images over the network, as NBD exports.
+///
+/// PATH is an image, a directory of images (*.img, *.raw, *.iso), a block
+/// device, or a TOML file with exports; several may be given. Any NBD client
+/// can use them: rubus, the Linux kernel, qemu, nbdcopy. Without --listen
+/// only programs on this machine can connect.
+///
+/// Ends on Ctrl-C or SIGTERM: requests in flight are done, everything is made
+/// durable.
+///
+/// Exit status: 0 ended when asked; 2 it could not begin or go on; 3 refused,
+/// because data could be lost.
+#[derive(Debug, ClapArgs)]
+pub struct Serve {
+    /// What to serve
+    #[arg(value_name = "PATH", required = true, value_hint = clap::ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Make the image, this large, if it does not exist, such as 32GiB
+    #[arg(long, value_name = "SIZE", value_parser = rubus_core::units::parse_size)]
+    pub size: Option<u64>,
+    /// Take the room for a new image now, so that it cannot be missing later
+    #[arg(long, requires = "size")]
+    pub preallocate: bool,
+    /// Name of the export [default: the file's name without .img or .raw]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Words about the export that clients are shown
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// Listen on this address, such as 0.0.0.0:10809, [::]:10809 or 192.168.1.5
+    /// (more than once) [default: 127.0.0.1:10809, unless --unix]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address)]
+    pub listen: Vec<SocketAddr>,
+    /// Listen on a Unix socket at this path (more than once)
+    #[arg(long, value_name = "FILE")]
+    pub unix: Vec<PathBuf>,
+    /// Serve the one client that standard input is connected to
+    #[arg(long, conflicts_with_all = ["listen", "unix", "status"])]
+    pub stdin: bool,
+    /// Let nobody write
+    #[arg(long)]
+    pub read_only: bool,
+    /// Put every write on stable storage before it is answered: slow, and
+    /// nothing is lost even if this machine loses power
+    #[arg(long)]
+    pub sync: bool,
+    /// Who may connect: networks or addresses such as 192.168.1.0/24 (a list,
+    /// or more than once) [default: everybody]
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    pub allow: Vec<Network>,
+    /// Serve so many clients at once at most
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub max_clients: u32,
+    /// Tell what the server does, as JSON lines, to whoever connects here
+    #[arg(long, value_name = "FILE or ADDRESS:PORT")]
+    pub status: Option<String>,
+    /// Let clients overwrite what is on a block device; takes its serial number
+    #[arg(long, value_name = "SERIAL")]
+    pub i_will_lose_everything_on: Vec<String>,
+    /// Write the log as JSON lines
+    #[arg(long = "json")]
+    pub json: bool,
+}
+
+/// An address with a port, or without one for that of NBD.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|inner| inner.strip_suffix(']'))
+        .unwrap_or(text);
+    match bare.parse::<IpAddr>() {
+        Ok(address) => Ok(SocketAddr::new(address, DEFAULT_PORT)),
+        Err(_) => Err(
+            "write an address of this machine, such as 192.168.1.5:10809, or 0.0.0.0 for all of them"
+                .into(),
+        ),
+    }
+}

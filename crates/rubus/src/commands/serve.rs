@@ -1,0 +1,182 @@
+//! `rubus serve`: disk images over the network.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use anyhow::Context;
+use rubus_host::listening::{self, Listener};
+use rubus_nbd::server::door::{Server, Settings};
+use rubus_nbd::server::shelf::Shelf;
+use rubus_nbd::wire::DEFAULT_PORT;
+
+use crate::args::{General, Serve};
+use crate::exit::Exit;
+use crate::serving::exports::{self, Ready, Wishes};
+use crate::serving::log::Log;
+use crate::serving::status;
+use crate::signals;
+
+/// Descriptor of the first socket that a program is started with; see `sd_listen_fds(3)`.
+const FIRST_SOCKET: i32 = 3;
+
+/// Serves until it is asked to end.
+pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
+    anyhow::ensure!(
+        general.machine.is_none(),
+        "serve is about disks of this machine; leave --machine out"
+    );
+    let log = Arc::new(Log::new(general.quiet, arguments.json));
+    let wishes = exports::wishes(arguments)?;
+    let mut ready = Vec::new();
+    for wanted in &wishes.exports {
+        ready.push(exports::open(wanted, &arguments.i_will_lose_everything_on)?);
+    }
+    let disks: Vec<_> = ready.iter().map(|ready| Arc::clone(&ready.disk)).collect();
+    for ready in &ready {
+        log.say(&about(ready));
+    }
+    let settings = Settings {
+        allow: wishes.allow.clone(),
+        most_clients: arguments.max_clients as usize,
+        ..Settings::default()
+    };
+    let shelf = Shelf::new(ready.into_iter().map(|ready| ready.offered).collect());
+    let told = Arc::clone(&log);
+    let server = Server::new(Arc::new(shelf), settings, move |event| told.event(event))
+        .context("cannot begin to serve")?;
+    listening::allow_many_files();
+    let ended = match arguments.stdin {
+        true => serve_standard_input(&server),
+        false => serve_listeners(&server, arguments, &wishes, &log),
+    };
+    for disk in disks {
+        disk.flush()
+            .context("cannot make everything durable that was written")?;
+    }
+    ended
+}
+
+fn serve_standard_input(server: &Arc<Server>) -> anyhow::Result<Exit> {
+    let (stream, caller) = listening::standard_input().context(
+        "standard input is no socket; --stdin is for programs that start rubus with one",
+    )?;
+    let gone = server
+        .run_one(stream, caller)
+        .map_err(|why| anyhow::anyhow!("no agreement with the client: {why}"))?;
+    Ok(match gone {
+        rubus_nbd::server::Gone::Malformed(_) => Exit::AnswerIsNo,
+        _ => Exit::Fine,
+    })
+}
+
+fn serve_listeners(
+    server: &Arc<Server>,
+    arguments: &Serve,
+    wishes: &Wishes,
+    log: &Log,
+) -> anyhow::Result<Exit> {
+    let listeners = listeners(wishes)?;
+    for listener in &listeners {
+        log.say(&format!("listening on {}", address_of(listener)));
+    }
+    warn_of_the_public(&listeners, wishes, log);
+    let status = match &arguments.status {
+        None => None,
+        Some(place) => Some(Arc::new(status::listen(place)?)),
+    };
+    if let Some(listener) = &status {
+        log.say(&format!("status on {}", listener.place()));
+        status::answer(Arc::clone(listener), Arc::clone(server));
+    }
+    let stopper = Arc::clone(server);
+    signals::on_end(move || stopper.stop())?;
+    server.run(listeners).context("cannot go on serving")?;
+    log.say("ended; everything is on stable storage");
+    // Its thread keeps the listener, so its socket would stay.
+    if let Some(listener) = &status {
+        listener.remove();
+    }
+    Ok(Exit::Fine)
+}
+
+/// What to listen on: sockets that we were started with, or those that are wished for, or the usual
+/// port of this machine alone.
+fn listeners(wishes: &Wishes) -> anyhow::Result<Vec<Listener>> {
+    let mut listeners = Vec::new();
+    for number in inherited() {
+        listeners.push(Listener::inherited(number)?);
+    }
+    let mut addresses = wishes.listen.clone();
+    if listeners.is_empty() && wishes.unix.is_empty() && addresses.is_empty() {
+        addresses.push((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into());
+    }
+    for address in addresses {
+        listeners.push(Listener::tcp(address)?);
+    }
+    for path in &wishes.unix {
+        listeners.push(Listener::unix(path)?);
+    }
+    Ok(listeners)
+}
+
+/// Numbers of the sockets that systemd, or whoever does as it does, has started us with.
+fn inherited() -> std::ops::Range<i32> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
+    let for_us = number("LISTEN_PID").is_some_and(|pid| pid == std::process::id() as i32);
+    match number("LISTEN_FDS") {
+        Some(count) if for_us && (1..1024).contains(&count) => FIRST_SOCKET..FIRST_SOCKET + count,
+        _ => FIRST_SOCKET..FIRST_SOCKET,
+    }
+}
+
+fn about(ready: &Ready) -> String {
+    let manner = match ready.read_only {
+        true => ", read-only",
+        false => "",
+    };
+    format!("export '{}': {}{manner}", ready.offered.name, ready.told)
+}
+
+/// The address of an export here, as clients write it, without its name.
+fn address_of(listener: &Listener) -> String {
+    match listener.address() {
+        Some(address) if address.port() == DEFAULT_PORT => format!("nbd://{}/", host(address.ip())),
+        Some(address) => format!("nbd://{}:{}/", host(address.ip()), address.port()),
+        None => format!("nbd+unix:///?socket={}", listener.place()),
+    }
+}
+
+fn host(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
+/// Says what it means to listen where others can connect.
+fn warn_of_the_public(listeners: &[Listener], wishes: &Wishes, log: &Log) {
+    let is_public = |address: SocketAddr| !address.ip().is_loopback();
+    let mut public = listeners.iter().filter_map(Listener::address);
+    if !public.any(is_public) {
+        return;
+    }
+    let who = match &wishes.allow[..] {
+        [] => "whoever reaches this address".into(),
+        networks => {
+            let names: Vec<_> = networks.iter().map(ToString::to_string).collect();
+            format!("every machine in {}", names.join(", "))
+        }
+    };
+    let what = match wishes.exports.iter().all(|export| export.read_only) {
+        true => "read",
+        false => "read and overwrite",
+    };
+    let advice = match wishes.allow.is_empty() {
+        true => "; --allow says who may connect, --read-only forbids writing",
+        false => "",
+    };
+    log.say(&format!(
+        "without TLS: {who} can {what} these disks, and whoever is on the way can see and change \
+         what passes{advice}"
+    ));
+}

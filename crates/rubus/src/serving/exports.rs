@@ -1,0 +1,357 @@
+//! What `rubus serve` is to serve: images, directories of them, block devices, a file that lists them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use rubus_apply::guard::{self, Consent, Refusal};
+use rubus_core::units::{bytes_iec, bytes_si, parse_size};
+use rubus_host::Live;
+use rubus_host::blockdev::{NodeKind, Pinned};
+use rubus_host::image::{Image, ImageError};
+use rubus_host::new_file::NewFile;
+use rubus_nbd::identity::Identity;
+use rubus_nbd::server::allow::Network;
+use rubus_nbd::server::disk::Disk;
+use rubus_nbd::server::file_disk::FileDisk;
+use rubus_nbd::server::shelf::{Offered, OneDisk};
+use serde::Deserialize;
+
+use crate::args::{Serve, address};
+use crate::exit::Refused;
+
+use super::identity;
+
+/// What names of images in a directory end with.
+const ENDINGS: [&str; 3] = ["img", "raw", "iso"];
+
+/// One export, as it is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    pub path: PathBuf,
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub size: Option<u64>,
+    pub preallocate: bool,
+    pub read_only: bool,
+    pub sync: bool,
+}
+
+/// Everything that is wanted.
+#[derive(Debug, Default)]
+pub struct Wishes {
+    pub exports: Vec<Wanted>,
+    pub listen: Vec<SocketAddr>,
+    pub unix: Vec<PathBuf>,
+    pub allow: Vec<Network>,
+}
+
+/// One export that is open.
+pub struct Ready {
+    pub offered: Offered,
+    pub disk: Arc<dyn Disk>,
+    /// For people: what was made or found.
+    pub told: String,
+    pub read_only: bool,
+}
+
+/// A file with exports.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Listed {
+    #[serde(default)]
+    listen: Vec<String>,
+    #[serde(default)]
+    unix: Vec<PathBuf>,
+    #[serde(default)]
+    allow: Vec<String>,
+    export: BTreeMap<String, ListedExport>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ListedExport {
+    path: PathBuf,
+    description: Option<String>,
+    size: Option<String>,
+    #[serde(default)]
+    preallocate: bool,
+    #[serde(default)]
+    read_only: bool,
+    #[serde(default)]
+    sync: bool,
+}
+
+/// What the arguments and the files that they name want.
+///
+/// # Errors
+/// In words: a file that cannot be understood, a directory without images, a name twice.
+pub fn wishes(arguments: &Serve) -> anyhow::Result<Wishes> {
+    let mut wishes = Wishes {
+        listen: arguments.listen.clone(),
+        unix: arguments.unix.clone(),
+        allow: arguments.allow.clone(),
+        ..Wishes::default()
+    };
+    for path in &arguments.paths {
+        if path.extension().is_some_and(|ending| ending == "toml") {
+            list(path, arguments, &mut wishes)?;
+        } else if path.is_dir() {
+            directory(path, arguments, &mut wishes)?;
+        } else {
+            wishes.exports.push(of_arguments(path, arguments));
+        }
+    }
+    let one = wishes.exports.len() == 1;
+    anyhow::ensure!(
+        one || (arguments.name.is_none() && arguments.description.is_none()),
+        "--name and --description are for one export, and there are {}; put them into a TOML file",
+        wishes.exports.len()
+    );
+    let mut names: Vec<_> = wishes.exports.iter().map(name_of).collect();
+    names.sort();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        anyhow::bail!(
+            "two exports would have the name '{}'; rename a file, or give names in a TOML file",
+            twice[0]
+        );
+    }
+    Ok(wishes)
+}
+
+fn of_arguments(path: &Path, arguments: &Serve) -> Wanted {
+    Wanted {
+        path: path.to_path_buf(),
+        name: arguments.name.clone(),
+        description: arguments.description.clone(),
+        size: arguments.size,
+        preallocate: arguments.preallocate,
+        read_only: arguments.read_only,
+        sync: arguments.sync,
+    }
+}
+
+fn list(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Result<()> {
+    let place = path.display();
+    anyhow::ensure!(
+        arguments.name.is_none() && arguments.size.is_none() && arguments.description.is_none(),
+        "--name, --size and --description stand in {place}, not beside it"
+    );
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {place}"))?;
+    let listed: Listed =
+        toml::from_str(&text).with_context(|| format!("{place} is no list of exports"))?;
+    let here = path.parent().unwrap_or(Path::new("."));
+    for text in &listed.listen {
+        let listen = address(text).map_err(|why| anyhow::anyhow!("{place}: '{text}': {why}"))?;
+        wishes.listen.push(listen);
+    }
+    for text in &listed.allow {
+        let network = text.parse().with_context(|| format!("in {place}"))?;
+        wishes.allow.push(network);
+    }
+    wishes
+        .unix
+        .extend(listed.unix.iter().map(|path| here.join(path)));
+    for (name, export) in listed.export {
+        let size = export.size.as_deref().map(parse_size).transpose();
+        let size = size.map_err(|why| anyhow::anyhow!("{place}: export '{name}': {why}"))?;
+        wishes.exports.push(Wanted {
+            // Beside the list, wherever rubus was started.
+            path: here.join(export.path),
+            name: Some(name),
+            description: export.description,
+            size,
+            preallocate: export.preallocate,
+            read_only: export.read_only || arguments.read_only,
+            sync: export.sync || arguments.sync,
+        });
+    }
+    Ok(())
+}
+
+fn directory(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Result<()> {
+    let place = path.display();
+    anyhow::ensure!(
+        arguments.size.is_none(),
+        "{place} is a directory, and --size is for one image"
+    );
+    let mut images = Vec::new();
+    for entry in std::fs::read_dir(path).with_context(|| format!("cannot read {place}"))? {
+        let path = entry
+            .with_context(|| format!("cannot read {place}"))?
+            .path();
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        let is_image = ending.is_some_and(|ending| ENDINGS.contains(&ending));
+        if is_image && path.is_file() {
+            images.push(path);
+        }
+    }
+    images.sort();
+    anyhow::ensure!(
+        !images.is_empty(),
+        "{place} has no images; their names end with .img, .raw or .iso"
+    );
+    wishes.exports.extend(images.iter().map(|image| Wanted {
+        // What is burnt on a disc is not written.
+        read_only: arguments.read_only || image.extension().is_some_and(|ending| ending == "iso"),
+        ..of_arguments(image, arguments)
+    }));
+    Ok(())
+}
+
+/// The name of an export: the one that is wanted, or the file's without its ending.
+fn name_of(wanted: &Wanted) -> String {
+    if let Some(name) = &wanted.name {
+        return name.clone();
+    }
+    let ending = wanted.path.extension().and_then(|ending| ending.to_str());
+    let stem = match ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
+        true => wanted.path.file_stem(),
+        false => wanted.path.file_name(),
+    };
+    let stem = stem.unwrap_or(wanted.path.as_os_str());
+    stem.to_string_lossy().into_owned()
+}
+
+/// Opens an export, and makes its image if that is wanted.
+///
+/// # Errors
+/// In words; [`Refused`] when data could be lost.
+pub fn open(wanted: &Wanted, losses: &[String]) -> anyhow::Result<Ready> {
+    let place = wanted.path.display().to_string();
+    let cannot = || format!("cannot serve {place}");
+    let mut told = String::new();
+    let image = match Pinned::new(&wanted.path).map(|node| node.kind()) {
+        Ok(NodeKind::Block(_)) => device(wanted, losses)?,
+        Err(_) if !wanted.path.exists() => {
+            let Some(size) = wanted.size else {
+                anyhow::bail!(
+                    "there is no {place}; to make it, say how large it is to be: --size 32GiB"
+                );
+            };
+            told = make(wanted, size).with_context(cannot)?;
+            file(wanted)?
+        }
+        _ => file(wanted)?,
+    };
+    if let Some(size) = wanted.size.filter(|_| told.is_empty()) {
+        anyhow::ensure!(
+            size == image.size_bytes(),
+            "{place} exists and has {} bytes, not {size}; leave --size out to serve it as it is",
+            image.size_bytes()
+        );
+    }
+    anyhow::ensure!(
+        image.size_bytes() > 0,
+        "{place} is empty; remove it and give --size, or choose another"
+    );
+    if told.is_empty() {
+        told = bytes_si(image.size_bytes());
+    }
+    let sync = wanted.sync;
+    let identity = identity::of(&image, &wanted.path, sync);
+    Ok(ready(wanted, Arc::new(image), identity, told))
+}
+
+fn ready(wanted: &Wanted, image: Arc<Image>, identity: Option<Identity>, told: String) -> Ready {
+    let read_only = !image.is_writable();
+    let disk: Arc<dyn Disk> = Arc::new(FileDisk::new(image));
+    let name = name_of(wanted);
+    let source = OneDisk {
+        disk: Arc::clone(&disk),
+        identity,
+        sync: wanted.sync,
+    };
+    Ready {
+        offered: Offered {
+            words: wanted.description.clone().unwrap_or_default(),
+            name,
+            source: Box::new(source),
+        },
+        disk,
+        told,
+        read_only,
+    }
+}
+
+fn file(wanted: &Wanted) -> anyhow::Result<Image> {
+    let place = wanted.path.display();
+    Image::open(&wanted.path, !wanted.read_only).map_err(|error| match error {
+        ImageError::Locked => Refused(format!(
+            "{place} was not touched: another program has it open and locked{}\n  \
+             stop that program, or serve a copy",
+            match wanted.read_only {
+                true => " for writing",
+                false => ", and two writers would destroy what is on it",
+            }
+        ))
+        .into(),
+        ImageError::Missing => anyhow::anyhow!("there is no {place}"),
+        ImageError::NotAFile => anyhow::anyhow!(
+            "{place} is no image: it must be a regular file, a directory or a block device"
+        ),
+        ImageError::Other(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            anyhow::anyhow!("{place}: {error}; give --read-only if it is not to be written")
+        }
+        ImageError::Other(error) => {
+            anyhow::Error::from(error).context(format!("cannot open {place}"))
+        }
+    })
+}
+
+/// Makes a new image, and says how.
+fn make(wanted: &Wanted, size: u64) -> anyhow::Result<String> {
+    anyhow::ensure!(size > 0, "--size must be more than 0");
+    let Some(mut new) = NewFile::begin(&wanted.path)? else {
+        anyhow::bail!("another program makes it just now");
+    };
+    new.resize(size)?;
+    if wanted.preallocate {
+        new.preallocate(size)?;
+    }
+    new.finish()?;
+    Ok(match wanted.preallocate {
+        true => format!("made, {}, all of it taken", bytes_iec(size)),
+        false => format!(
+            "made, {}, sparse: it takes room as it is written (--preallocate takes it at once)",
+            bytes_iec(size)
+        ),
+    })
+}
+
+/// Opens a block device, past the guard if it is to be written.
+fn device(wanted: &Wanted, losses: &[String]) -> anyhow::Result<Image> {
+    let refused = |refusal: Refusal| anyhow::Error::from(Refused(refusal.to_string()));
+    anyhow::ensure!(
+        wanted.size.is_none(),
+        "{} is a device and has its size; leave --size out",
+        wanted.path.display()
+    );
+    if wanted.read_only {
+        let reader = guard::read_only(&wanted.path).map_err(refused)?;
+        return Ok(Image::of_reader(reader));
+    }
+    let live = Live::new();
+    let mut answer = None;
+    for serial in losses {
+        let tried = guard::claim(&live, &wanted.path, Some(&Consent::new(serial)));
+        let is_claimed = tried.is_ok();
+        answer = Some(tried);
+        if is_claimed {
+            break;
+        }
+    }
+    let answer = answer.unwrap_or_else(|| guard::claim(&live, &wanted.path, None));
+    let claimed = answer.map_err(|refusal| match refusal.expected_confirmation() {
+        None => refused(refusal),
+        Some(expected) => Refused(format!(
+            "{refusal}\n  clients could overwrite all of it: if they may, give \
+             --i-will-lose-everything-on={}; if they are only to read it, give --read-only",
+            expected.text
+        ))
+        .into(),
+    })?;
+    Ok(Image::of_claimed(claimed))
+}
