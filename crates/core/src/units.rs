@@ -36,6 +36,14 @@ pub fn bit_rate(bits_per_second: f64) -> String {
     )
 }
 
+/// A number with what is counted: "1 entry", "12 entries".
+pub fn counted(count: u64, one: &str, several: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {several}"),
+    }
+}
+
 /// A share as a percentage: 0.05 is `5 %`, 0.005 is `0.5 %`.
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;

@@ -163,6 +163,8 @@ pub struct Teller {
     /// Whether an unfinished line is on the terminal.
     is_line_open: bool,
     told_ns: u64,
+    /// Whether it was told why the change goes back.
+    has_said_why: bool,
 }
 
 impl Teller {
@@ -173,6 +175,7 @@ impl Teller {
             is_live: terminal.live,
             is_line_open: false,
             told_ns: 0,
+            has_said_why: false,
         }
     }
 
@@ -192,8 +195,24 @@ impl Teller {
             Event::Progress { progress, .. } => self.progress(progress),
             Event::Remark { words } => self.line(&format!("rubus: {words}")),
             Event::TurningBack { why } => {
-                self.line(&format!("rubus: {why}\nrubus: putting everything back"));
+                self.turning_back(why, "putting everything back");
             }
+        }
+    }
+
+    /// Tells why it does not go on, and what is done instead.
+    pub fn turning_back(&mut self, why: &str, instead: &str) {
+        if !self.is_quiet {
+            self.line(&format!("rubus: {why}\nrubus: {instead}"));
+            self.has_said_why = true;
+        }
+    }
+
+    /// What is said of a change that went back: how all is now, and why, where that was not told when it happened.
+    pub fn went_back(&self, why: &str, now: &str) -> String {
+        match self.has_said_why {
+            true => format!("rubus: {now}"),
+            false => format!("rubus: {why}\nrubus: {now}"),
         }
     }
 

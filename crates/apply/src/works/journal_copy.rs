@@ -54,7 +54,11 @@ impl LiveWorks {
     }
 
     /// Takes away what the copy has noted for passes to come: there are none after this step.
-    fn clear_manifest(&mut self, top: &Path, hands: &dyn Hands) -> Result<(), StepError> {
+    pub(super) fn clear_manifest(
+        &mut self,
+        top: &Path,
+        hands: &dyn Hands,
+    ) -> Result<(), StepError> {
         let notes = top.join(COPY_NOTES);
         if hands.files().exists(&notes) {
             self.run("rm", &["-r", "--", &notes.display().to_string()])?;

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rubus_core::copy::{Comparison, CopyReceipt, path_bytes};
-use rubus_core::units::bytes_iec;
+use rubus_core::units::{bytes_iec, counted};
 use rubus_host::clock;
 use rubus_host::copy_door::Directory;
 
-use super::tree::{Told, in_a_change, losses, words};
+use super::tree::{Onto, Told, in_a_change, losses, words};
 use crate::copy::{CompareOptions, CopyOptions, Paths, compare, copy};
 
 /// How much of the contents is read again.
@@ -27,6 +27,7 @@ pub(super) struct LastPass<'a> {
     pub(super) source: &'a Path,
     pub(super) target: &'a Path,
     pub(super) excludes: Paths,
+    pub(super) onto: Onto,
     pub(super) stop: Arc<AtomicBool>,
 }
 
@@ -75,7 +76,7 @@ impl LastPass<'_> {
             let done = copy(self.source, self.target, &options, &mut |progress| {
                 tell(&progress)
             });
-            last = done.map_err(in_a_change)?;
+            last = done.map_err(|error| in_a_change(error, self.onto))?;
             if last.has_losses() {
                 return Err(losses(&last));
             }
@@ -88,8 +89,8 @@ impl LastPass<'_> {
         match restless.is_empty() {
             true => Ok((last, begun_s)),
             false => Err(format!(
-                "{} files change all the time ({}); stop the programs that write to them, and apply the plan again",
-                restless.len(),
+                "{} all the time ({}); stop what writes there, and apply the plan again",
+                counted(restless.len() as u64, "file changes", "files change"),
                 restless[..restless.len().min(3)].join(", ")
             )),
         }
@@ -105,7 +106,7 @@ impl LastPass<'_> {
         let found = compare(self.source, self.target, &options, &mut |progress| {
             tell(&progress)
         });
-        let found = found.map_err(in_a_change)?;
+        let found = found.map_err(|error| in_a_change(error, self.onto))?;
         let source = Directory::open_root(self.source).map_err(|error| error.to_string())?;
         let is_explained =
             |path: &str| may_be_torn(path) || has_changed(&source, &path_bytes(path), begun_s);
@@ -142,8 +143,8 @@ impl Judged {
     /// What was found, where everything is explained.
     fn found(&self, found: &Comparison) -> String {
         let compared = format!(
-            "compared {} entries and {} of contents",
-            found.entries.all(),
+            "compared {} and {} of contents",
+            counted(found.entries.all(), "entry", "entries"),
             bytes_iec(found.compared_bytes)
         );
         match self.explained.is_empty() {
@@ -157,10 +158,13 @@ impl Judged {
     }
 
     fn fault(&self) -> String {
-        format!(
-            "{} entries of the copy are not as they are on the running root, and did not change meanwhile: {}; the disk may be \
-             damaged: look at the kernel log",
+        let which = counted(
             self.unexplained.len() as u64 + self.unnamed,
+            "entry of the copy is not as it is",
+            "entries of the copy are not as they are",
+        );
+        format!(
+            "{which} on the running root, and did not change meanwhile: {}; the disk may be damaged: look at the kernel log",
             named(&self.unexplained)
         )
     }

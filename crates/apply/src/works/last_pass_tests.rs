@@ -39,6 +39,7 @@ impl Ground {
             source: &self.from,
             target: &self.to,
             excludes: Paths::default(),
+            onto: Onto::Disk,
             stop: Arc::default(),
         }
     }
@@ -85,7 +86,10 @@ fn damage_in_the_copy_fails_and_is_named() {
     let file = fs::File::options().write(true).open(&file).unwrap();
     file.set_modified(dated).unwrap();
     let fault = ground.last_pass().go(&mut |_| {}).unwrap_err();
-    assert!(fault.starts_with("1 entries of the copy"), "{fault}");
+    assert!(
+        fault.starts_with("1 entry of the copy is not as it is on the running root"),
+        "{fault}"
+    );
     assert!(fault.contains("etc/b"), "{fault}");
     assert!(fault.contains("look at the kernel log"), "{fault}");
 }
@@ -111,7 +115,11 @@ fn differences_that_are_counted_and_not_named_are_not_explained() {
     assert_eq!(judged.explained, lines(&["new", "the root itself"]));
     assert_eq!(judged.unexplained, lines(&["old"]));
     assert_eq!(judged.unnamed, 1);
-    assert!(judged.fault().starts_with("2 entries"));
+    let fault = judged.fault();
+    assert!(
+        fault.starts_with("2 entries of the copy are not as they are"),
+        "{fault}"
+    );
 }
 
 #[test]

@@ -173,7 +173,7 @@ impl Works for LiveWorks {
                     contents_of: without_contents_of,
                     whole: without,
                 };
-                self.copy_tree(from, to, &leave_out, *pass, site)
+                self.copy_tree(from, to, &leave_out, *pass, site, hands)
             }
             Action::BuildInitramfs {
                 root,

@@ -7,7 +7,8 @@ use rubus_core::copy::{CopyReceipt, Stage};
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::volume::Volume;
 use rubus_core::plan::{Action, Pass, Plan};
-use rubus_core::units::bytes_iec;
+use rubus_core::units::{bytes_iec, counted};
+use rubus_host::Hands;
 use rubus_host::copy_door::Reason;
 use rubus_host::hands::below;
 
@@ -36,6 +37,7 @@ impl LiveWorks {
         leave_out: &LeaveOut<'_>,
         pass: Pass,
         site: &mut Site<'_>,
+        hands: &dyn Hands,
     ) -> Result<Receipt, StepError> {
         let tried = format!("copy {} to {}", from.display(), to.title);
         let source = match &self.image {
@@ -50,6 +52,9 @@ impl LiveWorks {
         if pass == Pass::First {
             let copied = self.first_pass(&source, &target, excludes, &mut tell);
             let copied = copied.map_err(|error| failed(&tried, error))?;
+            if !comes_again(site.plan, to) {
+                self.clear_manifest(&target, hands)?;
+            }
             rubus_host::mounting::sync_filesystem(&target)?;
             let planned = "everything, but what changes meanwhile";
             return Ok(receipt(planned, words(&copied)));
@@ -58,6 +63,7 @@ impl LiveWorks {
             source: &source,
             target: &target,
             excludes,
+            onto: self.onto(),
             stop: Arc::clone(&self.stop),
         };
         let live = last.go(&mut tell).map_err(|error| failed(&tried, error))?;
@@ -84,20 +90,50 @@ impl LiveWorks {
             options.again = true;
             done = copy(source, target, &options, &mut |progress| tell(&progress));
         }
-        let done = done.map_err(in_a_change)?;
+        let done = done.map_err(|error| in_a_change(error, self.onto()))?;
         match done.has_losses() {
             true => Err(losses(&done)),
             false => Ok(done),
         }
     }
+
+    fn onto(&self) -> Onto {
+        match self.image {
+            None => Onto::Disk,
+            Some(_) => Onto::Image,
+        }
+    }
+}
+
+/// What a copy is made on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Onto {
+    /// A disk of this machine.
+    Disk,
+    /// A file that becomes an image.
+    Image,
+}
+
+/// Whether a later step of a plan copies onto a filesystem once more, and needs to know what was done before.
+fn comes_again(plan: &Plan, onto: &Volume) -> bool {
+    plan.steps.iter().any(|step| match &step.action {
+        Action::CopyTree { to, pass, .. } => *pass != Pass::First && to.uuid == onto.uuid,
+        _ => false,
+    })
 }
 
 /// Why a copy ended, with what to do next: a change that fails is put back, so nothing goes on where it was.
-pub(super) fn in_a_change(error: CopyError) -> String {
+pub(super) fn in_a_change(error: CopyError, onto: Onto) -> String {
     let CopyError::Target { path, failure } = &error else {
         return error.to_string();
     };
     let advice = match failure.reason() {
+        Reason::Full if onto == Onto::Image => {
+            "the new root is full: choose a larger image with size=, or remove what the system does not need"
+        }
+        Reason::Device | Reason::ReadOnly if onto == Onto::Image => {
+            "the new image could not be written: look whether its filesystem has room, and at the kernel log"
+        }
         Reason::Full => {
             "the new disk is full: take a larger one, or remove what the running system does not need, and apply it again"
         }
@@ -114,16 +150,16 @@ pub(super) fn losses(receipt: &CopyReceipt) -> String {
     let first = receipt.lost.examples.first();
     let first = first.map(|lost| format!(" ({}: {})", lost.path, lost.what));
     format!(
-        "{} entries cannot be copied{}; the disk may be damaged: look at the kernel log",
-        receipt.lost.count,
+        "{} cannot be copied{}; the disk may be damaged: look at the kernel log",
+        counted(receipt.lost.count, "entry", "entries"),
         first.unwrap_or_default()
     )
 }
 
 pub(super) fn words(receipt: &CopyReceipt) -> String {
     let mut text = format!(
-        "{} entries, {} copied",
-        receipt.entries.all(),
+        "{}, {} copied",
+        counted(receipt.entries.all(), "entry", "entries"),
         bytes_iec(receipt.copied_bytes)
     );
     for (count, what) in [
@@ -193,4 +229,36 @@ fn tell(site: &mut Site<'_>, progress: &rubus_core::copy::Progress) {
         share,
         left_s: progress.left_s,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use rubus_core::fixture::small_plan;
+    use rubus_core::plan::volume::FilesystemKind;
+
+    use super::*;
+
+    #[test]
+    fn notes_for_another_pass_are_kept_only_where_one_comes() {
+        let volume = |uuid: &str| Volume {
+            kind: FilesystemKind::Btrfs,
+            uuid: uuid.into(),
+            mount_options: String::new(),
+            title: uuid.into(),
+        };
+        let copy = |uuid: &str, pass| Action::CopyTree {
+            from: "/".into(),
+            to: volume(uuid),
+            without_contents_of: Vec::new(),
+            without: Vec::new(),
+            pass,
+        };
+        let mut plan = small_plan();
+        plan.steps.truncate(3);
+        plan.steps[0].action = copy("root", Pass::First);
+        plan.steps[1].action = copy("boot", Pass::First);
+        plan.steps[2].action = copy("root", Pass::Again);
+        assert!(comes_again(&plan, &volume("root")));
+        assert!(!comes_again(&plan, &volume("boot")));
+    }
 }

@@ -339,6 +339,14 @@ fn with_company<T>(
     general: &General,
     act: impl FnOnce(&mut Company<'_>) -> T,
 ) -> anyhow::Result<T> {
+    with_teller(general, act).map(|(done, _)| done)
+}
+
+/// The same, with the one who has told of it.
+fn with_teller<T>(
+    general: &General,
+    act: impl FnOnce(&mut Company<'_>) -> T,
+) -> anyhow::Result<(T, Teller)> {
     let mut teller = Teller::new(Terminal::of(general), general.quiet);
     let mut works = LiveWorks::new(signals::cancel_flag()?);
     let done = act(&mut Company {
@@ -347,12 +355,12 @@ fn with_company<T>(
         works: &mut works,
     });
     teller.close();
-    Ok(done)
+    Ok((done, teller))
 }
 
 /// Goes to the end of the way and says how it ended.
 fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyhow::Result<Exit> {
-    let ended = with_company(general, |company| go(change, hands, company))?;
+    let (ended, teller) = with_teller(general, |company| go(change, hands, company))?;
     let name = &change.name;
     match ended {
         Ok(Ending::Applied) => {
@@ -370,7 +378,8 @@ fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyh
             Ok(Exit::Fine)
         }
         Ok(Ending::RolledBack { why }) => {
-            eprintln!("rubus: {why}\nrubus: everything is as it was before");
+            let now = "everything is as it was before";
+            eprintln!("{}", teller.went_back(&why, now));
             Ok(Exit::RolledBack)
         }
         Err(error @ ChangeError::UndoFailed { .. }) => {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_apply::change::{Change, Company, Ending, Shelf, Works, go};
+use rubus_apply::change::{Change, ChangeError, Company, Ending, Event, Shelf, Works, go};
 use rubus_apply::works::LiveWorks;
 use rubus_apply::works::image::{ImageSite, OpenImage, Partition};
 use rubus_apply::works::{boot_id, identity};
@@ -12,6 +12,7 @@ use rubus_core::machine::Machine;
 use rubus_core::plan::Plan;
 use rubus_core::plan::volume::DiskIdentity;
 use rubus_core::recipe::{self, Facts, IMAGE_PROGRAMS, ImageFacts, Recipe, TreeSize, Wishes};
+use rubus_core::units::bytes_iec;
 use rubus_host::live_hands::LiveHands;
 use rubus_host::loop_device::{LoopDevice, Part};
 use rubus_host::new_file::{NewFile, directory_of};
@@ -88,7 +89,7 @@ pub fn apply(
         &clock::now_rfc3339(),
         &mut LiveHands::new(),
     )?;
-    let ended = run(general, &mut change, &mut works);
+    let (ended, teller) = run(general, &mut change, &mut works);
     // Nothing of the new image is used any more, and all of it is in the file.
     let unmounted = works.unmount_all(&change.name);
     drop(device);
@@ -96,10 +97,9 @@ pub fn apply(
         Ending::Applied => {}
         Ending::Undone | Ending::OnTrial => anyhow::bail!("{} was given up", out.display()),
         Ending::RolledBack { why } => {
-            eprintln!(
-                "rubus: {why}\nrubus: {} was not made, and nothing of it is left",
-                out.display()
-            );
+            let mut now = format!("{} was not made, and nothing of it is left", out.display());
+            now += &no_room(&directory_of(&out), size);
+            eprintln!("{}", teller.went_back(&why, &now));
             return Ok(Exit::RolledBack);
         }
     }
@@ -113,19 +113,47 @@ pub fn apply(
     Ok(Exit::Fine)
 }
 
-fn run(general: &General, change: &mut Change, works: &mut LiveWorks) -> anyhow::Result<Ending> {
+/// Advice where the filesystem of the new image is full; to be asked while that is still there.
+fn no_room(directory: &Path, size_bytes: Option<u64>) -> String {
+    const ALMOST_NONE_BYTES: u64 = 64 << 20;
+    let space = Live::new().space(directory);
+    match space.is_ok_and(|space| space.available_bytes < ALMOST_NONE_BYTES) {
+        true => format!(
+            "; {} is full, and the image takes up to {} there: make room, or name another place with --to",
+            directory.display(),
+            bytes_iec(size_bytes.unwrap_or(0))
+        ),
+        false => String::new(),
+    }
+}
+
+fn run(
+    general: &General,
+    change: &mut Change,
+    works: &mut LiveWorks,
+) -> (Result<Ending, ChangeError>, Teller) {
     let mut teller = Teller::new(Terminal::of(general), general.quiet);
+    let mut is_given_up = false;
+    let mut tell = |event: Event<'_>| match event {
+        Event::TurningBack { why } => {
+            is_given_up = true;
+            teller.turning_back(why, "giving the new image up");
+        }
+        // Nothing in it is put back: it is removed.
+        _ if is_given_up => {}
+        event => teller.tell(event),
+    };
     let ended = go(
         change,
         &mut LiveHands::new(),
         &mut Company {
             now: &clock::now_rfc3339,
-            tell: &mut |event| teller.tell(event),
+            tell: &mut tell,
             works,
         },
     );
     teller.close();
-    Ok(ended?)
+    (ended, teller)
 }
 
 /// What is planned from.
