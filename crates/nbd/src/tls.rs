@@ -430,8 +430,23 @@ fn refusal(error: &io::Error, name: &str) -> ClientError {
     ClientError::Tls(words)
 }
 
-fn wants_certificate() -> String {
-    "the server wants a certificate of this client; put client-cert.pem and client-key.pem into a \
+/// Whether the other end has hung up because it does not like our certificate, or that we have none.
+pub(crate) fn is_about_our_certificate(error: &io::Error) -> bool {
+    use rustls::{AlertDescription, Error};
+    let cause = error.get_ref().and_then(|e| e.downcast_ref::<Error>());
+    matches!(
+        cause,
+        Some(Error::AlertReceived(
+            AlertDescription::CertificateRequired
+                | AlertDescription::BadCertificate
+                | AlertDescription::UnknownCA
+                | AlertDescription::DecryptError
+        ))
+    )
+}
+
+pub(crate) fn wants_certificate() -> String {
+    "the server wants a certificate of this client that its authority has signed; put client-cert.pem and client-key.pem into a \
      directory with ca-cert.pem and name it in the address: tls-certificates=DIRECTORY"
         .into()
 }

@@ -19,7 +19,7 @@ pub use copy::{Copy, HowMuch};
 pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
-pub use serve::{Serve, address};
+pub use serve::{Encryption, Serve, address};
 
 use crate::target_name::TargetName;
 

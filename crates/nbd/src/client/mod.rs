@@ -128,6 +128,10 @@ fn read_all(
 fn broken(error: io::Error, when: &'static str) -> ClientError {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ClientError::Closed(when),
+        // A server may look at this client's certificate after both have come to terms.
+        io::ErrorKind::InvalidData if crate::tls::is_about_our_certificate(&error) => {
+            ClientError::Tls(crate::tls::wants_certificate())
+        }
         _ => ClientError::Broken(error),
     }
 }

@@ -19,10 +19,10 @@ use super::crew::Crew;
 use super::disk::Disk;
 use super::greeting::{Greeting, Progress};
 use super::handshake::{Agreed, Exports, TlsPolicy};
-use super::line::Line;
 use super::pool::{Budget, Pool, lock, now_ns};
 use super::session::{Gone, House, IDLE, Left, PATIENCE, Session};
 use super::tally::{Counts, Tally};
+use crate::tls::TlsServerSettings;
 
 /// A client has so long for the whole handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -65,6 +65,14 @@ pub struct Settings {
     pub most_bytes: usize,
     /// Whether connections are encrypted.
     pub tls: TlsPolicy,
+    /// What for that is needed; without it, none is.
+    pub certificates: Option<TlsServerSettings>,
+}
+
+impl Settings {
+    fn encryption(&self) -> (TlsPolicy, Option<TlsServerSettings>) {
+        (self.tls, self.certificates.clone())
+    }
 }
 
 impl Default for Settings {
@@ -74,6 +82,7 @@ impl Default for Settings {
             most_clients: 4096,
             most_bytes: 256 << 20,
             tls: TlsPolicy::Off,
+            certificates: None,
         }
     }
 }
@@ -256,13 +265,13 @@ impl Server {
     /// # Errors
     /// When there is no agreement with it.
     pub fn run_one(self: &Arc<Self>, stream: Stream, caller: Caller) -> Result<Gone, String> {
-        let mut greeting = Greeting::new(stream, caller, self.settings.tls, now_ns());
+        let mut greeting = Greeting::new(stream, caller, self.settings.encryption(), now_ns());
         let (agreed, begun) = loop {
             match greeting.advance(&*self.store) {
                 Progress::Agreed(agreed, begun) => break (agreed, begun),
                 Progress::Ended(why) => return Err(why),
                 Progress::Waits { for_room } => {
-                    let came = greeting.stream.wait(for_room, Some(PATIENCE));
+                    let came = greeting.line.stream().wait(for_room, Some(PATIENCE));
                     if !came.map_err(|error| error.to_string())? {
                         return Err(too_late(PATIENCE));
                     }
@@ -294,7 +303,8 @@ impl Server {
         agreed: Agreed,
         begun: &[u8],
     ) -> Result<Busy, String> {
-        let Greeting { stream, caller, .. } = greeting;
+        let Greeting { line, caller, .. } = greeting;
+        let stream = Arc::clone(line.stream());
         let name = agreed.export.name;
         let Opened { disk, sync } = self.store.open(&name, &caller)?;
         stream
@@ -306,12 +316,11 @@ impl Server {
             caller,
             export: name,
             since_ns: now_ns(),
-            stream: Arc::clone(&stream),
+            stream,
             is_busy: AtomicBool::new(false),
             tally: Arc::clone(&tally),
         });
         let house = Arc::clone(&self.house);
-        let line = Line::Plain(stream);
         let session = Session::new(line, agreed.rules, (disk, sync), begun, house, tally);
         lock(&self.clients).insert(client.number, Arc::clone(&client));
         (self.log)(&Event::Came(&client));
@@ -480,8 +489,8 @@ impl Door<'_> {
         }
         let number = self.next_number;
         self.next_number += 1;
-        let greeting = Greeting::new(stream, caller, settings.tls, now_ns());
-        if let Err(error) = self.poller.add(&*greeting.stream, number, false) {
+        let greeting = Greeting::new(stream, caller, settings.encryption(), now_ns());
+        if let Err(error) = self.poller.add(&greeting.line, number, false) {
             return self.refused(&greeting.caller, error.to_string());
         }
         self.greetings.insert(number, greeting);
@@ -500,7 +509,7 @@ impl Door<'_> {
     fn drop_greeting(&mut self, number: u64, why: String) {
         if let Some(greeting) = self.greetings.remove(&number) {
             // Closing takes it out of the wait, too; but the stream may be shared.
-            let _ = self.poller.remove(&*greeting.stream);
+            let _ = self.poller.remove(&greeting.line);
             self.refused(&greeting.caller, why);
         }
     }
@@ -554,8 +563,8 @@ impl Door<'_> {
         };
         match greeting.advance(&*self.server.store) {
             Progress::Waits { for_room } => {
-                let stream = Arc::clone(&greeting.stream);
-                if let Err(error) = self.poller.change(&*stream, number, for_room) {
+                let changed = self.poller.change(&greeting.line, number, for_room);
+                if let Err(error) = changed {
                     self.drop_greeting(number, error.to_string());
                 }
             }
@@ -564,7 +573,7 @@ impl Door<'_> {
                 let Some(greeting) = self.greetings.remove(&number) else {
                     return;
                 };
-                let _ = self.poller.remove(&*greeting.stream);
+                let _ = self.poller.remove(&greeting.line);
                 let caller = greeting.caller.clone();
                 match self.server.admit(number, greeting, *agreed, &begun) {
                     Ok(busy) => self.keep(busy),
@@ -575,7 +584,7 @@ impl Door<'_> {
     }
 
     /// Keeps a client until it sends something.
-    fn keep(&mut self, busy: Busy) {
+    fn keep(&mut self, mut busy: Busy) {
         if busy.session.has_work() {
             return self.server.employ(busy);
         }

@@ -7,15 +7,18 @@ use rubus_host::listening::Caller;
 use rubus_host::net::Stream;
 
 use super::handshake::{Agreed, Closing, Exports, ServerHandshake, Step, TlsPolicy};
+use super::line::Line;
+use crate::tls::{Tls, TlsServerSettings};
 
 /// So much is received at once. A client that sends more is asked again.
 const RECEIVED_BYTES: usize = 4 << 10;
 
 /// A client in the handshake.
 pub(super) struct Greeting {
-    pub stream: Arc<Stream>,
+    pub line: Line,
     pub caller: Caller,
     handshake: ServerHandshake,
+    certificates: Option<TlsServerSettings>,
     /// What has come and was not yet looked at.
     input: Vec<u8>,
     output: Vec<u8>,
@@ -34,11 +37,18 @@ pub(super) enum Progress {
 }
 
 impl Greeting {
-    pub fn new(stream: Stream, caller: Caller, policy: TlsPolicy, now_ns: u64) -> Greeting {
+    /// A client of which nothing is known yet. Without certificates there is no TLS.
+    pub fn new(
+        stream: Stream,
+        caller: Caller,
+        (policy, certificates): (TlsPolicy, Option<TlsServerSettings>),
+        now_ns: u64,
+    ) -> Greeting {
         Greeting {
-            stream: Arc::new(stream),
+            line: Line::Plain(Arc::new(stream)),
             caller,
             handshake: ServerHandshake::new(policy),
+            certificates,
             input: Vec::new(),
             output: Vec::new(),
             since_ns: now_ns,
@@ -62,11 +72,16 @@ impl Greeting {
                     Ok(0) => return Progress::Ended(closed()),
                     Ok(_) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        return Progress::Waits { for_room: false };
+                        let for_room = self.line.wants_room();
+                        return Progress::Waits { for_room };
                     }
                     Err(error) => return Progress::Ended(broken(&error)),
                 },
-                Step::StartTls => return Progress::Ended("it wants TLS".into()),
+                Step::StartTls => {
+                    if let Err(why) = self.start_tls() {
+                        return Progress::Ended(why);
+                    }
+                }
                 Step::Close => {
                     let why = self.handshake.closing().map(Closing::to_string);
                     return Progress::Ended(why.unwrap_or_default());
@@ -88,7 +103,7 @@ impl Greeting {
     fn send(&mut self) -> io::Result<bool> {
         self.output.append(&mut self.handshake.to_send());
         while !self.output.is_empty() {
-            match self.stream.send(&[io::IoSlice::new(&self.output)]) {
+            match self.line.send_some(&self.output) {
                 Ok(sent) => drop(self.output.drain(..sent)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
@@ -97,9 +112,19 @@ impl Greeting {
         Ok(true)
     }
 
+    /// From here on everything is encrypted, the handshake of TLS first.
+    fn start_tls(&mut self) -> Result<(), String> {
+        let settings = self.certificates.as_ref().ok_or("it wants TLS")?;
+        let stream = Arc::clone(self.line.stream());
+        let tls = Tls::accept(stream, settings).map_err(|error| error.to_string())?;
+        self.line = Line::Tls(Box::new(tls));
+        self.handshake.tls_started();
+        Ok(())
+    }
+
     fn receive(&mut self) -> io::Result<usize> {
         let mut memory = [0; RECEIVED_BYTES];
-        let got = self.stream.receive_into(&mut memory, false)?;
+        let got = self.line.receive(&mut memory, false)?;
         self.input.extend_from_slice(&memory[..got]);
         Ok(got)
     }
@@ -112,6 +137,8 @@ fn closed() -> String {
 fn broken(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => closed(),
+        // What TLS does not like of the other end.
+        io::ErrorKind::InvalidData => format!("TLS failed: {error}"),
         _ => format!("the connection broke: {error}"),
     }
 }

@@ -1,15 +1,21 @@
 //! The bytes of one client, encrypted or not, and the memory they go through.
 
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rubus_host::net::Stream;
 
+use super::session::{IDLE, PATIENCE};
+use crate::tls::Tls;
+use crate::transport::Transport;
+
 /// A connection to a client.
 pub(super) enum Line {
     /// In the clear.
     Plain(Arc<Stream>),
+    /// Encrypted.
+    Tls(Box<Tls<Arc<Stream>>>),
 }
 
 impl Line {
@@ -17,13 +23,15 @@ impl Line {
     pub fn stream(&self) -> &Arc<Stream> {
         match self {
             Line::Plain(stream) => stream,
+            Line::Tls(tls) => tls.inner(),
         }
     }
 
     /// Whether something that was received is still to be taken, which the socket does not show.
-    pub(super) fn has_more(&self) -> bool {
+    pub(super) fn has_more(&mut self) -> bool {
         match self {
             Line::Plain(_) => false,
+            Line::Tls(tls) => tls.has_plain(),
         }
     }
 
@@ -31,6 +39,7 @@ impl Line {
     pub(super) fn receive(&mut self, memory: &mut [u8], wait: bool) -> io::Result<usize> {
         match self {
             Line::Plain(stream) => stream.receive_into(memory, wait),
+            Line::Tls(tls) => receive(tls, memory, wait),
         }
     }
 
@@ -38,6 +47,54 @@ impl Line {
     pub(super) fn send_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Line::Plain(stream) => stream.send_all(bytes),
+            Line::Tls(tls) => send_all(tls, bytes),
+        }
+    }
+
+    /// Sends what there is room for without waiting; gives how many bytes were taken.
+    pub(super) fn send_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Line::Plain(stream) => stream.send(&[IoSlice::new(bytes)]),
+            Line::Tls(tls) => tls.send(&[IoSlice::new(bytes)]),
+        }
+    }
+
+    /// Whether there is something to be sent that was taken and found no room.
+    pub(super) fn wants_room(&self) -> bool {
+        match self {
+            Line::Plain(_) => false,
+            Line::Tls(tls) => tls.wants_room(),
+        }
+    }
+}
+
+/// As from a socket that waits for [`IDLE`] at most.
+fn receive(tls: &mut Tls<Arc<Stream>>, memory: &mut [u8], wait: bool) -> io::Result<usize> {
+    loop {
+        match tls.receive(&mut [IoSliceMut::new(memory)], false) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait => {
+                if !tls.wait(false, Some(IDLE))? {
+                    return Err(error);
+                }
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// As over a socket that waits for [`PATIENCE`] at most.
+fn send_all(tls: &mut Tls<Arc<Stream>>, mut bytes: &[u8]) -> io::Result<()> {
+    loop {
+        match tls.send(&[IoSlice::new(bytes)]) {
+            Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        if bytes.is_empty() && !tls.wants_room() {
+            return Ok(());
+        }
+        if tls.wants_room() && !tls.inner().wait_for_room(PATIENCE)? {
+            return Err(io::ErrorKind::WouldBlock.into());
         }
     }
 }

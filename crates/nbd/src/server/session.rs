@@ -171,7 +171,7 @@ impl Session {
     }
 
     /// Whether it has something to do without a byte from the client.
-    pub fn has_work(&self) -> bool {
+    pub fn has_work(&mut self) -> bool {
         !self.inbox.bytes().is_empty() || self.line.has_more()
     }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use rubus_nbd::server::allow::Network;
 use rubus_nbd::wire::DEFAULT_PORT;
 
@@ -22,7 +22,7 @@ use rubus_nbd::wire::DEFAULT_PORT;
 #[derive(Debug, ClapArgs)]
 pub struct Serve {
     /// What to serve
-    #[arg(value_name = "PATH", required = true, value_hint = clap::ValueHint::AnyPath)]
+    #[arg(value_name = "PATH", required_unless_present = "make_certificates", value_hint = clap::ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
     /// Make the image, this large, if it does not exist, such as 32GiB
     #[arg(long, value_name = "SIZE", value_parser = rubus_core::units::parse_size)]
@@ -57,6 +57,29 @@ pub struct Serve {
     /// or more than once) [default: everybody]
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     pub allow: Vec<Network>,
+    /// Encrypt connections; needs --certificates
+    #[arg(long, value_name = "MODE", default_value = "off")]
+    pub tls: Encryption,
+    /// Directory with server-cert.pem and server-key.pem
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub certificates: Option<PathBuf>,
+    /// Serve only clients with a certificate of their own, signed by the
+    /// directory's ca-cert.pem
+    #[arg(long, requires = "certificates")]
+    pub verify_clients: bool,
+    /// Make certificates for this machine and its clients in this directory,
+    /// and end
+    #[arg(long, value_name = "DIR", conflicts_with = "paths", value_hint = clap::ValueHint::DirPath)]
+    pub make_certificates: Option<PathBuf>,
+    /// More names or addresses by which clients reach this machine, for its
+    /// certificate (a list, or more than once)
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "make_certificates",
+        value_delimiter = ','
+    )]
+    pub known_as: Vec<String>,
     /// Serve so many clients at once at most
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub max_clients: u32,
@@ -69,6 +92,17 @@ pub struct Serve {
     /// Write the log as JSON lines
     #[arg(long = "json")]
     pub json: bool,
+}
+
+/// Whether connections are encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Encryption {
+    /// Never
+    Off,
+    /// As each client wants
+    Allow,
+    /// Always: nothing is told and nothing done in the clear
+    Require,
 }
 
 /// An address with a port, or without one for that of NBD.

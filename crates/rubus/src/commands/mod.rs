@@ -4,6 +4,7 @@ pub mod against;
 pub mod attach;
 pub mod before_after;
 pub mod bench;
+pub mod certificates;
 pub mod change;
 pub mod checkup;
 pub mod compare;

@@ -5,12 +5,17 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use rubus_host::listening::{self, Listener};
+use rubus_nbd::certificates::{AUTHORITY, SERVER, SERVER_KEY};
 use rubus_nbd::server::door::{Server, Settings};
+use rubus_nbd::server::handshake::TlsPolicy;
 use rubus_nbd::server::shelf::Shelf;
+use rubus_nbd::tls::TlsServerSettings;
 use rubus_nbd::wire::DEFAULT_PORT;
 
-use crate::args::{General, Serve};
+use super::certificates;
+use crate::args::{Encryption, General, Serve};
 use crate::exit::Exit;
+use crate::network::PemFile;
 use crate::serving::exports::{self, Ready, Wishes};
 use crate::serving::log::Log;
 use crate::serving::status;
@@ -25,6 +30,10 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
         general.machine.is_none(),
         "serve is about disks of this machine; leave --machine out"
     );
+    if let Some(directory) = &arguments.make_certificates {
+        return certificates::make(directory, &arguments.known_as);
+    }
+    let (tls, certificates) = encryption(arguments)?;
     let log = Arc::new(Log::new(general.quiet, arguments.json));
     let wishes = exports::wishes(arguments)?;
     let mut ready = Vec::new();
@@ -38,6 +47,8 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
     let settings = Settings {
         allow: wishes.allow.clone(),
         most_clients: arguments.max_clients as usize,
+        tls,
+        certificates,
         ..Settings::default()
     };
     let shelf = Shelf::new(ready.into_iter().map(|ready| ready.offered).collect());
@@ -54,6 +65,28 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
             .context("cannot make everything durable that was written")?;
     }
     ended
+}
+
+/// Whether connections are encrypted, and what for that is needed.
+fn encryption(arguments: &Serve) -> anyhow::Result<(TlsPolicy, Option<TlsServerSettings>)> {
+    let policy = match arguments.tls {
+        Encryption::Off => return Ok((TlsPolicy::Off, None)),
+        Encryption::Allow => TlsPolicy::Allow,
+        Encryption::Require => TlsPolicy::Require,
+    };
+    let directory = arguments.certificates.as_ref().context(
+        "TLS needs certificates: name their directory with --certificates DIR; \
+         `rubus serve --make-certificates DIR` makes them",
+    )?;
+    let certificate = PemFile::read(directory.join(SERVER))?;
+    let key = PemFile::read(directory.join(SERVER_KEY))?;
+    let authority = match arguments.verify_clients {
+        true => Some(PemFile::read(directory.join(AUTHORITY))?),
+        false => None,
+    };
+    let authority = authority.as_ref().map(PemFile::pem);
+    let settings = TlsServerSettings::new(certificate.pem(), key.pem(), authority)?;
+    Ok((policy, Some(settings)))
 }
 
 fn serve_standard_input(server: &Arc<Server>) -> anyhow::Result<Exit> {
@@ -77,9 +110,12 @@ fn serve_listeners(
 ) -> anyhow::Result<Exit> {
     let listeners = listeners(wishes)?;
     for listener in &listeners {
-        log.say(&format!("listening on {}", address_of(listener)));
+        log.say(&format!(
+            "listening on {}",
+            address_of(listener, arguments.tls)
+        ));
     }
-    warn_of_the_public(&listeners, wishes, log);
+    warn_of_the_public(&listeners, wishes, arguments, log);
     let status = match &arguments.status {
         None => None,
         Some(place) => Some(Arc::new(status::listen(place)?)),
@@ -138,11 +174,17 @@ fn about(ready: &Ready) -> String {
 }
 
 /// The address of an export here, as clients write it, without its name.
-fn address_of(listener: &Listener) -> String {
+fn address_of(listener: &Listener, tls: Encryption) -> String {
+    let scheme = match tls {
+        Encryption::Off | Encryption::Allow => "nbd",
+        Encryption::Require => "nbds",
+    };
     match listener.address() {
-        Some(address) if address.port() == DEFAULT_PORT => format!("nbd://{}/", host(address.ip())),
-        Some(address) => format!("nbd://{}:{}/", host(address.ip()), address.port()),
-        None => format!("nbd+unix:///?socket={}", listener.place()),
+        Some(address) if address.port() == DEFAULT_PORT => {
+            format!("{scheme}://{}/", host(address.ip()))
+        }
+        Some(address) => format!("{scheme}://{}:{}/", host(address.ip()), address.port()),
+        None => format!("{scheme}+unix:///?socket={}", listener.place()),
     }
 }
 
@@ -154,7 +196,11 @@ fn host(address: IpAddr) -> String {
 }
 
 /// Says what it means to listen where others can connect.
-fn warn_of_the_public(listeners: &[Listener], wishes: &Wishes, log: &Log) {
+fn warn_of_the_public(listeners: &[Listener], wishes: &Wishes, arguments: &Serve, log: &Log) {
+    let required = arguments.tls == Encryption::Require;
+    if required && arguments.verify_clients {
+        return;
+    }
     let is_public = |address: SocketAddr| !address.ip().is_loopback();
     let mut public = listeners.iter().filter_map(Listener::address);
     if !public.any(is_public) {
@@ -175,6 +221,12 @@ fn warn_of_the_public(listeners: &[Listener], wishes: &Wishes, log: &Log) {
         true => "; --allow says who may connect, --read-only forbids writing",
         false => "",
     };
+    if required {
+        log.say(&format!(
+            "with TLS, but without --verify-clients: {who} can {what} these disks{advice}"
+        ));
+        return;
+    }
     log.say(&format!(
         "without TLS: {who} can {what} these disks, and whoever is on the way can see and change \
          what passes{advice}"

@@ -147,19 +147,24 @@ pub fn trust(options: &TlsOptions) -> anyhow::Result<TlsSettings> {
 }
 
 /// A file with certificates or a key.
-struct PemFile {
+pub struct PemFile {
     name: String,
     bytes: Vec<u8>,
 }
 
 impl PemFile {
-    fn read(path: PathBuf) -> anyhow::Result<PemFile> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(path: PathBuf) -> anyhow::Result<PemFile> {
         let name = path.display().to_string();
         let bytes = std::fs::read(&path).with_context(|| format!("cannot read {name}"))?;
         Ok(PemFile { name, bytes })
     }
 
-    fn pem(&self) -> Pem<'_> {
+    /// What is in it, with its name.
+    pub fn pem(&self) -> Pem<'_> {
         Pem {
             name: &self.name,
             bytes: &self.bytes,

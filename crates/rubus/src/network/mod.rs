@@ -13,6 +13,7 @@ use rubus_nbd::client::{Answer, Client, ClientError, Due, Offer};
 use rubus_nbd::uri::Uri;
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
 
+pub use connect::PemFile;
 use connect::{Line, PATIENCE, Place, connect, trust};
 
 /// The smallest reads before the first job: so many, or as many as fit this time.
