@@ -9,13 +9,14 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use common::program::Home;
-use common::{can_run, report, take_turns};
+use common::{report, take_turns};
 use rubus_host::net::Stream;
 use rubus_lab::devices::free_port;
-use rubus_lab::devices::needs::Need;
-use rubus_nbd::client::{Client, Due, Wish, agree};
+use rubus_nbd::client::{Client, ClientError, Due, HandshakeError, Wish, agree};
+use rubus_nbd::tls::{Pem, Tls, TlsSettings};
 use rubus_nbd::wire::{
-    Command, CommandFlags, ErrorCode, InfoRequest, OptionRequest, Request, SimpleReply,
+    Command, CommandFlags, ErrorCode, InfoRequest, OPTION_REPLY_HEADER_BYTES, OptionReply,
+    OptionReplyHeader, OptionRequest, Refusal, Request, SimpleReply,
 };
 
 /// An honest client has its answer within this time, however many others there are; generous, for
@@ -29,13 +30,17 @@ const MOST_GROWTH_KIB: u64 = 48 << 10;
 /// A server that runs.
 struct Served {
     child: Child,
-    home: Home,
+    /// Holds the image until the server has ended.
+    _home: Home,
     port: u16,
 }
 
 impl Served {
     fn start(arguments: &[&str]) -> Served {
-        let home = Home::new();
+        Served::start_in(Home::new(), arguments)
+    }
+
+    fn start_in(home: Home, arguments: &[&str]) -> Served {
         let port = free_port("127.0.0.1").expect("a port");
         let mut command = home.command();
         command
@@ -44,7 +49,11 @@ impl Served {
             .args(arguments)
             .stdin(Stdio::null());
         let child = command.spawn().expect("the program starts");
-        let mut served = Served { child, home, port };
+        let mut served = Served {
+            child,
+            _home: home,
+            port,
+        };
         served.wait_until_it_listens();
         served
     }
@@ -192,9 +201,6 @@ fn is_hung_up_on(stream: &mut TcpStream) -> bool {
 
 #[test]
 fn clients_that_go_at_any_byte_leave_nothing_behind() {
-    if !can_run("nbd_hostile", &[]) {
-        return;
-    }
     let _turn = take_turns();
     let mut served = Served::start(&[]);
     served.serves_the_honest(1);
@@ -234,9 +240,6 @@ fn clients_that_go_at_any_byte_leave_nothing_behind() {
 
 #[test]
 fn strangers_do_not_keep_the_honest_out() {
-    if !can_run("nbd_hostile", &[]) {
-        return;
-    }
     let _turn = take_turns();
     let mut served = Served::start(&[]);
     served.serves_the_honest(1);
@@ -278,9 +281,6 @@ fn strangers_do_not_keep_the_honest_out() {
 
 #[test]
 fn whoever_does_not_read_takes_no_memory() {
-    if !can_run("nbd_hostile", &[]) {
-        return;
-    }
     let _turn = take_turns();
     let mut served = Served::start(&[]);
     served.serves_the_honest(1);
@@ -318,9 +318,6 @@ fn whoever_does_not_read_takes_no_memory() {
 
 #[test]
 fn a_request_too_large_and_the_next_one_are_told_apart() {
-    if !can_run("nbd_hostile", &[]) {
-        return;
-    }
     let _turn = take_turns();
     let mut served = Served::start(&[]);
     let mut stream = served.agreed();
@@ -371,9 +368,6 @@ fn a_request_too_large_and_the_next_one_are_told_apart() {
 /// What the fuzzers found worth keeping, over sockets.
 #[test]
 fn the_corpus_of_the_fuzzers_does_no_harm() {
-    if !can_run("nbd_hostile", &[]) {
-        return;
-    }
     let _turn = take_turns();
     let mut served = Served::start(&[]);
     served.serves_the_honest(1);
@@ -402,5 +396,224 @@ fn the_corpus_of_the_fuzzers_does_no_harm() {
     let grown = served.status("VmRSS:").saturating_sub(before);
     report(&format!("{count} files of the corpus: {grown} KiB more"));
     assert!(grown < MOST_GROWTH_KIB, "{grown} KiB");
+    served.end();
+}
+
+/// Certificates in the home of a server to be.
+fn home_with_certificates() -> Home {
+    let home = Home::new();
+    let made = home.run(&["serve", "--make-certificates", "certs"]);
+    assert_eq!(made.status, Some(0), "{made}");
+    let again = home.run(&["serve", "--make-certificates", "certs"]);
+    assert_eq!(again.status, Some(2), "{again}");
+    assert!(again.stderr.contains("is there already"), "{again}");
+    home
+}
+
+fn trust(home: &Home, shows: bool) -> TlsSettings {
+    let read =
+        |name: &str| std::fs::read(home.path().join("certs").join(name)).expect("it is made");
+    let (authority, certificate) = (read("ca-cert.pem"), read("client-cert.pem"));
+    let key = read("client-key.pem");
+    let pem = |name, bytes| Pem { name, bytes };
+    let pair = (pem("certificate", &certificate[..]), pem("key", &key[..]));
+    TlsSettings::new(pem("authority", &authority), shows.then_some(pair)).expect("certificates")
+}
+
+/// Somebody who speaks TLS reads the first block.
+fn reads_encrypted(served: &Served, trust: &TlsSettings, name: &str) -> Result<(), ClientError> {
+    let stream = Stream::tcp("127.0.0.1", served.port, PATIENCE).expect("it listens");
+    let wish = Wish {
+        export: "disk".into(),
+        tls: true,
+        structured_replies: true,
+    };
+    let encrypt = |plain| match plain {
+        Tunnel::Plain(stream) => Tls::start(stream, trust, name, PATIENCE).map(Tunnel::Tls),
+        tls => Ok(tls),
+    };
+    let (tunnel, offer) = agree(Tunnel::Plain(stream), wish, PATIENCE, encrypt)?;
+    let mut client = Client::new(tunnel, &offer);
+    let due = Due {
+        slot: 0,
+        command: Command::Read,
+        flags: CommandFlags::NONE,
+        offset: 0,
+        length: BLOCK_BYTES as u32,
+        memory_at: 0,
+    };
+    let (mut memory, mut answers) = (vec![1; BLOCK_BYTES], Vec::new());
+    client.exchange_within(&[due], &mut memory, &mut answers, PATIENCE)?;
+    assert_eq!(answers[0].error, ErrorCode::NONE);
+    assert!(memory.iter().all(|&byte| byte == 0));
+    client.disconnect();
+    Ok(())
+}
+
+enum Tunnel {
+    Plain(Stream),
+    Tls(Tls<Stream>),
+}
+
+impl rubus_nbd::transport::Transport for Tunnel {
+    fn send(&mut self, parts: &[std::io::IoSlice<'_>]) -> std::io::Result<usize> {
+        match self {
+            Tunnel::Plain(stream) => stream.send(parts),
+            Tunnel::Tls(tls) => tls.send(parts),
+        }
+    }
+
+    fn receive(
+        &mut self,
+        parts: &mut [std::io::IoSliceMut<'_>],
+        wait: bool,
+    ) -> std::io::Result<usize> {
+        match self {
+            Tunnel::Plain(stream) => stream.receive(parts, wait),
+            Tunnel::Tls(tls) => tls.receive(parts, wait),
+        }
+    }
+
+    fn wait(&mut self, or_room: bool, most: Option<Duration>) -> std::io::Result<bool> {
+        match self {
+            Tunnel::Plain(stream) => stream.wait(or_room, most),
+            Tunnel::Tls(tls) => tls.wait(or_room, most),
+        }
+    }
+}
+
+fn option(request: &OptionRequest) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    request.encode(&mut bytes);
+    bytes
+}
+
+fn option_reply(stream: &mut TcpStream) -> OptionReply {
+    let mut head = [0; OPTION_REPLY_HEADER_BYTES];
+    stream.read_exact(&mut head).expect("a reply");
+    let header = OptionReplyHeader::decode(&head).expect("a reply");
+    let mut data = vec![0; header.length as usize];
+    stream.read_exact(&mut data).expect("its data");
+    OptionReply::decode(header.kind, &data).expect("a reply")
+}
+
+#[test]
+fn nobody_gets_around_tls() {
+    let _turn = take_turns();
+    let home = home_with_certificates();
+    let (trusting, known) = (trust(&home, false), trust(&home, true));
+    let stranger = trust(&home_with_certificates(), false);
+    let required = ["--tls", "require", "--certificates", "certs"];
+    let mut served = Served::start_in(home, &required);
+    reads_encrypted(&served, &trusting, "localhost").expect("they trust one another");
+    let before = served.status("VmRSS:");
+
+    // In the clear nothing is told, in no way of asking.
+    let stream = Stream::tcp("127.0.0.1", served.port, PATIENCE).expect("it listens");
+    let wish = Wish {
+        export: "disk".into(),
+        tls: false,
+        structured_replies: false,
+    };
+    let refused = agree(stream, wish, PATIENCE, Ok).err();
+    assert!(
+        matches!(
+            refused,
+            Some(ClientError::Handshake(HandshakeError::TlsRequired))
+        ),
+        "{refused:?}"
+    );
+    let mut clear = served.connect();
+    clear.write_all(&[0, 0, 0, 3]).expect("it is taken");
+    clear
+        .write_all(&option(&OptionRequest::List))
+        .expect("it is taken");
+    let answer = option_reply(&mut clear);
+    let is_refused = |why| {
+        matches!(
+            why,
+            OptionReply::Refused {
+                why: Refusal::TlsRequired,
+                ..
+            }
+        )
+    };
+    assert!(is_refused(answer));
+    clear
+        .write_all(&option(&OptionRequest::ExportName("disk".into())))
+        .expect("it is taken");
+    assert!(is_hung_up_on(&mut clear));
+
+    // Nor does anything in the clear get behind the start of TLS.
+    let start = option(&OptionRequest::StartTls);
+    let list = option(&OptionRequest::List);
+    let mut injected = served.connect();
+    injected
+        .write_all(&[&[0, 0, 0, 3][..], &start, &list].concat())
+        .expect("it is taken");
+    let mut heard = Vec::new();
+    // It is reset, or closed, and nothing is said.
+    let _ = injected.read_to_end(&mut heard);
+    assert!(heard.is_empty(), "it said {heard:?}");
+    let mut later = served.connect();
+    later
+        .write_all(&[&[0, 0, 0, 3][..], &start].concat())
+        .expect("it is taken");
+    assert_eq!(option_reply(&mut later), OptionReply::Ack);
+    later.write_all(&list).expect("it is taken");
+    let mut heard = Vec::new();
+    let _ = later.read_to_end(&mut heard);
+    let is_alert = heard.first() == Some(&0x15);
+    assert!(
+        heard.is_empty() || (is_alert && heard.len() < 20),
+        "it said {heard:?}"
+    );
+
+    // Whoever starts TLS and goes no further costs little, and goes.
+    let mut stuck: Vec<TcpStream> = (0..60).map(|_| served.connect()).collect();
+    for stream in &mut stuck {
+        stream
+            .write_all(&[&[0, 0, 0, 3][..], &start].concat())
+            .expect("it is taken");
+    }
+    reads_encrypted(&served, &trusting, "127.0.0.1").expect("it is served meanwhile");
+    for stream in &mut stuck {
+        assert!(is_hung_up_on(stream));
+    }
+    let grown = served.status("VmRSS:").saturating_sub(before);
+    report(&format!("60 who are stuck in TLS: {grown} KiB more"));
+    assert!(grown < MOST_GROWTH_KIB, "{grown} KiB");
+
+    // Our client does not talk to a server that is another.
+    for (trust, name) in [(&stranger, "localhost"), (&trusting, "elsewhere")] {
+        let refused = reads_encrypted(&served, trust, name);
+        assert!(matches!(refused, Err(ClientError::Tls(_))), "{refused:?}");
+    }
+    reads_encrypted(&served, &known, "localhost").expect("a certificate does no harm");
+    assert!(served.is_alive());
+    served.end();
+}
+
+#[test]
+fn a_client_shows_who_it_is_where_that_is_asked_for() {
+    let _turn = take_turns();
+    let home = home_with_certificates();
+    let (unknown, known) = (trust(&home, false), trust(&home, true));
+    let certificates = ["--certificates", "certs", "--verify-clients"];
+    // Where a client can do without TLS, nobody is verified.
+    let allowed = [&["serve", "disk.img", "--tls", "allow"], &certificates[..]].concat();
+    let refused = home.run(&allowed);
+    assert_eq!(refused.status, Some(2), "{refused}");
+    assert!(refused.stderr.contains("needs --tls require"), "{refused}");
+    let verified = [&["--tls", "require"], &certificates[..]].concat();
+    let served = Served::start_in(home, &verified);
+    reads_encrypted(&served, &known, "localhost").expect("it is known");
+    let refused = reads_encrypted(&served, &unknown, "localhost").unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("wants a certificate of this client"),
+        "{refused}"
+    );
     served.end();
 }

@@ -70,10 +70,21 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
 /// Whether connections are encrypted, and what for that is needed.
 fn encryption(arguments: &Serve) -> anyhow::Result<(TlsPolicy, Option<TlsServerSettings>)> {
     let policy = match arguments.tls {
-        Encryption::Off => return Ok((TlsPolicy::Off, None)),
+        Encryption::Off => {
+            anyhow::ensure!(
+                arguments.certificates.is_none(),
+                "certificates are of no use without TLS; add --tls require (or allow)"
+            );
+            return Ok((TlsPolicy::Off, None));
+        }
         Encryption::Allow => TlsPolicy::Allow,
         Encryption::Require => TlsPolicy::Require,
     };
+    anyhow::ensure!(
+        policy == TlsPolicy::Require || !arguments.verify_clients,
+        "with --tls allow a client can do without TLS and show no certificate; \
+         --verify-clients needs --tls require"
+    );
     let directory = arguments.certificates.as_ref().context(
         "TLS needs certificates: name their directory with --certificates DIR; \
          `rubus serve --make-certificates DIR` makes them",
@@ -198,6 +209,7 @@ fn host(address: IpAddr) -> String {
 /// Says what it means to listen where others can connect.
 fn warn_of_the_public(listeners: &[Listener], wishes: &Wishes, arguments: &Serve, log: &Log) {
     let required = arguments.tls == Encryption::Require;
+    // Then only those come in whom the owner has given a certificate.
     if required && arguments.verify_clients {
         return;
     }
