@@ -15,7 +15,7 @@ use rubus_lab::product::{can_boot, rubus_or_skip};
 use rubus_lab::session::{HOST_ADDRESS, Options, Session};
 
 const TEST: &str = "vm_pc_nbd";
-const SOON: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(300);
 
 const BOOT: &str = "boot=11111111-0000-4000-8000-000000000001";
 const OTHER_BOOT: &str = "boot=22222222-0000-4000-8000-000000000002";
@@ -182,9 +182,14 @@ fn a_filesystem_works_and_is_guarded(board: &mut Session) {
     let said = must(board, &format!("rubus attach {}", server.address()));
     assert!(said.starts_with("/dev/nbd0 is nbd://"), "{said}");
     assert!(said.contains("does not say which disk"), "{said}");
+    let again = must(
+        board,
+        &format!("rubus attach {} /dev/nbd0", server.address()),
+    );
+    assert!(again.contains("already"), "{again}");
     let taken = board
         .run(
-            &format!("rubus attach {} /dev/nbd0", server.address()),
+            &format!("rubus attach {}other /dev/nbd0", server.address()),
             "root",
             SOON,
         )
@@ -250,10 +255,10 @@ fn no_write_fails_or_is_lost(board: &mut Session) {
     board.plug_network(true).unwrap();
     let last = end_writer(board);
     assert_eq!(attached(board, "replaced"), 1, "the connection has held");
-    // Longer than the other end's silence may last.
     must(board, "rm -f /mnt/log && sync");
     must(board, WRITER);
     board.plug_network(false).unwrap();
+    // Longer than a silent peer is believed in.
     pause(45);
     board.plug_network(true).unwrap();
     let cut = end_writer(board);
@@ -301,9 +306,11 @@ fn another_disk_is_refused(board: &mut Session) {
     // Written, and flushed by the watcher when nothing more came: nothing can be lost.
     must(
         board,
-        "dd if=/dev/zero of=/dev/nbd0 bs=64k count=64 oflag=direct status=none
-         for i in $(seq 100); do [ $(awk '{ print $16 }' /sys/block/nbd0/stat) -gt 0 ] && break; sleep 0.1; done
-         sleep 2",
+        "flushes() { awk '{ print $16 }' /sys/block/nbd0/stat; }
+         n=$(flushes)
+         dd if=/dev/zero of=/dev/nbd0 bs=64k count=64 oflag=direct status=none
+         until [ $(flushes) -gt $n ]; do sleep 0.1; done
+         while rubus attach --json | grep -q '\"unflushed\": true'; do sleep 0.1; done",
     );
     server.kill();
     server.identity = Some(OTHER_BOOT.into());

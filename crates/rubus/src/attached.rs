@@ -32,6 +32,8 @@ pub struct Record {
     pub alive: usize,
     /// How often a connection was replaced.
     pub replaced: u32,
+    /// Writes may be unflushed, and would be lost if the server's machine were restarted now.
+    pub unflushed: bool,
     /// Who the server says that it is.
     pub identity: Option<String>,
     /// How long requests wait for a server that is gone.
@@ -49,6 +51,7 @@ impl Record {
     pub fn update(&mut self, standing: &Standing) {
         self.alive = standing.alive;
         self.replaced = standing.replaced;
+        self.unflushed = standing.unflushed;
         self.identity = standing
             .appearance
             .identity

@@ -74,6 +74,8 @@ pub struct Standing {
     pub replaced: u32,
     /// What the server is now.
     pub appearance: Appearance,
+    /// Writes may be unflushed, and would be lost if the server's machine were restarted now.
+    pub unflushed: bool,
     /// What stands in the way, while something does.
     pub trouble: Option<String>,
 }
@@ -144,6 +146,7 @@ pub struct Watcher<'a> {
     flusher: Option<Flusher>,
     dead_told: u32,
     replaced: u32,
+    unflushed: bool,
 }
 
 impl<'a> Watcher<'a> {
@@ -170,6 +173,7 @@ impl<'a> Watcher<'a> {
             flusher: None,
             dead_told: 0,
             replaced: 0,
+            unflushed: false,
         }
     }
 
@@ -243,6 +247,9 @@ impl<'a> Watcher<'a> {
         }
         if let Some((at, succeeded)) = self.flusher.as_ref().and_then(Flusher::ended) {
             self.durability.flushed(at, succeeded);
+        }
+        if self.durability.is_unflushed(now) != self.unflushed {
+            self.told(None);
         }
     }
 
@@ -390,10 +397,12 @@ impl<'a> Watcher<'a> {
 
     fn told(&mut self, trouble: Option<String>) {
         let ended = self.ended(Duration::ZERO).len();
+        self.unflushed = self.durability.is_unflushed(self.kernel.counters());
         let standing = Standing {
             alive: self.attached.lines.len() - ended,
             replaced: self.replaced,
             appearance: self.attached.appearance,
+            unflushed: self.unflushed,
             trouble,
         };
         (self.tell)(&standing);

@@ -45,10 +45,28 @@ pub fn run(general: &General, arguments: &Attach) -> anyhow::Result<Exit> {
     if uri.tls {
         return Err(AttachError::Tls.into());
     }
+    if let Some(record) = is_done(address, arguments) {
+        let device = record.device;
+        say(&format!("{device} is {address} already, and watched.\n"))?;
+        return Ok(Exit::Fine);
+    }
     match arguments.foreground || arguments.watcher {
         true => be_the_watcher(general, arguments, &uri),
         false => start_a_watcher(arguments),
     }
+}
+
+/// The device that is wanted, where it is attached as wanted: a service may be started again.
+fn is_done(address: &str, arguments: &Attach) -> Option<Record> {
+    let records = Records::all().into_iter();
+    let mut same = records.filter(|record| Some(record.index) == arguments.device);
+    same.find(|record| record.backend == backend_of(address) && is_there(record.watcher))
+}
+
+/// The name by which the driver knows what was attached: the address as it was typed, so that a plan that names it
+/// finds it.
+fn backend_of(address: &str) -> String {
+    format!("rubus {address}")
 }
 
 fn list(arguments: &Attach) -> anyhow::Result<Exit> {
@@ -184,7 +202,7 @@ fn make(arguments: &Attach, uri: &Uri) -> anyhow::Result<(Driver, Remote, Device
         read_only: arguments.read_only,
         vouched_for: arguments.resume_unidentified,
     };
-    let backend = format!("rubus {uri}");
+    let backend = backend_of(arguments.address.as_deref().unwrap_or_default());
     let start_ns = monotonic_ns();
     let most_ns = u64::from(arguments.wait) * 1_000_000_000;
     loop {
@@ -231,6 +249,7 @@ fn record_of(device: &Device, arguments: &Attach, uri: &Uri) -> Record {
         connections: device.attached.lines.len(),
         alive: device.attached.lines.len(),
         replaced: 0,
+        unflushed: false,
         identity: appearance.identity.map(|identity| identity.to_string()),
         dead_timeout_s: arguments.dead_timeout,
         since: now_rfc3339(),
