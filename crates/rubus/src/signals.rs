@@ -58,6 +58,15 @@ pub fn survive_closed_pipes() {
     }
 }
 
+/// Lets a write beyond the largest file that this user may make fail like any other, for who answers
+/// to others and must not die of one request.
+pub fn survive_large_files() {
+    // SAFETY: ignoring a signal has no handler that could do anything wrong.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 /// Lets `rubus … | head` end without an error message, as other tools do.
 pub fn die_quietly_on_a_closed_pipe() {
     // SAFETY: setting a signal's disposition to the default, before any thread is started.

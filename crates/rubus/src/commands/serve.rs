@@ -34,6 +34,8 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
         return certificates::make(directory, &arguments.known_as);
     }
     let (tls, certificates) = encryption(arguments)?;
+    signals::survive_closed_pipes();
+    signals::survive_large_files();
     let log = Arc::new(Log::new(general.quiet, arguments.json));
     let wishes = exports::wishes(arguments)?;
     let mut ready = Vec::new();

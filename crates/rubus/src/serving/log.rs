@@ -116,11 +116,17 @@ impl Log {
             fields["time"] = json!(now_rfc3339());
             fields["event"] = json!(kind);
             fields["text"] = json!(text);
-            eprintln!("{fields}");
+            write(&format!("{fields}\n"));
         } else {
-            eprintln!("rubus: {text}");
+            write(&format!("rubus: {text}\n"));
         }
     }
+}
+
+/// One line, in one piece. Serving goes on when nobody reads the log any more.
+fn write(line: &str) {
+    use std::io::Write;
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 fn who(client: &Client) -> String {
