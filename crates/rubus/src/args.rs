@@ -11,6 +11,7 @@ mod attach;
 mod compare;
 mod copy;
 mod history;
+mod nbd;
 mod serve;
 
 pub use attach::{Attach, Detach};
@@ -20,6 +21,8 @@ pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
 pub use serve::{Encryption, Serve, address};
+
+pub use nbd::{Nbd, NbdClones, NbdCommand, NbdInfo, NbdList};
 
 use crate::target_name::TargetName;
 
@@ -180,6 +183,8 @@ pub enum Command {
     Detach(Detach),
     /// Serve disk images over the network
     Serve(Serve),
+    /// Ask NBD servers, copy exports, look after clones
+    Nbd(Nbd),
     /// List the recipes for changing this machine
     Recipes(Recipes),
     /// Show what a recipe would do; changes nothing

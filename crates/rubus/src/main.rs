@@ -65,6 +65,7 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Attach(attach)) => commands::attach::run(&general, &attach),
         Some(Command::Detach(detach)) => commands::attach::detach(&general, &detach),
         Some(Command::Serve(serve)) => commands::serve::run(&general, &serve),
+        Some(Command::Nbd(nbd)) => commands::nbd::run(&general, &nbd),
         Some(Command::Recipes(recipes)) => commands::change::recipes(&general, &recipes),
         Some(Command::Plan(plan)) => commands::change::plan(&general, &plan),
         Some(Command::Apply(apply)) => commands::change::apply(&general, &apply),

@@ -3,6 +3,7 @@
 mod error;
 mod flight;
 mod handshake;
+mod inquiry;
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
@@ -11,6 +12,7 @@ use std::time::Duration;
 pub use error::HandshakeError;
 pub use flight::{Answer, Due, Flight, FlightError, MOST_SLOTS};
 pub use handshake::{Handshake, Offer, Step, Style, Wish};
+pub use inquiry::{Inquiry, Learnt, MOST_LISTED};
 
 use crate::transport::Transport;
 use crate::wire::{Command, CommandFlags, Request};
@@ -50,12 +52,24 @@ pub enum ClientError {
 /// # Errors
 /// In words, when there is no agreement.
 pub fn agree<T: Transport>(
-    mut transport: T,
+    transport: T,
     wish: Wish,
     most: Duration,
     encrypt: impl FnOnce(T) -> Result<T, ClientError>,
 ) -> Result<(T, Offer), ClientError> {
-    let mut handshake = Handshake::new(wish)?;
+    go_through(Handshake::new(wish)?, transport, most, encrypt)
+}
+
+/// The same for a handshake of the caller's making.
+///
+/// # Errors
+/// As for [`agree`].
+pub fn go_through<T: Transport>(
+    mut handshake: Handshake,
+    mut transport: T,
+    most: Duration,
+    encrypt: impl FnOnce(T) -> Result<T, ClientError>,
+) -> Result<(T, Offer), ClientError> {
     let mut encrypt = Some(encrypt);
     loop {
         send_all(&mut transport, &handshake.to_send(), most)?;
@@ -163,9 +177,13 @@ pub struct Client<T> {
 impl<T: Transport> Client<T> {
     /// A client after the handshake.
     pub fn new(transport: T, offer: &Offer) -> Self {
+        let mut flight = Flight::new(offer.structured_replies);
+        if let Some(context) = offer.allocation {
+            flight.take_status_in(context);
+        }
         Client {
             transport,
-            flight: Flight::new(offer.structured_replies),
+            flight,
             headers: Vec::new(),
             pieces: Vec::new(),
             unsent: 0,
@@ -182,6 +200,11 @@ impl<T: Transport> Client<T> {
     /// Requests that have not been answered.
     pub fn in_flight(&self) -> usize {
         self.flight.in_flight()
+    }
+
+    /// What the last block status said that was answered.
+    pub fn extents(&self) -> &[crate::wire::Extent] {
+        self.flight.extents()
     }
 
     /// What the server said about the last error, in its own words.

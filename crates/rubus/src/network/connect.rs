@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rubus_host::net::Stream;
-use rubus_nbd::client::{Client, ClientError, Offer, Wish, agree};
+use rubus_nbd::client::{Client, ClientError, Handshake, Inquiry, Offer, Wish, go_through};
 use rubus_nbd::tls::{Pem, Tls, TlsSettings};
 use rubus_nbd::transport::Transport;
 use rubus_nbd::uri::{Server, TlsOptions, Uri};
@@ -67,34 +67,85 @@ impl Transport for Line {
     }
 }
 
+impl Place {
+    /// The place that an address names.
+    ///
+    /// # Errors
+    /// When it is no address, or what is needed to trust the server cannot be read.
+    pub fn of(address: &str) -> anyhow::Result<Place> {
+        let uri = Uri::parse(address)?;
+        let tls = match uri.tls {
+            true => Some(trust(&uri.tls_options)?),
+            false => None,
+        };
+        Ok(Place { uri, tls })
+    }
+
+    fn stream(&self) -> anyhow::Result<Stream> {
+        Ok(match &self.uri.server {
+            Server::Tcp { host, port } => Stream::tcp(host, *port, PATIENCE)?,
+            Server::Unix(path) => Stream::unix(path)?,
+        })
+    }
+}
+
 /// Connects to an export and agrees with its server.
 ///
 /// # Errors
 /// In words: the network, the encryption, the server or the export.
 pub fn connect(place: &Place) -> anyhow::Result<(Client<Line>, Offer)> {
-    let uri = &place.uri;
-    let stream = match &uri.server {
-        Server::Tcp { host, port } => Stream::tcp(host, *port, PATIENCE)?,
-        Server::Unix(path) => Stream::unix(path)?,
-    };
+    connect_by(place, |handshake| handshake)
+}
+
+/// The same, agreeing also on telling holes and zeros, where the server can.
+///
+/// # Errors
+/// As for [`connect`].
+pub fn connect_for_copy(place: &Place) -> anyhow::Result<(Client<Line>, Offer)> {
+    connect_by(place, Handshake::with_extents)
+}
+
+fn connect_by(
+    place: &Place,
+    wishes: impl FnOnce(Handshake) -> Handshake,
+) -> anyhow::Result<(Client<Line>, Offer)> {
     let wish = Wish {
-        export: uri.export.clone(),
-        tls: uri.tls,
+        export: place.uri.export.clone(),
+        tls: place.uri.tls,
         structured_replies: true,
     };
-    let agreed = agree(Line::Plain(stream), wish, PATIENCE, |line| {
+    let handshake = wishes(Handshake::new(wish)?);
+    let stream = place.stream()?;
+    let agreed = go_through(handshake, Line::Plain(stream), PATIENCE, |line| {
         encrypt(line, place)
     });
-    let (line, offer) = agreed.map_err(|error| match error {
+    let (line, offer) = agreed.map_err(|error| in_words(error, place))?;
+    Ok((Client::new(line, &offer), offer))
+}
+
+/// Connects to a server to ask it questions.
+///
+/// # Errors
+/// In words: the network, the encryption or the server.
+pub fn inquire(place: &Place) -> anyhow::Result<Inquiry<Line>> {
+    let asked = Inquiry::begin(Line::Plain(place.stream()?), PATIENCE);
+    let asked = match place.uri.tls {
+        true => asked.and_then(|inquiry| inquiry.start_tls(|line| encrypt(line, place))),
+        false => asked,
+    };
+    asked.map_err(|error| in_words(error, place))
+}
+
+fn in_words(error: ClientError, place: &Place) -> anyhow::Error {
+    match error {
         // Servers end a connection that they do not trust without a word.
-        ClientError::Closed(_) if uri.tls => anyhow::anyhow!(
+        ClientError::Closed(_) if place.uri.tls => anyhow::anyhow!(
             "{error}; it may want a certificate of this client (client-cert.pem and client-key.pem \
              in the directory of tls-certificates=DIRECTORY), or know pre-shared keys only, which \
              are not supported"
         ),
         error => error.into(),
-    })?;
-    Ok((Client::new(line, &offer), offer))
+    }
 }
 
 fn encrypt(line: Line, place: &Place) -> Result<Line, ClientError> {

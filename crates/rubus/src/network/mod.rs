@@ -1,7 +1,7 @@
 //! NBD exports as targets: connects, learns what is offered, and fits the protocol's client to what
 //! the measuring engine wants.
 
-mod connect;
+pub mod connect;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -215,7 +215,7 @@ fn translate(request: &Request) -> Due {
 }
 
 /// A connection that is of no more use, with advice.
-fn lost(error: &ClientError) -> String {
+pub fn lost(error: &ClientError) -> String {
     let advice = match error {
         ClientError::Closed(_) | ClientError::Broken(_) | ClientError::Silent(_) => {
             "; is the server still running? Look at its log and at the network"
@@ -227,7 +227,7 @@ fn lost(error: &ClientError) -> String {
 }
 
 /// A request that the server refused, in its words and ours, with advice.
-fn refused(answer: &Answer, words: &str) -> String {
+pub fn refused(answer: &Answer, words: &str) -> String {
     let advice = match answer.error {
         ErrorCode::PERMISSION => "; the export may be read-only",
         ErrorCode::IO => "; look at the log of the server and at its disk",

@@ -1,0 +1,156 @@
+//! `rubus nbd clones`: listing, resetting, merging and throwing away what clients of a golden image wrote.
+
+use std::path::Path;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rubus_core::units::bytes_iec;
+use rubus_nbd::server::overlay::{
+    ClientName, FleetError, Kind, Listed, Standing, list, merge, reset, throw_away,
+};
+use serde_json::json;
+
+use crate::args::{General, NbdClones};
+use crate::exit::{Exit, Refused};
+use crate::places::say;
+use crate::world::Terminal;
+
+/// Does what was asked for.
+pub fn run(general: &General, clones: &NbdClones) -> anyhow::Result<Exit> {
+    let told = match clones {
+        NbdClones::List { directory, json } => return show(directory, json.wanted),
+        NbdClones::Reset {
+            directory,
+            name,
+            golden,
+        } => {
+            let generation = reset(directory, name, golden.as_deref()).map_err(in_words)?;
+            format!("{name} is the golden image again, generation {generation}\n")
+        }
+        NbdClones::ThrowAway { directory, name } => {
+            throw_away(directory, name).map_err(in_words)?;
+            format!("the clone {name} is gone\n")
+        }
+        NbdClones::Merge {
+            directory,
+            name,
+            to,
+            golden,
+        } => {
+            copy_out(general, directory, name, golden.as_deref(), to)?;
+            format!("{} is the disk that {name} sees\n", to.display())
+        }
+    };
+    if !general.quiet {
+        say(&told)?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// A clone that another program has is refused, since its client would lose data.
+fn in_words(error: FleetError) -> anyhow::Error {
+    match error {
+        FleetError::InUse(_) => Refused(error.to_string()).into(),
+        error => error.into(),
+    }
+}
+
+fn copy_out(
+    general: &General,
+    directory: &Path,
+    name: &ClientName,
+    golden: Option<&Path>,
+    to: &Path,
+) -> anyhow::Result<()> {
+    let target = match Terminal::of(general).live {
+        true => ProgressDrawTarget::stderr_with_hz(5),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(None, target);
+    // A template that is a constant; were it wrong, the usual one would do.
+    if let Ok(style) = ProgressStyle::with_template("{spinner} merging: {binary_bytes} of the disk")
+    {
+        bar.set_style(style);
+    }
+    let merged = merge(directory, name, golden, to, &mut |at| bar.set_position(at));
+    bar.finish_and_clear();
+    merged.map_err(in_words)
+}
+
+fn show(directory: &Path, json: bool) -> anyhow::Result<Exit> {
+    let clones = list(directory).with_context(|| format!("cannot read {}", directory.display()))?;
+    if json {
+        let all: Vec<_> = clones.iter().map(as_json).collect();
+        say(&(serde_json::to_string_pretty(&json!({ "clones": all }))? + "\n"))?;
+    } else if clones.is_empty() {
+        say(&format!("{} has no clones\n", directory.display()))?;
+    } else {
+        say(&clones.iter().map(as_text).collect::<String>())?;
+    }
+    let is_usable = |clone: &Listed| !matches!(clone.standing, Standing::Unusable(_));
+    Ok(match clones.iter().all(is_usable) {
+        true => Exit::Fine,
+        false => Exit::AnswerIsNo,
+    })
+}
+
+fn standing(standing: &Standing) -> &'static str {
+    match standing {
+        Standing::Closed => "closed",
+        Standing::Open => "in use",
+        Standing::Left => "left by a server that was killed",
+        Standing::Unusable(_) => "unusable",
+    }
+}
+
+fn as_text(clone: &Listed) -> String {
+    let mut text = format!("{}  {}", clone.name, standing(&clone.standing));
+    if let Some(contents) = &clone.contents {
+        let own = match (contents.kind, contents.own_bytes) {
+            (Kind::Shared, _) => format!(
+                "{} on disk, partly shared with the golden image",
+                bytes_iec(clone.taken_bytes)
+            ),
+            (Kind::Map, Some(bytes)) => format!(
+                "{} of its own, {} on disk",
+                bytes_iec(bytes),
+                bytes_iec(clone.taken_bytes)
+            ),
+            (Kind::Map, None) => format!("{} on disk", bytes_iec(clone.taken_bytes)),
+        };
+        text += &format!(
+            "\n  {} disk, {own}, generation {}\n  of {}",
+            bytes_iec(contents.size_bytes),
+            contents.generation,
+            contents.golden.display()
+        );
+    }
+    if let Standing::Unusable(why) = &clone.standing {
+        text += &format!("\n  {why}");
+    }
+    text + "\n"
+}
+
+fn as_json(clone: &Listed) -> serde_json::Value {
+    let why = match &clone.standing {
+        Standing::Unusable(why) => Some(why),
+        _ => None,
+    };
+    let contents = clone.contents.as_ref();
+    json!({
+        "name": clone.name.to_string(),
+        "standing": match clone.standing {
+            Standing::Closed => "closed",
+            Standing::Open => "in-use",
+            Standing::Left => "left",
+            Standing::Unusable(_) => "unusable",
+        },
+        "why": why,
+        "taken_bytes": clone.taken_bytes,
+        "generation": contents.map(|contents| contents.generation),
+        "size_bytes": contents.map(|contents| contents.size_bytes),
+        "own_bytes": contents.and_then(|contents| contents.own_bytes),
+        "is_shared": contents.map(|contents| contents.kind == Kind::Shared),
+        "golden": contents.map(|contents| contents.golden.display().to_string()),
+    })
+}

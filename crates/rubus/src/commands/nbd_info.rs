@@ -1,0 +1,405 @@
+//! `rubus nbd info` and `rubus nbd list`: what a server offers, in words and as JSON.
+
+use anyhow::Context;
+use rubus_core::units::bytes_iec;
+use rubus_nbd::client::{Learnt, Style};
+use rubus_nbd::identity::Identity;
+use rubus_nbd::uri::Uri;
+use rubus_nbd::wire::{OptionRequest, TransmissionFlags};
+use serde_json::{Value, json};
+
+use crate::args::{NbdInfo, NbdList};
+use crate::exit::Exit;
+use crate::network::connect::{Line, Place, inquire};
+use crate::places::say;
+
+type Flag = (TransmissionFlags, &'static str, &'static str, &'static str);
+
+/// What each flag means: its name in JSON, that it is set, that it is not.
+const FLAGS: [Flag; 11] = [
+    (
+        TransmissionFlags::READ_ONLY,
+        "read_only",
+        "can only be read",
+        "can be written",
+    ),
+    (
+        TransmissionFlags::SEND_FLUSH,
+        "flush",
+        "flush",
+        "no flush: nothing can be made durable",
+    ),
+    (
+        TransmissionFlags::SEND_FUA,
+        "fua",
+        "durable single writes (FUA)",
+        "no durable single writes (FUA)",
+    ),
+    (TransmissionFlags::SEND_TRIM, "trim", "trim", "no trim"),
+    (
+        TransmissionFlags::SEND_WRITE_ZEROES,
+        "write_zeroes",
+        "zeros without data",
+        "no zeros without data",
+    ),
+    (
+        TransmissionFlags::SEND_FAST_ZERO,
+        "fast_zero",
+        "says when zeros are slow",
+        "does not say when zeros are slow",
+    ),
+    (
+        TransmissionFlags::SEND_CACHE,
+        "cache",
+        "prefetch",
+        "no prefetch",
+    ),
+    (
+        TransmissionFlags::SEND_DF,
+        "df",
+        "unfragmented reads",
+        "no unfragmented reads",
+    ),
+    (
+        TransmissionFlags::CAN_MULTI_CONN,
+        "multi_conn",
+        "several connections",
+        "one connection only",
+    ),
+    (
+        TransmissionFlags::ROTATIONAL,
+        "rotational",
+        "turning medium",
+        "no turning medium",
+    ),
+    (
+        TransmissionFlags::BLOCK_STATUS_PAYLOAD,
+        "block_status_payload",
+        "block status by payload",
+        "no block status by payload",
+    ),
+];
+
+/// All that is found out.
+struct Answer {
+    style: Style,
+    tls: Option<String>,
+    offers_tls: Option<bool>,
+    structured: bool,
+    extended: bool,
+    contexts: Vec<String>,
+    learnt: Learnt,
+}
+
+/// Shows all about one export.
+pub fn info(arguments: &NbdInfo) -> anyhow::Result<Exit> {
+    let place = Place::of(&arguments.address)?;
+    let trouble = || format!("cannot ask {}", arguments.address);
+    let answer = ask(&place).with_context(trouble)?;
+    let text = match arguments.json.wanted {
+        true => serde_json::to_string_pretty(&as_json(&place.uri, &answer))? + "\n",
+        false => as_text(&place.uri, &answer),
+    };
+    say(&text)?;
+    Ok(Exit::Fine)
+}
+
+fn ask(place: &Place) -> anyhow::Result<Answer> {
+    let mut inquiry = inquire(place)?;
+    let mut answer = Answer {
+        style: inquiry.style(),
+        tls: match inquiry.transport() {
+            Line::Plain(_) => None,
+            Line::Tls(tls) => Some(tls.description()),
+        },
+        offers_tls: None,
+        structured: false,
+        extended: false,
+        contexts: Vec::new(),
+        learnt: Learnt::default(),
+    };
+    let export = &place.uri.export;
+    match answer.style {
+        Style::Oldstyle => {
+            anyhow::ensure!(
+                export.is_empty(),
+                "this server is of the old style and has one export without a name; leave '{export}' out"
+            );
+            answer.learnt.size_and_flags = inquiry.old_export();
+            return Ok(answer);
+        }
+        Style::Newstyle => anyhow::bail!(
+            "this server is of the first newstyle, which cannot be asked anything; `rubus bench {}` connects to it",
+            place.uri
+        ),
+        Style::Fixed => {}
+    }
+    answer.structured = inquiry.agrees_to(&OptionRequest::StructuredReply)?;
+    if answer.structured {
+        answer.contexts = inquiry.contexts(export)?;
+    }
+    answer.learnt = match inquiry.about(export)? {
+        Ok(learnt) => learnt,
+        Err((why, text)) => {
+            let words = match clean(&text) {
+                text if text.is_empty() => text,
+                text => format!(" (\"{text}\")"),
+            };
+            let known = match inquiry.list()? {
+                Some((names, _)) if !names.is_empty() && names.len() <= 20 => {
+                    let names: Vec<_> = names
+                        .iter()
+                        .map(|(name, _)| format!("'{}'", clean(name)))
+                        .collect();
+                    format!("; it has {}", names.join(", "))
+                }
+                _ => String::new(),
+            };
+            anyhow::bail!("the server does not tell about '{export}': {why}{words}{known}");
+        }
+    };
+    inquiry.end();
+    // What follows takes a connection each, since it changes how the server speaks.
+    let mut second = inquire(place)?;
+    answer.extended = second.agrees_to(&OptionRequest::ExtendedHeaders)?;
+    second.end();
+    if !place.uri.tls {
+        let mut third = inquire(place)?;
+        let is_offered = third.agrees_to(&OptionRequest::StartTls)?;
+        answer.offers_tls = Some(is_offered);
+        // After a yes it waits for encryption and takes no goodbye.
+        if !is_offered {
+            third.end();
+        }
+    }
+    Ok(answer)
+}
+
+/// Words of a server: nothing in them may move the cursor.
+fn clean(text: &str) -> String {
+    let kept = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    kept.take(400).collect::<String>().trim().to_string()
+}
+
+/// The words of a description without the identity behind them.
+fn words_of(description: &str) -> String {
+    let end = match Identity::parse(description) {
+        Some(_) => description.rfind("[rubus ").unwrap_or(description.len()),
+        None => description.len(),
+    };
+    clean(&description[..end])
+}
+
+fn as_text(uri: &Uri, answer: &Answer) -> String {
+    let mut lines = vec![uri.to_string()];
+    let mut line = |what: &str, value: String| lines.push(format!("  {what:<12} {value}"));
+    let learnt = &answer.learnt;
+    line("protocol", {
+        let mut styles = vec![answer.style.name()];
+        match (answer.structured, answer.extended) {
+            (_, true) => styles.push("structured replies, extended headers"),
+            (true, _) => styles.push("structured replies"),
+            _ => styles.push("simple replies"),
+        }
+        styles.join(", ")
+    });
+    line(
+        "encryption",
+        match (&answer.tls, answer.offers_tls) {
+            (Some(tls), _) => tls.clone(),
+            (None, Some(true)) => "offered, not used (write nbds:// to use it)".into(),
+            (None, _) => "none".into(),
+        },
+    );
+    if let Some(name) = &learnt.name {
+        line("name", format!("'{}'", clean(name)));
+    }
+    if let Some(description) = &learnt.description {
+        let words = words_of(description);
+        if !words.is_empty() {
+            line("description", words);
+        }
+        if let Some(identity) = Identity::parse(description) {
+            line("disk", identity.export.to_string());
+            line("boot", identity.boot.to_string());
+            line("generation", identity.generation.to_string());
+            line(
+                "durability",
+                match identity.sync {
+                    true => "every write is durable when it is answered".into(),
+                    false => "writes are durable after a flush".into(),
+                },
+            );
+        }
+    }
+    if let Some((size_bytes, flags)) = learnt.size_and_flags {
+        line(
+            "size",
+            format!("{} ({size_bytes} bytes)", bytes_iec(size_bytes)),
+        );
+        line(
+            "access",
+            match flags.has(TransmissionFlags::READ_ONLY) {
+                true => "reading only".into(),
+                false => "reading and writing".into(),
+            },
+        );
+        let told = FLAGS
+            .into_iter()
+            .filter(|flag| flag.0 != TransmissionFlags::READ_ONLY);
+        let (can, cannot): (Vec<Flag>, Vec<Flag>) = told.partition(|(flag, ..)| flags.has(*flag));
+        line(
+            "offers",
+            can.iter().map(|flag| flag.2).collect::<Vec<_>>().join(", "),
+        );
+        let lacks = cannot
+            .iter()
+            .filter(|flag| flag.0 != TransmissionFlags::ROTATIONAL);
+        line(
+            "lacks",
+            lacks.map(|flag| flag.3).collect::<Vec<_>>().join(", "),
+        );
+    }
+    line(
+        "requests",
+        match learnt.block_sizes {
+            Some(sizes) => format!(
+                "multiples of {} bytes, best {}, at most {}",
+                sizes.least_bytes,
+                bytes_iec(u64::from(sizes.preferred_bytes)),
+                bytes_iec(u64::from(sizes.most_bytes))
+            ),
+            None => "the server names no block sizes".into(),
+        },
+    );
+    let contexts: Vec<_> = answer.contexts.iter().map(|name| clean(name)).collect();
+    line(
+        "contexts",
+        match contexts.join(", ") {
+            none if none.is_empty() => "none: holes and zeros are not told".into(),
+            names => names,
+        },
+    );
+    lines.join("\n") + "\n"
+}
+
+fn as_json(uri: &Uri, answer: &Answer) -> Value {
+    let learnt = &answer.learnt;
+    let flags = learnt.size_and_flags.map(|(_, flags)| {
+        let each = FLAGS
+            .iter()
+            .map(|(flag, name, ..)| (name.to_string(), json!(flags.has(*flag))));
+        Value::Object(each.collect())
+    });
+    json!({
+        "uri": uri.to_string(),
+        "style": answer.style.name(),
+        "tls": answer.tls,
+        "offers_tls": answer.offers_tls,
+        "structured_replies": answer.structured,
+        "extended_headers": answer.extended,
+        "name": learnt.name,
+        "description": learnt.description,
+        "identity": learnt.description.as_deref().and_then(Identity::parse).map(|identity| json!({
+            "boot": identity.boot.to_string(),
+            "export": identity.export.to_string(),
+            "generation": identity.generation,
+            "sync": identity.sync,
+        })),
+        "size_bytes": learnt.size_and_flags.map(|(size_bytes, _)| size_bytes),
+        "flags": flags,
+        "block_sizes": learnt.block_sizes.map(|sizes| json!({
+            "least_bytes": sizes.least_bytes,
+            "preferred_bytes": sizes.preferred_bytes,
+            "most_bytes": sizes.most_bytes,
+        })),
+        "contexts": answer.contexts,
+    })
+}
+
+/// Shows all exports.
+pub fn list(arguments: &NbdList) -> anyhow::Result<Exit> {
+    let place = Place::of(&arguments.address)?;
+    let trouble = || format!("cannot ask {}", arguments.address);
+    let mut inquiry = inquire(&place).with_context(trouble)?;
+    anyhow::ensure!(
+        inquiry.style() == Style::Fixed,
+        "cannot list the exports of {}: a server of the style {} has no list",
+        arguments.address,
+        inquiry.style().name()
+    );
+    let listed = inquiry.list().with_context(trouble)?;
+    let (exports, more) = listed
+        .with_context(|| format!("{} does not tell which exports it has", arguments.address))?;
+    let mut rows = Vec::new();
+    for (name, details) in exports {
+        let learnt = inquiry.about(&name).with_context(trouble)?;
+        rows.push((name, details, learnt));
+    }
+    inquiry.end();
+    let text = match arguments.json.wanted {
+        true => {
+            let rows: Vec<_> = rows.iter().map(|(name, details, learnt)| {
+                let learnt = learnt.as_ref().ok();
+                json!({
+                    "name": name,
+                    "description": learnt.and_then(|learnt| learnt.description.as_ref()).or(Some(details).filter(|text| !text.is_empty())),
+                    "size_bytes": learnt.and_then(|learnt| learnt.size_and_flags).map(|(size_bytes, _)| size_bytes),
+                    "read_only": learnt.and_then(|learnt| learnt.size_and_flags)
+                        .map(|(_, flags)| flags.has(TransmissionFlags::READ_ONLY)),
+                })
+            }).collect();
+            serde_json::to_string_pretty(&json!({"exports": rows, "is_all": !more}))? + "\n"
+        }
+        false => as_rows(&rows, more),
+    };
+    say(&text)?;
+    Ok(Exit::Fine)
+}
+
+type Row = (
+    String,
+    String,
+    Result<Learnt, (rubus_nbd::wire::Refusal, String)>,
+);
+
+fn as_rows(rows: &[Row], more: bool) -> String {
+    if rows.is_empty() {
+        return "the server has no exports\n".into();
+    }
+    let name_of = |name: &str| match name {
+        "" => "(without a name)".into(),
+        name => clean(name),
+    };
+    let widest = rows
+        .iter()
+        .map(|row| name_of(&row.0).chars().count())
+        .max()
+        .unwrap_or(0);
+    let mut text = String::new();
+    for (name, details, learnt) in rows {
+        let about = match learnt {
+            Err((why, _)) => format!("not told: {why}"),
+            Ok(learnt) => {
+                let size = learnt
+                    .size_and_flags
+                    .map_or("size unknown".into(), |(bytes, flags)| {
+                        match flags.has(TransmissionFlags::READ_ONLY) {
+                            true => format!("{} (read-only)", bytes_iec(bytes)),
+                            false => bytes_iec(bytes),
+                        }
+                    });
+                let words = words_of(learnt.description.as_deref().unwrap_or(details));
+                match words.is_empty() {
+                    true => size,
+                    false => format!("{size}  {words}"),
+                }
+            }
+        };
+        text += &format!("{:<widest$}  {about}\n", name_of(name));
+    }
+    if more {
+        text += "and more\n";
+    }
+    text
+}
