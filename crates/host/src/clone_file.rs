@@ -124,6 +124,18 @@ impl CloneFile {
         })
     }
 
+    /// Keeps away those who want to have it alone, as long as it is open.
+    ///
+    /// # Errors
+    /// `WouldBlock` when somebody has it alone.
+    pub fn share_lock(&self) -> io::Result<()> {
+        match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockShared) {
+            Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
+            // Some network filesystems have no locks.
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// Lets others have it.
     pub fn unlock(&self) {
         // An unlock of an open file cannot fail; the close would do it, too.

@@ -284,7 +284,6 @@ fn scripted(structured: bool, script: impl FnOnce(u64) -> Vec<u8>) -> Result<(),
         block_sizes: None,
         structured_replies: structured,
         description: None,
-        allocation: None,
     };
     // The first request of slot 0 has this cookie.
     let cookie = 1 << 32;

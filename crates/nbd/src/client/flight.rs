@@ -7,9 +7,8 @@
 use std::ops::Range;
 
 use crate::wire::{
-    Chunk, ChunkFlags, ChunkKind, Command, CommandFlags, ErrorCode, Extent, MOST_EXTENTS,
-    MOST_SMALL_BODY_BYTES, Malformed, ReplyHeader, Request, SimpleReply, read_error_body,
-    read_hole_body, read_status_body,
+    Chunk, ChunkFlags, ChunkKind, Command, CommandFlags, ErrorCode, MOST_SMALL_BODY_BYTES,
+    Malformed, ReplyHeader, Request, SimpleReply, read_error_body, read_hole_body,
 };
 
 /// So many requests can be in flight on one connection.
@@ -84,27 +83,10 @@ struct Incoming {
     finishes: bool,
 }
 
-/// A body of a block status that is on its way.
-#[derive(Debug)]
-struct Status {
-    slot: usize,
-    bytes: Vec<u8>,
-    left: usize,
-    finishes: bool,
-}
-
-/// The body of a block status is at most this long.
-const MOST_STATUS_BYTES: usize = 4 + 8 * MOST_EXTENTS;
-
 /// All requests in flight on one connection.
 #[derive(Debug)]
 pub struct Flight {
     structured: bool,
-    /// The number of the context in which blocks have a status, where one was agreed on.
-    context: Option<u32>,
-    status: Option<Status>,
-    /// What the last block status said.
-    extents: Vec<Extent>,
     slots: Vec<(u32, Option<Pending>)>,
     in_flight: usize,
     incoming: Option<Incoming>,
@@ -117,24 +99,11 @@ impl Flight {
     pub fn new(structured: bool) -> Self {
         Flight {
             structured,
-            context: None,
-            status: None,
-            extents: Vec::new(),
             slots: Vec::new(),
             in_flight: 0,
             incoming: None,
             words: String::new(),
         }
-    }
-
-    /// Takes block status in a context that was agreed on.
-    pub fn take_status_in(&mut self, context: u32) {
-        self.context = Some(context);
-    }
-
-    /// What the last block status said that was answered; at most one may be in flight.
-    pub fn extents(&self) -> &[Extent] {
-        &self.extents
     }
 
     /// Requests that have not been answered.
@@ -234,16 +203,6 @@ impl Flight {
     ) -> Result<usize, FlightError> {
         let mut used = 0;
         loop {
-            if let Some(status) = &mut self.status {
-                let rest = &bytes[used..];
-                let now = rest.len().min(status.left);
-                status.bytes.extend_from_slice(&rest[..now]);
-                (status.left, used) = (status.left - now, used + now);
-                if status.left > 0 {
-                    return Ok(used);
-                }
-                self.status_came(answers)?;
-            }
             if let Some(wanted) = self.wanted() {
                 let rest = &bytes[used..];
                 let now = rest.len().min(wanted.len());
@@ -324,9 +283,6 @@ impl Flight {
         if chunk.kind == ChunkKind::Data {
             return self.data(chunk, body, finishes, answers);
         }
-        if chunk.kind == ChunkKind::BlockStatus {
-            return self.status_begins(chunk, finishes);
-        }
         if length > MOST_SMALL_BODY_BYTES {
             return Err(FlightError::Malformed(Malformed::TooLong {
                 what: "a chunk",
@@ -359,49 +315,6 @@ impl Flight {
             self.finish(slot, answers)?;
         }
         Ok(Some(length))
-    }
-
-    /// The body is taken as it comes: it may be longer than what is received at once.
-    fn status_begins(
-        &mut self,
-        chunk: Chunk,
-        finishes: bool,
-    ) -> Result<Option<usize>, FlightError> {
-        let length = chunk.length as usize;
-        if length > MOST_STATUS_BYTES {
-            return Err(FlightError::Malformed(Malformed::TooLong {
-                what: "a block status",
-                bytes: u64::from(chunk.length),
-            }));
-        }
-        let (slot, pending) = self.pending(chunk.cookie)?;
-        // One context was agreed on, so there is one such chunk.
-        if pending.command != Command::BlockStatus || pending.got > 0 {
-            return Err(FlightError::Unsuitable(pending.command.name()));
-        }
-        pending.got = 1;
-        self.status = Some(Status {
-            slot,
-            bytes: Vec::new(),
-            left: length,
-            finishes,
-        });
-        Ok(Some(0))
-    }
-
-    fn status_came(&mut self, answers: &mut Vec<Answer>) -> Result<(), FlightError> {
-        let Some(status) = self.status.take() else {
-            return Ok(());
-        };
-        let (context, extents) = read_status_body(ChunkKind::BlockStatus, &status.bytes)?;
-        if self.context != Some(context) {
-            return Err(FlightError::Unsuitable("block status in that context"));
-        }
-        self.extents = extents;
-        match status.finishes {
-            true => self.finish(status.slot, answers),
-            false => Ok(()),
-        }
     }
 
     /// Takes the offset before the data; the data are taken as they come.
@@ -449,11 +362,7 @@ impl Flight {
         let Some((place, pending)) = place.and_then(|place| (*place).map(|it| (place, it))) else {
             return Err(FlightError::NotInFlight);
         };
-        let is_whole = match pending.command {
-            Command::Read => pending.got == pending.length,
-            Command::BlockStatus => pending.got > 0,
-            _ => true,
-        };
+        let is_whole = pending.command != Command::Read || pending.got == pending.length;
         if pending.error == ErrorCode::NONE && !is_whole {
             return Err(FlightError::WrongBytes);
         }

@@ -6,9 +6,9 @@
 
 use super::error::HandshakeError;
 use crate::wire::{
-    BASE_ALLOCATION, BlockSizes, ClientFlags, ContextRequest, ExportName, Greeting, HandshakeFlags,
-    Info, InfoRequest, Malformed, OPTION_REPLY_HEADER_BYTES, OptionReply, OptionReplyHeader,
-    OptionRequest, Refusal, TransmissionFlags,
+    BlockSizes, ClientFlags, ExportName, Greeting, HandshakeFlags, Info, InfoRequest, Malformed,
+    OPTION_REPLY_HEADER_BYTES, OptionReply, OptionReplyHeader, OptionRequest, Refusal,
+    TransmissionFlags,
 };
 
 /// So many names of exports are kept to be shown.
@@ -75,8 +75,6 @@ pub struct Offer {
     pub structured_replies: bool,
     /// The server's words about the export.
     pub description: Option<String>,
-    /// The number by which the server calls the context `base:allocation`, if both ends use it.
-    pub allocation: Option<u32>,
 }
 
 impl Offer {
@@ -103,7 +101,6 @@ enum State {
 enum Asked {
     StartTls,
     StructuredReply,
-    SetContexts,
     Go,
     List,
 }
@@ -115,7 +112,6 @@ impl Asked {
             Asked::StartTls => 5,
             Asked::Go => 7,
             Asked::StructuredReply => 8,
-            Asked::SetContexts => 10,
         }
     }
 }
@@ -132,7 +128,6 @@ pub struct Handshake {
     known: Vec<String>,
     more: bool,
     size_and_flags: Option<(u64, TransmissionFlags)>,
-    wants_extents: bool,
     offer: Offer,
 }
 
@@ -155,7 +150,6 @@ impl Handshake {
             known: Vec::new(),
             more: false,
             size_and_flags: None,
-            wants_extents: false,
             offer: Offer {
                 style: Style::Fixed,
                 size_bytes: 0,
@@ -163,16 +157,8 @@ impl Handshake {
                 block_sizes: None,
                 structured_replies: false,
                 description: None,
-                allocation: None,
             },
         })
-    }
-
-    /// Also agrees on telling which parts of the export are holes and zeros, where the server can.
-    #[must_use]
-    pub fn with_extents(mut self) -> Self {
-        self.wants_extents = self.wish.structured_replies;
-        self
     }
 
     /// What is to be sent before the next step; empty when nothing is.
@@ -294,14 +280,6 @@ impl Handshake {
         }
     }
 
-    fn set_contexts(&mut self) {
-        let wanted = ContextRequest {
-            export: self.wish.export.clone(),
-            queries: vec![BASE_ALLOCATION.into()],
-        };
-        self.ask(Asked::SetContexts, &OptionRequest::SetContexts(wanted));
-    }
-
     fn go(&mut self) {
         let info = InfoRequest {
             export: self.wish.export.clone(),
@@ -359,26 +337,10 @@ impl Handshake {
             }
             (Asked::StructuredReply, OptionReply::Ack) => {
                 self.offer.structured_replies = true;
-                match self.wants_extents {
-                    true => self.set_contexts(),
-                    false => self.go(),
-                }
-                Ok(())
-            }
-            (Asked::SetContexts, OptionReply::Context { id, name }) => {
-                if name == BASE_ALLOCATION {
-                    self.offer.allocation = Some(id);
-                }
-                self.state = State::ReplyHeader(asked);
-                Ok(())
-            }
-            (Asked::SetContexts, OptionReply::Refused { .. }) => {
-                self.offer.allocation = None;
                 self.go();
                 Ok(())
             }
-            (Asked::StructuredReply, OptionReply::Refused { .. })
-            | (Asked::SetContexts, OptionReply::Ack) => {
+            (Asked::StructuredReply, OptionReply::Refused { .. }) => {
                 self.go();
                 Ok(())
             }

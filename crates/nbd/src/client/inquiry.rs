@@ -32,6 +32,15 @@ pub struct Learnt {
     pub description: Option<String>,
 }
 
+/// The exports of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Names, and words about each.
+    pub exports: Vec<(String, String)>,
+    /// There are more.
+    pub more: bool,
+}
+
 /// A conversation of options.
 #[derive(Debug)]
 pub struct Inquiry<T> {
@@ -121,7 +130,7 @@ impl<T: Transport> Inquiry<T> {
     ///
     /// # Errors
     /// When the server wants TLS, breaks the protocol or is gone.
-    pub fn list(&mut self) -> Result<Option<(Vec<(String, String)>, bool)>, ClientError> {
+    pub fn list(&mut self) -> Result<Option<Listing>, ClientError> {
         let (replies, last) = self.ask(&OptionRequest::List)?;
         if let OptionReply::Refused { why, .. } = last {
             return match why {
@@ -137,11 +146,17 @@ impl<T: Transport> Inquiry<T> {
             };
             text_bytes += name.len() + details.len();
             if listed.len() >= MOST_LISTED || text_bytes > MOST_TEXT_BYTES {
-                return Ok(Some((listed, true)));
+                return Ok(Some(Listing {
+                    exports: listed,
+                    more: true,
+                }));
             }
             listed.push((name, details));
         }
-        Ok(Some((listed, false)))
+        Ok(Some(Listing {
+            exports: listed,
+            more: false,
+        }))
     }
 
     /// What the server says of an export, or why it says nothing.

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub use error::HandshakeError;
 pub use flight::{Answer, Due, Flight, FlightError, MOST_SLOTS};
 pub use handshake::{Handshake, Offer, Step, Style, Wish};
-pub use inquiry::{Inquiry, Learnt, MOST_LISTED};
+pub use inquiry::{Inquiry, Learnt, Listing, MOST_LISTED};
 
 use crate::transport::Transport;
 use crate::wire::{Command, CommandFlags, Request};
@@ -52,24 +52,12 @@ pub enum ClientError {
 /// # Errors
 /// In words, when there is no agreement.
 pub fn agree<T: Transport>(
-    transport: T,
+    mut transport: T,
     wish: Wish,
     most: Duration,
     encrypt: impl FnOnce(T) -> Result<T, ClientError>,
 ) -> Result<(T, Offer), ClientError> {
-    go_through(Handshake::new(wish)?, transport, most, encrypt)
-}
-
-/// The same for a handshake of the caller's making.
-///
-/// # Errors
-/// As for [`agree`].
-pub fn go_through<T: Transport>(
-    mut handshake: Handshake,
-    mut transport: T,
-    most: Duration,
-    encrypt: impl FnOnce(T) -> Result<T, ClientError>,
-) -> Result<(T, Offer), ClientError> {
+    let mut handshake = Handshake::new(wish)?;
     let mut encrypt = Some(encrypt);
     loop {
         send_all(&mut transport, &handshake.to_send(), most)?;
@@ -177,13 +165,9 @@ pub struct Client<T> {
 impl<T: Transport> Client<T> {
     /// A client after the handshake.
     pub fn new(transport: T, offer: &Offer) -> Self {
-        let mut flight = Flight::new(offer.structured_replies);
-        if let Some(context) = offer.allocation {
-            flight.take_status_in(context);
-        }
         Client {
             transport,
-            flight,
+            flight: Flight::new(offer.structured_replies),
             headers: Vec::new(),
             pieces: Vec::new(),
             unsent: 0,
@@ -200,11 +184,6 @@ impl<T: Transport> Client<T> {
     /// Requests that have not been answered.
     pub fn in_flight(&self) -> usize {
         self.flight.in_flight()
-    }
-
-    /// What the last block status said that was answered.
-    pub fn extents(&self) -> &[crate::wire::Extent] {
-        self.flight.extents()
     }
 
     /// What the server said about the last error, in its own words.

@@ -75,7 +75,7 @@ pub struct Shelf {
 }
 
 /// The sizes of requests: any that fits a byte, best whole pages.
-const BLOCK_SIZES: BlockSizes = BlockSizes {
+pub(super) const BLOCK_SIZES: BlockSizes = BlockSizes {
     least_bytes: 1,
     preferred_bytes: 4096,
     most_bytes: DEFAULT_MOST_BLOCK_BYTES,
@@ -132,7 +132,7 @@ impl Store for Shelf {
 }
 
 /// Words and identity together, no longer than the protocol allows.
-fn describe(words: &str, identity: Option<Identity>) -> String {
+pub(super) fn describe(words: &str, identity: Option<Identity>) -> String {
     let end = identity.map(|identity| identity.to_string());
     let end = end.unwrap_or_default();
     let mut most = (MOST_STRING_BYTES - end.len() - 1).min(words.len());

@@ -65,7 +65,7 @@ pub enum NbdClones {
         #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
         directory: PathBuf,
         /// The client
-        #[arg(value_name = "NAME", value_parser = ClientName::of_file)]
+        #[arg(value_name = "NAME", value_parser = ClientName::asked)]
         name: ClientName,
         /// The golden image, if it is not where it was
         #[arg(long, value_name = "IMAGE", value_hint = clap::ValueHint::FilePath)]
@@ -77,7 +77,7 @@ pub enum NbdClones {
         #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
         directory: PathBuf,
         /// The client
-        #[arg(value_name = "NAME", value_parser = ClientName::of_file)]
+        #[arg(value_name = "NAME", value_parser = ClientName::asked)]
         name: ClientName,
     },
     /// Write the disk that a client sees into a new image; the clone stays
@@ -86,7 +86,7 @@ pub enum NbdClones {
         #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
         directory: PathBuf,
         /// The client
-        #[arg(value_name = "NAME", value_parser = ClientName::of_file)]
+        #[arg(value_name = "NAME", value_parser = ClientName::asked)]
         name: ClientName,
         /// The new image; it must not exist, and has its name only when it is whole
         #[arg(long, value_name = "OUT", value_hint = clap::ValueHint::FilePath)]

@@ -53,6 +53,22 @@ pub struct Serve {
     /// nothing is lost even if this machine loses power
     #[arg(long)]
     pub sync: bool,
+    /// Give each client a copy-on-write clone of the image, kept in this
+    /// directory; clients ask for NAME/CLIENT, where CLIENT is a name that they
+    /// keep, such as the board's serial number (`rubus nbd clones`)
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath,
+        conflicts_with_all = ["size", "sync", "read_only"])]
+    pub clone_per_client: Option<PathBuf>,
+    /// Keep the clones until they are reset or thrown away (the default)
+    #[arg(long, requires = "clone_per_client", conflicts_with = "throw_away")]
+    pub keep: bool,
+    /// Throw the clones away when the server ends
+    #[arg(long, requires = "clone_per_client")]
+    pub throw_away: bool,
+    /// Make so many clones at most
+    #[arg(long, value_name = "N", requires = "clone_per_client", default_value_t = 256,
+        value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub max_clones: u32,
     /// Who may connect: networks or addresses such as 192.168.1.0/24 (a list,
     /// or more than once) [default: everybody]
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]

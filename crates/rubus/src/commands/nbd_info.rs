@@ -146,8 +146,9 @@ fn ask(place: &Place) -> anyhow::Result<Answer> {
                 text => format!(" (\"{text}\")"),
             };
             let known = match inquiry.list()? {
-                Some((names, _)) if !names.is_empty() && names.len() <= 20 => {
-                    let names: Vec<_> = names
+                Some(list) if !list.exports.is_empty() && list.exports.len() <= 20 => {
+                    let names: Vec<_> = list
+                        .exports
                         .iter()
                         .map(|(name, _)| format!("'{}'", clean(name)))
                         .collect();
@@ -329,10 +330,10 @@ pub fn list(arguments: &NbdList) -> anyhow::Result<Exit> {
         inquiry.style().name()
     );
     let listed = inquiry.list().with_context(trouble)?;
-    let (exports, more) = listed
+    let listing = listed
         .with_context(|| format!("{} does not tell which exports it has", arguments.address))?;
     let mut rows = Vec::new();
-    for (name, details) in exports {
+    for (name, details) in listing.exports {
         let learnt = inquiry.about(&name).with_context(trouble)?;
         rows.push((name, details, learnt));
     }
@@ -349,9 +350,9 @@ pub fn list(arguments: &NbdList) -> anyhow::Result<Exit> {
                         .map(|(_, flags)| flags.has(TransmissionFlags::READ_ONLY)),
                 })
             }).collect();
-            serde_json::to_string_pretty(&json!({"exports": rows, "is_all": !more}))? + "\n"
+            serde_json::to_string_pretty(&json!({"exports": rows, "is_all": !listing.more}))? + "\n"
         }
-        false => as_rows(&rows, more),
+        false => as_rows(&rows, listing.more),
     };
     say(&text)?;
     Ok(Exit::Fine)
@@ -379,7 +380,11 @@ fn as_rows(rows: &[Row], more: bool) -> String {
     let mut text = String::new();
     for (name, details, learnt) in rows {
         let about = match learnt {
-            Err((why, _)) => format!("not told: {why}"),
+            // The list may say what is to be asked for instead.
+            Err((why, text)) => match clean(if details.is_empty() { text } else { details }) {
+                words if words.is_empty() => format!("not told: {why}"),
+                words => words,
+            },
             Ok(learnt) => {
                 let size = learnt
                     .size_and_flags

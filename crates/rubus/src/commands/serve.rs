@@ -1,13 +1,16 @@
 //! `rubus serve`: disk images over the network.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
+use rubus_core::units::bytes_si;
 use rubus_host::listening::{self, Listener};
 use rubus_nbd::certificates::{AUTHORITY, SERVER, SERVER_KEY};
 use rubus_nbd::server::door::{Server, Settings};
 use rubus_nbd::server::handshake::TlsPolicy;
+use rubus_nbd::server::overlay::{CloneShelf, Fleet, GoldenFile, Lasting};
 use rubus_nbd::server::shelf::Shelf;
 use rubus_nbd::tls::TlsServerSettings;
 use rubus_nbd::wire::DEFAULT_PORT;
@@ -38,6 +41,10 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
     signals::survive_large_files();
     let log = Arc::new(Log::new(general.quiet, arguments.json));
     let wishes = exports::wishes(arguments)?;
+    if let Some(directory) = &arguments.clone_per_client {
+        let settings = settings(arguments, &wishes, tls, certificates);
+        return serve_clones(directory, arguments, &wishes, settings, &log);
+    }
     let mut ready = Vec::new();
     for wanted in &wishes.exports {
         ready.push(exports::open(wanted, &arguments.i_will_lose_everything_on)?);
@@ -46,13 +53,7 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
     for ready in &ready {
         log.say(&about(ready));
     }
-    let settings = Settings {
-        allow: wishes.allow.clone(),
-        most_clients: arguments.max_clients as usize,
-        tls,
-        certificates,
-        ..Settings::default()
-    };
+    let settings = settings(arguments, &wishes, tls, certificates);
     let shelf = Shelf::new(ready.into_iter().map(|ready| ready.offered).collect());
     let told = Arc::clone(&log);
     let server = Server::new(Arc::new(shelf), settings, move |event| told.event(event))
@@ -66,6 +67,69 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
         disk.flush()
             .context("cannot make everything durable that was written")?;
     }
+    ended
+}
+
+fn settings(
+    arguments: &Serve,
+    wishes: &Wishes,
+    tls: TlsPolicy,
+    certificates: Option<TlsServerSettings>,
+) -> Settings {
+    Settings {
+        allow: wishes.allow.clone(),
+        most_clients: arguments.max_clients as usize,
+        tls,
+        certificates,
+        ..Settings::default()
+    }
+}
+
+/// Serves each client a clone of its own.
+fn serve_clones(
+    directory: &Path,
+    arguments: &Serve,
+    wishes: &Wishes,
+    settings: Settings,
+    log: &Arc<Log>,
+) -> anyhow::Result<Exit> {
+    let [wanted] = &wishes.exports[..] else {
+        anyhow::bail!(
+            "--clone-per-client is for one golden image, and there are {} exports",
+            wishes.exports.len()
+        );
+    };
+    let place = wanted.path.display();
+    let golden = GoldenFile::open(&wanted.path)
+        .with_context(|| format!("cannot serve clones of {place}"))?;
+    let lasting = match arguments.throw_away {
+        true => Lasting::ThrownAway,
+        false => Lasting::Kept,
+    };
+    let size = bytes_si(golden.id().size_bytes);
+    let fleet = Fleet::new(directory, golden, lasting, arguments.max_clones as usize)
+        .with_context(|| format!("cannot use the directory {}", directory.display()))?;
+    let name = exports::name_of(wanted);
+    let fate = match lasting {
+        Lasting::Kept => format!("kept in {}", directory.display()),
+        Lasting::ThrownAway => "thrown away when this server ends".into(),
+    };
+    log.say(&format!(
+        "export '{name}/CLIENT': {size}, a clone of {place} for each CLIENT, {fate}"
+    ));
+    let words = wanted.description.clone().unwrap_or_default();
+    let shelf = Arc::new(CloneShelf::new(name, words, fleet));
+    let (store, told): (Arc<CloneShelf>, _) = (Arc::clone(&shelf), Arc::clone(log));
+    let server = Server::new(store, settings, move |event| told.event(event))
+        .context("cannot begin to serve")?;
+    listening::allow_many_files();
+    let ended = match arguments.stdin {
+        true => serve_standard_input(&server),
+        false => serve_listeners(&server, arguments, wishes, log),
+    };
+    shelf
+        .close()
+        .context("cannot make everything durable that was written")?;
     ended
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rubus_host::net::Stream;
-use rubus_nbd::client::{Client, ClientError, Handshake, Inquiry, Offer, Wish, go_through};
+use rubus_nbd::client::{Client, ClientError, Inquiry, Offer, Wish, agree};
 use rubus_nbd::tls::{Pem, Tls, TlsSettings};
 use rubus_nbd::transport::Transport;
 use rubus_nbd::uri::{Server, TlsOptions, Uri};
@@ -94,29 +94,13 @@ impl Place {
 /// # Errors
 /// In words: the network, the encryption, the server or the export.
 pub fn connect(place: &Place) -> anyhow::Result<(Client<Line>, Offer)> {
-    connect_by(place, |handshake| handshake)
-}
-
-/// The same, agreeing also on telling holes and zeros, where the server can.
-///
-/// # Errors
-/// As for [`connect`].
-pub fn connect_for_copy(place: &Place) -> anyhow::Result<(Client<Line>, Offer)> {
-    connect_by(place, Handshake::with_extents)
-}
-
-fn connect_by(
-    place: &Place,
-    wishes: impl FnOnce(Handshake) -> Handshake,
-) -> anyhow::Result<(Client<Line>, Offer)> {
     let wish = Wish {
         export: place.uri.export.clone(),
         tls: place.uri.tls,
         structured_replies: true,
     };
-    let handshake = wishes(Handshake::new(wish)?);
     let stream = place.stream()?;
-    let agreed = go_through(handshake, Line::Plain(stream), PATIENCE, |line| {
+    let agreed = agree(Line::Plain(stream), wish, PATIENCE, |line| {
         encrypt(line, place)
     });
     let (line, offer) = agreed.map_err(|error| in_words(error, place))?;

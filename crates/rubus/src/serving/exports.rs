@@ -202,7 +202,7 @@ fn directory(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Res
 }
 
 /// The name of an export: the one that is wanted, or the file's without its ending.
-fn name_of(wanted: &Wanted) -> String {
+pub fn name_of(wanted: &Wanted) -> String {
     if let Some(name) = &wanted.name {
         return name.clone();
     }

@@ -94,7 +94,6 @@ fn offer(identity: Option<Identity>) -> Offer {
         block_sizes: None,
         structured_replies: false,
         description: identity.map(|identity| format!("a disk {identity}")),
-        allocation: None,
     }
 }
 

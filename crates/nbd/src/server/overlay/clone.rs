@@ -191,7 +191,9 @@ impl<S: Store> CloneDisk<S> {
         }
         // All take them in the same order.
         let locks = self.locks.iter().zip(wanted);
-        let guards = locks.filter_map(|(mutex, wanted)| wanted.then(|| lock(mutex)));
+        let guards = locks
+            .filter(|(_, wanted)| *wanted)
+            .map(|(mutex, _)| lock(mutex));
         Locked::Several {
             _guards: guards.collect(),
         }

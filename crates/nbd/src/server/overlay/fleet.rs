@@ -1,15 +1,14 @@
 //! The clones of all clients of one golden image, in one directory.
 //!
-//! A client finds its clone by the name that it asks for, or by its address. All connections of one name have one
+//! A client finds its clone by the name that it asks for. All connections of one name have one
 //! clone; it is closed when the last of them goes.
 
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
-use rubus_host::clone_file::{CloneFile, Lock, make_directory, random_uuid};
+use rubus_host::clone_file::{CloneFile, Lock, make_directory, names_in, random_uuid};
 
 use super::clone::CloneDisk;
 use super::format::{Header, Kind, Layout, MOST_PATH_BYTES};
@@ -21,8 +20,6 @@ use crate::server::disk::{Abilities, Disk, Extent, Zeroing};
 
 /// What a clone's file ends with.
 pub const ENDING: &str = ".clone";
-/// What the name of a clone begins with that belongs to an address.
-const BY_ADDRESS: &str = "at-";
 const MOST_NAME_BYTES: usize = 64;
 
 /// Whether clones outlive the server.
@@ -40,25 +37,11 @@ pub struct ClientName(String);
 
 impl ClientName {
     /// The name that a client asks for: 1 to 64 letters, digits, dots, dashes and underscores of ASCII, of which the
-    /// first is a letter or a digit. Names that begin with `at-` belong to addresses.
+    /// first is a letter or a digit.
     ///
     /// # Errors
     /// In words.
     pub fn asked(name: &str) -> Result<Self, String> {
-        let name = ClientName::of_file(name)?;
-        match name.0.starts_with(BY_ADDRESS) {
-            true => Err(format!(
-                "a client cannot call itself '{name}': names that begin with '{BY_ADDRESS}' belong to addresses"
-            )),
-            false => Ok(name),
-        }
-    }
-
-    /// The name of a clone that is there.
-    ///
-    /// # Errors
-    /// In words.
-    pub fn of_file(name: &str) -> Result<Self, String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         let first = name.bytes().next();
         if name.len() <= MOST_NAME_BYTES
@@ -71,13 +54,6 @@ impl ClientName {
             "a client's name has 1 to {MOST_NAME_BYTES} letters, digits, dots, dashes and underscores, and begins with a \
              letter or a digit; a board's serial number is a good one"
         ))
-    }
-
-    /// The name of whoever comes from an address.
-    pub fn at(address: IpAddr) -> Self {
-        // A colon is awkward in a file's name and no address has a dash.
-        let text = address.to_canonical().to_string().replace(':', "-");
-        ClientName(format!("{BY_ADDRESS}{text}"))
     }
 
     /// Where its clone is.
@@ -119,6 +95,33 @@ pub enum FleetError {
     /// The golden image is not what it was when the server started.
     #[error("{0}")]
     Golden(io::Error),
+    /// The directory cannot be read.
+    #[error("cannot read the directory of the clones: {0}")]
+    Directory(io::Error),
+    /// Clients make clones, and may not make any number.
+    #[error(
+        "there are {0} clones, and no more may be made; throw some away, or allow more with --max-clones"
+    )]
+    TooMany(usize),
+}
+
+impl FleetError {
+    /// In words that tell a client nothing about the server's files.
+    pub fn for_clients(&self) -> String {
+        match self {
+            FleetError::InUse(_) => {
+                "this client's disk is in use by another program on the server".into()
+            }
+            FleetError::TooMany(_) => self.to_string(),
+            FleetError::Open { why, .. } => format!("this client's disk cannot be opened: {why}"),
+            FleetError::Make { why, .. } => {
+                format!("a disk for this client cannot be made: {why}")
+            }
+            FleetError::Golden(_) | FleetError::Directory(_) => {
+                "the server's golden image or its clones cannot be used; look at the server".into()
+            }
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -134,27 +137,63 @@ pub struct Fleet {
     directory: PathBuf,
     golden: Arc<GoldenFile>,
     lasting: Lasting,
+    most: usize,
     register: Arc<Register>,
+    /// Those that go with the server must not go before.
+    fleeting: Mutex<Vec<Arc<OpenClone>>>,
 }
 
 impl Fleet {
-    /// The clones in a directory, which is made if its parent is there.
+    /// The clones in a directory, which is made if its parent is there; no more than `most` are.
     ///
     /// # Errors
     /// The system's.
-    pub fn new(directory: &Path, golden: GoldenFile, lasting: Lasting) -> io::Result<Self> {
+    pub fn new(
+        directory: &Path,
+        golden: GoldenFile,
+        lasting: Lasting,
+        most: usize,
+    ) -> io::Result<Self> {
         make_directory(directory)?;
         Ok(Fleet {
             directory: directory.into(),
             golden: Arc::new(golden),
             lasting,
+            most,
             register: Arc::default(),
+            fleeting: Mutex::default(),
         })
     }
 
     /// The golden image.
     pub fn golden(&self) -> &GoldenFile {
         &self.golden
+    }
+
+    /// Closes all that are open; nothing may be written afterwards.
+    ///
+    /// # Errors
+    /// The first that could not be closed.
+    pub fn close(&self) -> io::Result<()> {
+        // A clone takes itself off the register when it goes, which is locked first elsewhere.
+        let fleeting = std::mem::take(&mut *lock(&self.fleeting));
+        drop(fleeting);
+        let open: Vec<_> = lock(&self.register.open)
+            .values()
+            .filter_map(|open| open.as_ref()?.upgrade())
+            .collect();
+        let mut closed = Ok(());
+        for clone in open {
+            closed = closed.and(clone.close());
+        }
+        closed
+    }
+
+    fn refuse_one_more(&self, there_are: usize) -> Result<(), FleetError> {
+        match there_are >= self.most {
+            true => Err(FleetError::TooMany(self.most)),
+            false => Ok(()),
+        }
     }
 
     /// The clone of a client: that which is open, that which is there, or a new one.
@@ -167,12 +206,12 @@ impl Fleet {
             loop {
                 match known.get(name) {
                     None => break,
-                    Some(Some(open)) => match open.upgrade() {
-                        Some(open) => return Ok(open),
-                        // The last of its connections has just gone; it is being closed.
-                        None => {}
-                    },
-                    Some(None) => {}
+                    Some(open) => {
+                        if let Some(open) = open.as_ref().and_then(Weak::upgrade) {
+                            return Ok(open);
+                        }
+                        // The last of its connections has just gone, or its first has just come.
+                    }
                 }
                 known = self
                     .register
@@ -192,6 +231,9 @@ impl Fleet {
                     register: self.register.clone(),
                 });
                 known.insert(name.clone(), Some(Arc::downgrade(&open)));
+                if self.lasting == Lasting::ThrownAway {
+                    lock(&self.fleeting).push(Arc::clone(&open));
+                }
                 Ok(open)
             }
             Err(error) => {
@@ -215,6 +257,7 @@ impl Fleet {
         };
         let path = name.path_in(&self.directory);
         if self.lasting == Lasting::ThrownAway {
+            self.refuse_one_more(lock(&self.fleeting).len())?;
             let make = || {
                 let file = CloneFile::without_name(&self.directory)?;
                 let kind = lay_out(&file, &self.golden)?;
@@ -225,6 +268,11 @@ impl Fleet {
         let file = match CloneFile::open(&path, Lock::Alone) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let is_clone = |name: &std::ffi::OsString| {
+                    name.to_str().is_some_and(|name| name.ends_with(ENDING))
+                };
+                let names = names_in(&self.directory).map_err(FleetError::Directory)?;
+                self.refuse_one_more(names.iter().filter(|name| is_clone(name)).count())?;
                 make(&path, &self.golden, random, 1, random).map_err(|why| FleetError::Make {
                     path: path.clone(),
                     why,

@@ -33,6 +33,13 @@ impl GoldenFile {
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = real_path(path)?;
         let file = CloneFile::read_only(&path)?;
+        file.share_lock().map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => io::Error::new(
+                io::ErrorKind::WouldBlock,
+                "another program has it open for writing; stop that program first",
+            ),
+            _ => error,
+        })?;
         let stamp = file.stamp()?;
         if stamp.size_bytes == 0 || stamp.size_bytes > MOST_DISK_BYTES {
             return Err(io::Error::new(
@@ -128,6 +135,7 @@ fn fingerprint(file: &CloneFile, size_bytes: u64) -> io::Result<[u8; 32]> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)]
 mod tests {
     use super::super::open::compare;
     use super::*;

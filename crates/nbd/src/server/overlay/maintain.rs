@@ -65,7 +65,7 @@ pub fn list(directory: &Path) -> io::Result<Vec<Listed>> {
     let mut found = Vec::new();
     for file in names_in(directory)? {
         let name = file.to_str().and_then(|file| file.strip_suffix(ENDING));
-        let Some(Ok(name)) = name.map(ClientName::of_file) else {
+        let Some(Ok(name)) = name.map(ClientName::asked) else {
             continue;
         };
         match look_at(directory, name.clone()) {

@@ -7,6 +7,7 @@
 
 mod clone;
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)]
 mod crash_tests;
 mod fleet;
 mod format;
@@ -15,8 +16,10 @@ mod golden;
 mod maintain;
 mod open;
 mod present;
+mod shelf;
 mod store;
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)]
 mod tests;
 
 pub use clone::CloneDisk;
@@ -25,3 +28,4 @@ pub use format::{BLOCK_BYTES, GoldenId, Kind};
 pub use golden::GoldenFile;
 pub use maintain::{Listed, Standing, list, merge, reset, throw_away};
 pub use open::OpenError;
+pub use shelf::CloneShelf;
