@@ -70,3 +70,59 @@ fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
             .any(|row| from_disk(row) && row.ended == "rubus undo")
     );
 }
+
+/// A file of the boot partition is changed, and another one gets a name that is new.
+const PREPARE: &str = "cat >/root/tidy.toml <<'E'
+name = \"tidy\"
+title = \"Less memory for graphics.\"
+[[step]]
+do = \"write_file\"
+id = \"new\"
+why = \"It is a new name.\"
+path = \"/boot/firmware/extra.txt\"
+text = \"arm_boost=1\"
+[[step]]
+do = \"set_line\"
+id = \"changed\"
+why = \"Nobody looks at a screen here.\"
+path = \"/boot/firmware/config.txt\"
+key = \"gpu_mem\"
+value = \"16\"
+E
+";
+
+#[test]
+fn files_on_the_boot_partition_survive_power_cuts() {
+    if !can_boot(TEST, Board::Pc) {
+        return;
+    }
+    let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {
+        return;
+    };
+    let campaign = Campaign {
+        board: Board::Pc,
+        rubus,
+        change: vec!["/root/tidy.toml".into()],
+        usb: Vec::new(),
+        prepare: Some(PREPARE.into()),
+        runs: 0,
+        stops: Stops::Syncs,
+        only: vec!["(new)".into(), "(changed)".into()],
+        resume_each: 2,
+        lengths: None,
+        jobs: 2,
+        seed: 4,
+        limit: Duration::from_secs(600),
+        keep_failures: None,
+    };
+    let mut show = |row: &Row| println!("{}", line(row));
+    let rows = run(&Cache::of_this_machine(), &campaign, &mut show)
+        .unwrap()
+        .rows;
+    let bad = rows.iter().filter(|row| !row.wrong.is_empty()).map(line);
+    let bad: Vec<String> = bad.collect();
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    // Records, the new file, its rename and the flushes behind that; back, the removal of the new one and its flush.
+    let cuts = |way: Way| rows.iter().filter(|row| row.way == way).count();
+    assert_eq!((cuts(Way::Apply), cuts(Way::Undo)), (14, 11));
+}

@@ -51,6 +51,9 @@ pub(super) static RECIPE: Recipe = Recipe {
     draw_up,
 };
 
+/// The programs that make a filesystem and mount it.
+pub(super) const PROGRAMS: [&str; 5] = ["mkfs.ext4", "mkfs.btrfs", "mkfs.vfat", "mkswap", "mount"];
+
 pub(super) fn kind(value: &str) -> Result<FilesystemKind, String> {
     match value {
         "ext4" => Ok(FilesystemKind::Ext4),
@@ -74,13 +77,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     let mut paths = wishes
         .get("at")
         .map_or(Vec::new(), |at| mounting::look_at(at));
-    paths.extend(programs::paths([
-        "mkfs.ext4",
-        "mkfs.btrfs",
-        "mkfs.vfat",
-        "mkswap",
-        "mount",
-    ]));
+    paths.extend(programs::paths(PROGRAMS));
     let disks = wishes.get("device").map(|node| disks::whole(machine, node));
     LookAt {
         disks: disks.into_iter().collect(),
@@ -89,6 +86,12 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
 }
 
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+    draw(situation, draft);
+    programs::check(situation, draft);
+}
+
+/// The checks and steps; which programs they take is looked at by the caller, who may have more steps.
+pub(super) fn draw(situation: &Situation<'_>, draft: &mut Draft) {
     let (Some(node), Some(kind)) = (
         situation.option("device"),
         situation
@@ -121,7 +124,6 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let label = situation.option("label").unwrap_or_default();
     let new = new_filesystem(kind, label, situation);
     make(place, new, situation.option("at"), situation, draft);
-    programs::check(situation, draft);
 }
 
 /// Whether such a filesystem is mounted where it is wished, or has the wished label.

@@ -78,6 +78,14 @@ pub(super) enum Work {
         options: String,
         at_boot: bool,
     },
+    Format {
+        device: String,
+        filesystem: String,
+        label: Option<String>,
+        at: Option<String>,
+        /// Whether a whole disk gets a partition table with one partition.
+        partition: bool,
+    },
 }
 
 /// A promise.
@@ -97,7 +105,7 @@ pub(super) enum Pledge {
 }
 
 const NEEDS: [&str; 4] = ["program", "file", "knob", "module"];
-const WORKS: [&str; 11] = [
+const WORKS: [&str; 12] = [
     "write_file",
     "remove_file",
     "set_line",
@@ -109,6 +117,7 @@ const WORKS: [&str; 11] = [
     "swap_on",
     "swap_off",
     "mount",
+    "format",
 ];
 const PLEDGES: [&str; 3] = ["knob", "swap_on", "no_swap_on_disk"];
 
@@ -142,6 +151,7 @@ pub(super) fn work(mut keys: Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<
         "make_swap_file" | "swap_on" | "swap_off" | "mount" => {
             other_work(&kind, &mut keys, reading)
         }
+        "format" => format(&mut keys, reading),
         _ => return unknown("step", &kind, &WORKS, keys.line, reading),
     };
     done(keys, words, id, what, reading)
@@ -215,6 +225,18 @@ fn other_work(kind: &str, keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) ->
                 at_boot,
             }
         }
+    })
+}
+
+fn format(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    let bare = keys.flag("bare", reading);
+    let device = keys.must("device", reading);
+    Some(Work::Format {
+        filesystem: keys.text("filesystem", reading).unwrap_or("ext4".into()),
+        label: keys.text("label", reading),
+        at: keys.text("at", reading),
+        partition: !bare,
+        device: device?,
     })
 }
 
@@ -311,6 +333,19 @@ impl Texts for Work {
                 options,
                 ..
             } => vec![what, at, kind, options],
+            Work::Format {
+                device,
+                filesystem,
+                label,
+                at,
+                ..
+            } => {
+                let more = [label, at].into_iter().flatten().map(String::as_str);
+                [device.as_str(), filesystem]
+                    .into_iter()
+                    .chain(more)
+                    .collect()
+            }
         }
     }
 }

@@ -11,7 +11,9 @@ use crate::machine::Machine;
 use crate::plan::promise::{Look, Promise};
 use crate::plan::{Action, FORMAT, Plan, TextFile};
 use crate::recipe::edits::{Edits, UNITS, with_assignment};
-use crate::recipe::{Draft, Facts, LookAt, Sight, Situation, Wishes, mounting, programs};
+use crate::recipe::{
+    Draft, Facts, LookAt, Sight, Situation, Wishes, disks, format, mounting, programs,
+};
 use crate::units::parse_size;
 
 const MODULES: &str = "/lib/modules";
@@ -24,6 +26,7 @@ pub(super) fn look_at(
 ) -> Result<LookAt, Fault> {
     let chosen = Chosen::of(&recipe.name, &recipe.options, wishes)?;
     let mut paths: Vec<PathBuf> = Vec::new();
+    let mut lost: Vec<PathBuf> = Vec::new();
     for check in &recipe.checks {
         match &check.what {
             Need::Program { program, .. } => {
@@ -47,11 +50,21 @@ pub(super) fn look_at(
             }
             Work::Mask { unit } => paths.push(Path::new(UNITS).join(chosen.fill(unit))),
             Work::Mount { at, .. } => paths.extend(mounting::look_at(&chosen.fill(at))),
+            Work::Format { device, at, .. } => {
+                lost.push(disks::whole(machine, &chosen.fill(device)));
+                if let Some(at) = at {
+                    paths.extend(mounting::look_at(&chosen.fill(at)));
+                }
+            }
             Work::SwapOn { .. } | Work::SwapOff { .. } => {}
         }
     }
-    paths.extend(programs::paths(["mkswap", "swapon", "swapoff", "mount"]));
-    Ok(LookAt::paths(paths))
+    paths.extend(programs::paths(["swapon", "swapoff"]));
+    paths.extend(programs::paths(format::PROGRAMS));
+    Ok(LookAt {
+        disks: lost,
+        ..LookAt::paths(paths)
+    })
 }
 
 /// What tells whether the running kernel has a module.
@@ -98,9 +111,11 @@ pub(super) fn draw_up(
         }
         programs::check(&situation, &mut draft);
         let promises = recipe.promises.iter().map(|entry| promise(entry, &chosen));
-        draft.promises = promises.collect::<Result<_, Fault>>()?;
+        let promises = promises.collect::<Result<Vec<_>, Fault>>()?;
+        draft.promises.extend(promises);
     }
-    let fill = |texts: &[String]| texts.iter().map(|text| chosen.fill(text)).collect();
+    let fill =
+        |texts: &[String]| -> Vec<String> { texts.iter().map(|text| chosen.fill(text)).collect() };
     Ok(Plan {
         format: FORMAT,
         recipe: recipe.name.clone(),
@@ -111,8 +126,8 @@ pub(super) fn draw_up(
         needs_boot: recipe.needs_boot && !draft.steps.is_empty(),
         trial: None,
         steps: draft.steps,
-        notes: fill(&recipe.notes),
-        risks: fill(&recipe.risks),
+        notes: [fill(&recipe.notes), draft.notes].concat(),
+        risks: [fill(&recipe.risks), draft.risks].concat(),
         gains: Vec::new(),
         effort: draft.effort,
         promises: draft.promises,
@@ -295,6 +310,9 @@ fn step(
             );
             draft.set_knob(&id, &why, &shown, &was, &fill(value));
         }
+        Work::Format { .. } => {
+            return new_filesystem(&entry.what, (&id, number), &why, chosen, situation, draft);
+        }
         other => return swap_or_mount(other, &id, &why, chosen, situation, draft),
     }
     Ok(())
@@ -379,6 +397,68 @@ fn swap_or_mount(
             }
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// The steps of the recipe `format`, under this step's name. Whoever applies the plan gives the disk away by its serial
+/// number, as for any recipe.
+fn new_filesystem(
+    work: &Work,
+    (id, number): (&str, usize),
+    why: &str,
+    chosen: &Chosen,
+    situation: &Situation<'_>,
+    draft: &mut Draft,
+) -> Result<(), String> {
+    let Work::Format {
+        device,
+        filesystem,
+        label,
+        at,
+        partition,
+    } = work
+    else {
+        return Ok(());
+    };
+    let mut options = Wishes::new();
+    let mut choose = |name: &str, text: &str, check: fn(&str) -> Result<(), String>| {
+        let value = chosen.fill(text);
+        check(&value).map_err(|reason| format!("'{value}': {reason}"))?;
+        options.insert(name.into(), value);
+        Ok::<(), String>(())
+    };
+    choose("device", device, disks::node)?;
+    choose("filesystem", filesystem, |kind| {
+        format::kind(kind).map(drop)
+    })?;
+    if let Some(label) = label {
+        choose("label", label, format::label)?;
+    }
+    if let Some(at) = at {
+        choose("at", at, mounting::place)?;
+    }
+    options.insert(
+        "partition".into(),
+        if *partition { "yes" } else { "no" }.into(),
+    );
+    let mut facts = situation.facts.clone();
+    // Each such step of a recipe makes other identifiers.
+    for (random, byte) in facts.random.iter_mut().zip((number as u64).to_le_bytes()) {
+        *random ^= byte;
+    }
+    let before = draft.steps.len();
+    let own = Situation {
+        facts: &facts,
+        options: &options,
+        ..*situation
+    };
+    format::draw(&own, draft);
+    for step in draft.steps.iter_mut().skip(before) {
+        step.id = format!("{id}-{}", step.id);
+        if matches!(step.action, Action::Format { .. }) {
+            step.why = why.into();
+        }
     }
     Ok(())
 }

@@ -271,3 +271,147 @@ proptest::proptest! {
         }
     }
 }
+
+/// Two new filesystems and a file on the first one.
+const DISKS: &str = r#"
+name = "two-disks"
+title = "Two new disks."
+risks = ["Two disks fail more often than one."]
+[options.device]
+what = "the first disk"
+[[step]]
+do = "format"
+id = "data"
+why = "Data has a disk of its own."
+device = "{{device}}"
+filesystem = "btrfs"
+label = "data"
+at = "/mnt/data"
+[[step]]
+do = "format"
+why = "The copies have one too."
+device = "/dev/sdc"
+bare = true
+at = "/mnt/copies"
+[[step]]
+do = "write_file"
+why = "It says whose the disk is."
+path = "/mnt/data/README"
+text = "Mine."
+"#;
+
+fn with_two_disks(wished: &[(&str, &str)]) -> Result<Plan, Fault> {
+    use crate::recipe::testing::disk;
+    let recipe = UserRecipe::parse(DISKS).expect("it is a recipe");
+    let mut machine = fixture::pi3_with_usb_ssd();
+    for name in ["sdb", "sdc"] {
+        let device = machine.device("sda").cloned();
+        let mut device = device.expect("the fixture has it");
+        device.name = name.into();
+        machine.block_devices.push(device);
+    }
+    let looked = recipe.look_at(&machine, &wishes(wished))?;
+    assert_eq!(
+        looked.disks,
+        [wished[0].1, "/dev/sdc"].map(std::path::PathBuf::from)
+    );
+    let mut facts = facts(&recipe, wished, &given());
+    facts
+        .seen
+        .insert("/mnt".into(), Sight::Directory(Vec::new()));
+    for (path, serial) in [("/dev/sdb", "S-1"), ("/dev/sdc", "S-2")] {
+        facts.disks.insert(path.into(), Ok(disk(path, serial)));
+    }
+    facts.disks.insert(
+        "/dev/sda".into(),
+        Err("/dev/sda1 is mounted at /srv/data".into()),
+    );
+    recipe.plan(&machine, &facts, &wishes(wished), "now")
+}
+
+#[test]
+fn a_filesystem_is_made_as_by_the_recipe_format() {
+    let plan = with_two_disks(&[("device", "/dev/sdb")]).expect("it makes sense");
+    assert_eq!(obstacles(&plan), [""; 0]);
+    let lost: Vec<&str> = plan
+        .disks_lost()
+        .iter()
+        .map(|disk| disk.confirmation.as_str())
+        .collect();
+    assert_eq!(lost, ["S-1", "S-2"], "both have to be given away");
+    let ids: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        [
+            "data-partition",
+            "data-filesystem",
+            "data-place",
+            "data-at-boot",
+            "data-mounted",
+            "step-2-filesystem",
+            "step-2-place",
+            "step-2-mounted",
+            "step-3"
+        ]
+    );
+    let made: Vec<(&str, &str)> = plan
+        .steps
+        .iter()
+        .filter_map(|step| match &step.action {
+            Action::Format { filesystem, .. } => {
+                Some((filesystem.uuid.as_str(), step.why.as_str()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        [made[0].1, made[1].1],
+        ["Data has a disk of its own.", "The copies have one too."]
+    );
+    assert_ne!(made[0].0, made[1].0, "two filesystems with one identifier");
+    let fstab = plan.steps.iter().find_map(|step| match &step.action {
+        Action::WriteFile { path, becomes, .. } if path.ends_with("fstab") => Some(&becomes.text),
+        _ => None,
+    });
+    let fstab = fstab.expect("it is written once, with both");
+    for (uuid, _) in &made {
+        assert!(fstab.contains(*uuid), "{fstab}");
+    }
+    assert_eq!(plan.risks[0], "Two disks fail more often than one.");
+    assert!(
+        plan.risks
+            .iter()
+            .any(|risk| risk.contains("/dev/sdb now is lost")),
+        "{:?}",
+        plan.risks
+    );
+    assert_eq!(plan.promises.len(), 2);
+}
+
+#[test]
+fn a_filesystem_is_not_made_on_a_disk_in_use_or_on_nonsense() {
+    let plan = with_two_disks(&[("device", "/dev/sda")]).expect("it makes sense");
+    assert!(
+        obstacles(&plan).iter().any(|one| one.contains("/dev/sda")),
+        "{:?}",
+        obstacles(&plan)
+    );
+    let fault = with_two_disks(&[("device", "sdb")]).unwrap_err();
+    assert!(
+        fault.reason.contains("'sdb': write a device by its node"),
+        "{}",
+        fault.reason
+    );
+    let text = DISKS.replace("btrfs", "ntfs");
+    let recipe = UserRecipe::parse(&text).expect("what it says is looked at later");
+    let machine = fixture::pi3_with_usb_ssd();
+    let wished = wishes(&[("device", "/dev/sdb")]);
+    let fault = recipe
+        .plan(&machine, &Facts::default(), &wished, "now")
+        .unwrap_err();
+    assert!(
+        fault.reason.contains("'ntfs': write ext4, btrfs"),
+        "{}",
+        fault.reason
+    );
+}
