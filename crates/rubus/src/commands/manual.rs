@@ -162,6 +162,16 @@ const EXAMPLES: &[Example] = &[
         does: "Bring that copy up to date, once the services are stopped.",
     },
     Example {
+        page: "rubus-serve",
+        line: "rubus serve root.img --size 32GiB --listen 192.168.1.5 --allow 192.168.1.0/24",
+        does: "Make an image if there is none, and let the machines of this network read and write it.",
+    },
+    Example {
+        page: "rubus-serve",
+        line: "rubus serve images/ --read-only --unix /run/images.sock",
+        does: "Let programs on this machine read each image of a directory.",
+    },
+    Example {
         page: "rubus-plan",
         line: "rubus plan zswap max-pool-percent=25",
         does: "Show what the recipe would change here; nothing is changed.",

@@ -67,6 +67,7 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
         disk.flush()
             .context("cannot make everything durable that was written")?;
     }
+    log.say("ended; everything is on stable storage");
     ended
 }
 
@@ -130,6 +131,7 @@ fn serve_clones(
     shelf
         .close()
         .context("cannot make everything durable that was written")?;
+    log.say("ended; everything is on stable storage");
     ended
 }
 
@@ -204,7 +206,6 @@ fn serve_listeners(
     let stopper = Arc::clone(server);
     signals::on_end(move || stopper.stop())?;
     server.run(listeners).context("cannot go on serving")?;
-    log.say("ended; everything is on stable storage");
     // Its thread keeps the listener, so its socket would stay.
     if let Some(listener) = &status {
         listener.remove();
