@@ -1,0 +1,270 @@
+//! `rubus serve --clone-per-client` with clients, kills and full disks; `rubus nbd` asking servers that are not ours.
+
+mod common;
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use common::program::Home;
+use common::{can_run, take_turns};
+use rubus_host::net::Stream;
+use rubus_lab::devices::needs::Need;
+use rubus_lab::devices::{FilesystemKind, NbdServer, SmallFilesystem};
+use rubus_nbd::client::{Client, Due, Wish, agree};
+use rubus_nbd::identity::Identity;
+use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
+use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const SIZE: usize = 16 << 20;
+const NBDKIT: Need = Need::Program("nbdkit", "nbdkit");
+
+fn golden() -> Vec<u8> {
+    (0..SIZE)
+        .map(|at| (at / 4096 * 7 + at % 251) as u8)
+        .collect()
+}
+
+/// A server of clones; killed when it is dropped.
+struct Served {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Served {
+    fn start(home: &Home, clones: &Path, options: &[&str]) -> Served {
+        let socket = home.path().join("socket");
+        let _ = std::fs::remove_file(&socket);
+        let mut command = home.command();
+        command.args(["serve", "golden.img", "--name", "root", "--quiet"]);
+        command.arg("--clone-per-client").arg(clones);
+        command.arg("--unix").arg(&socket).args(options);
+        let child = command.stderr(Stdio::null()).spawn().expect("it starts");
+        let mut served = Served { child, socket };
+        let begin = Instant::now();
+        while UnixStream::connect(&served.socket).is_err() {
+            let ended = served.child.try_wait().expect("its status");
+            assert!(ended.is_none(), "the server ended: {ended:?}");
+            assert!(begin.elapsed() < PATIENCE, "the server does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        served
+    }
+
+    /// A client, and which disk it has.
+    fn connect(&self, name: &str) -> (Client<Stream>, Identity) {
+        let wish = Wish {
+            export: format!("root/{name}"),
+            tls: false,
+            structured_replies: true,
+        };
+        let stream = Stream::unix(&self.socket).expect("it listens");
+        let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
+        let words = offer.description.as_deref().expect("it says who it is");
+        let identity = Identity::parse(words).expect("an identity");
+        (Client::new(stream, &offer), identity)
+    }
+
+    fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn ask(
+    client: &mut Client<Stream>,
+    command: Command,
+    offset: usize,
+    memory: &mut [u8],
+) -> ErrorCode {
+    let due = Due {
+        slot: 0,
+        command,
+        flags: CommandFlags::NONE,
+        offset: offset as u64,
+        length: memory.len() as u32,
+        memory_at: 0,
+    };
+    let mut answers = Vec::new();
+    client
+        .exchange_within(&[due], memory, &mut answers, PATIENCE)
+        .expect("the server answers");
+    answers[0].error
+}
+
+fn write(client: &mut Client<Stream>, offset: usize, bytes: &[u8]) {
+    let error = ask(client, Command::Write, offset, &mut bytes.to_vec());
+    assert_eq!(error, ErrorCode::NONE);
+}
+
+fn read_all(client: &mut Client<Stream>) -> Vec<u8> {
+    let mut memory = vec![0; SIZE];
+    assert_eq!(ask(client, Command::Read, 0, &mut memory), ErrorCode::NONE);
+    memory
+}
+
+fn home_with_golden() -> Home {
+    let home = Home::new();
+    std::fs::write(home.path().join("golden.img"), golden()).expect("the image");
+    home
+}
+
+#[test]
+fn a_killed_server_loses_nothing_and_the_golden_image_stays() {
+    let _turn = take_turns();
+    let home = home_with_golden();
+    let clones = home.path().join("clones");
+    let mut model = golden();
+    let server = Served::start(&home, &clones, &[]);
+    let (mut client, before) = server.connect("board-1");
+    let (mut other, other_is) = server.connect("board-2");
+    for (turn, at) in (0..SIZE - 9000).step_by(77_777).enumerate() {
+        let bytes = vec![turn as u8; 1 + turn * 37];
+        write(&mut client, at, &bytes);
+        model[at..at + bytes.len()].copy_from_slice(&bytes);
+        if turn == 100 {
+            assert_eq!(
+                ask(&mut client, Command::Flush, 0, &mut []),
+                ErrorCode::NONE
+            );
+        }
+    }
+    assert!(
+        read_all(&mut other) == golden(),
+        "another client's writes are seen"
+    );
+    server.kill();
+
+    // Half of it was never flushed.
+    let server = Served::start(&home, &clones, &[]);
+    let (mut client, now) = server.connect("board-1");
+    assert_eq!(now, before, "a client may go on");
+    assert!(read_all(&mut client) == model);
+    let refused = home.run(&["nbd", "clones", "reset", "clones", "board-1"]);
+    assert_eq!(refused.status, Some(3), "{refused}");
+    drop(client);
+    server.kill();
+
+    let out = home.path().join("out.img");
+    let merged = home.run(&[
+        "nbd", "clones", "merge", "clones", "board-1", "--to", "out.img",
+    ]);
+    assert_eq!(merged.status, Some(0), "{merged}");
+    assert!(std::fs::read(out).expect("the image") == model);
+    let reset = home.run(&["nbd", "clones", "reset", "clones", "board-1"]);
+    assert_eq!(reset.status, Some(0), "{reset}");
+    let server = Served::start(&home, &clones, &[]);
+    let (mut client, now) = server.connect("board-1");
+    assert_eq!((now.export, now.generation), (before.export, 2));
+    assert_ne!(now.boot, before.boot);
+    assert!(read_all(&mut client) == golden());
+    assert_ne!(other_is.export, now.export);
+    let listed = home.run(&["nbd", "clones", "list", "clones", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!(listed["clones"][0]["name"], "board-1");
+    assert_eq!(listed["clones"][0]["standing"], "in-use");
+    assert!(std::fs::read(home.path().join("golden.img")).expect("the image") == golden());
+}
+
+#[test]
+fn thrown_away_clones_last_as_long_as_their_server() {
+    let _turn = take_turns();
+    let home = home_with_golden();
+    let clones = home.path().join("clones");
+    let server = Served::start(&home, &clones, &["--throw-away"]);
+    let (mut client, before) = server.connect("a");
+    write(&mut client, 5000, b"mine");
+    client.disconnect();
+    drop(client);
+    let (mut client, again) = server.connect("a");
+    assert_eq!(again, before);
+    assert_eq!(&read_all(&mut client)[5000..5004], b"mine");
+    server.kill();
+    assert_eq!(std::fs::read_dir(&clones).expect("it is there").count(), 0);
+    let server = Served::start(&home, &clones, &["--throw-away"]);
+    let (mut client, now) = server.connect("a");
+    assert_ne!(now.export, before.export, "another disk");
+    assert!(read_all(&mut client) == golden());
+}
+
+#[test]
+fn a_full_disk_is_told_and_hurts_nothing() {
+    if !can_run("nbd_clones_full_disk", &[Need::Root]) {
+        return;
+    }
+    let _turn = take_turns();
+    let home = home_with_golden();
+    let small = SmallFilesystem::new(FilesystemKind::Tmpfs, 8 << 20).expect("a filesystem");
+    let clones = small.path().join("clones");
+    let server = Served::start(&home, &clones, &[]);
+    let (mut client, _) = server.connect("a");
+    let mut model = golden();
+    let mut was_full = false;
+    for at in (0..SIZE).step_by(256 << 10) {
+        let mut piece = vec![9; 256 << 10];
+        match ask(&mut client, Command::Write, at, &mut piece) {
+            ErrorCode::NONE => model[at..at + (256 << 10)].fill(9),
+            error => {
+                assert_eq!(error, ErrorCode::NO_SPACE);
+                was_full = true;
+                break;
+            }
+        }
+    }
+    assert!(was_full, "the disk was to be full");
+    assert_eq!(
+        ask(&mut client, Command::Flush, 0, &mut []),
+        ErrorCode::NONE
+    );
+    assert!(read_all(&mut client) == model);
+    drop(client);
+    server.kill();
+    let server = Served::start(&home, &clones, &[]);
+    let (mut client, _) = server.connect("a");
+    assert!(read_all(&mut client) == model);
+    drop(client);
+    drop(server);
+}
+
+#[test]
+fn servers_that_are_not_ours_are_asked() {
+    if !can_run("nbd_clones_info", &[NBDKIT]) {
+        return;
+    }
+    let _turn = take_turns();
+    let home = Home::new();
+    let server = NbdServer::nbdkit(&["-r", "memory", "8M"]).expect("nbdkit");
+    let answer = home.run(&["nbd", "info", server.address(), "--json"]);
+    assert_eq!(answer.status, Some(0), "{answer}");
+    let told: Value = serde_json::from_str(&answer.stdout).expect("JSON");
+    assert_eq!(told["size_bytes"], 8 << 20);
+    assert_eq!(told["style"], "fixed newstyle");
+    assert_eq!(told["structured_replies"], true);
+    assert_eq!(told["flags"]["read_only"], true);
+    assert_eq!(told["contexts"], serde_json::json!(["base:allocation"]));
+    assert_eq!(told["identity"], Value::Null);
+    let text = home.run(&["nbd", "info", server.address()]);
+    assert!(text.stdout.contains("8.00 MiB (8388608 bytes)"), "{text}");
+    let list = home.run(&["nbd", "list", server.address(), "--json"]);
+    let list: Value = serde_json::from_str(&list.stdout).expect("JSON");
+    assert_eq!(list["exports"][0]["size_bytes"], 8 << 20);
+    assert_eq!(list["is_all"], true);
+
+    let old = NbdServer::nbdkit(&["-o", "memory", "8M"]).expect("nbdkit");
+    let answer = home.run(&["nbd", "info", old.address(), "--json"]);
+    let told: Value = serde_json::from_str(&answer.stdout).expect("JSON");
+    assert_eq!(told["style"], "oldstyle");
+    assert_eq!(told["size_bytes"], 8 << 20);
+    let refused = home.run(&["nbd", "list", old.address()]);
+    assert_eq!(refused.status, Some(2), "{refused}");
+    assert!(refused.stderr.contains("has no list"), "{refused}");
+}
