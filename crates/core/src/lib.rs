@@ -41,3 +41,4 @@ pub mod together;
 pub mod units;
 pub mod usb_ids;
 pub mod verdict;
+pub mod zswap;

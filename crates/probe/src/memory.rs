@@ -24,7 +24,7 @@ pub(crate) fn memory(files: &dyn Files) -> Memory {
 }
 
 /// The sum of some lines in bytes; the file counts in KiB and calls them kB.
-fn sum_of_lines(meminfo: &Fact<String>, names: &[&str]) -> Fact<u64> {
+pub(crate) fn sum_of_lines(meminfo: &Fact<String>, names: &[&str]) -> Fact<u64> {
     meminfo.clone().and_then(|text| {
         let mut sum: u64 = 0;
         for name in names {

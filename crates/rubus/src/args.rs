@@ -11,6 +11,7 @@ mod attach;
 mod compare;
 mod copy;
 mod history;
+mod looking;
 mod nbd;
 mod serve;
 
@@ -20,9 +21,9 @@ pub use copy::{Copy, HowMuch};
 pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
-pub use serve::{Encryption, Serve, address};
-
+pub use looking::{Compression, Zswap};
 pub use nbd::{Nbd, NbdClones, NbdCommand, NbdInfo, NbdList};
+pub use serve::{Encryption, Serve, address};
 
 use crate::target_name::TargetName;
 
@@ -199,6 +200,10 @@ pub enum Command {
     Status(Status),
     /// Look whether everything holds that an applied recipe promises
     Verify(Verify),
+    /// Show what files on btrfs take, by method of compression
+    Compression(Compression),
+    /// Show what zswap holds, what its counters mean, and whether it helps
+    Zswap(Zswap),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Print the manual page, or write all of them into a directory

@@ -73,6 +73,8 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Resume) => commands::change::resume(&general),
         Some(Command::Status(status)) => commands::status::run(&general, &status),
         Some(Command::Verify(verify)) => commands::verify::run(&general, &verify),
+        Some(Command::Compression(files)) => commands::compression::run(&general, &files),
+        Some(Command::Zswap(zswap)) => commands::zswap::run(&general, &zswap),
         Some(Command::Completions(completions)) => commands::completions::run(&completions),
         Some(Command::Manual(manual)) => commands::manual::run(&manual),
     }

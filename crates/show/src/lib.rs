@@ -9,6 +9,7 @@
 pub mod bench;
 pub mod checkup;
 pub mod compare;
+pub mod compression;
 pub mod copy;
 pub mod csv;
 pub mod findings;
@@ -26,5 +27,6 @@ pub mod survey;
 pub mod table;
 pub mod text;
 pub mod words;
+pub mod zswap;
 
 pub use style::Style;

@@ -24,6 +24,8 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
                 &(recipe.look_at)(&machine, &rubus_core::recipe::Wishes::new()).paths,
             );
         }
+        // And so that zswap can be explained on it.
+        rubus_probe::zswap::zswap(&recorder, &machine);
         save(&recorder, path, survey, &machine.read_at)?;
     }
     if general.records {

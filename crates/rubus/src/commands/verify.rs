@@ -138,7 +138,7 @@ fn look(general: &General, live: &Live, machine: &Machine, promises: &[Promise])
     let mut found = rubus_probe::promises::look(live, machine, promises, &mut pause);
     for promise in promises {
         if let Look::Compressed { at, .. } = &promise.look {
-            let seen = rubus_probe::compression::compression(at, MOST_LOOKING);
+            let seen = rubus_probe::compression::subvolume(at, MOST_LOOKING);
             let seen = seen.map_err(|error| error.to_string());
             found.compression.insert(at.clone(), seen);
         }

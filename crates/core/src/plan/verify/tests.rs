@@ -3,7 +3,7 @@
 use super::*;
 use crate::fact::Fact;
 use crate::fixture::pi3_with_usb_ssd;
-use crate::parse::btrfs::MethodShare;
+use crate::parse::btrfs::{MethodShare, Share};
 
 const UUID: &str = "0b5c7e0e-4a46-4c1b-9a63-0d8c1e5b7a11";
 
@@ -215,8 +215,11 @@ fn compression_is_what_the_files_take() {
     let machine = machine();
     let share = |method: &str, stored_bytes, original_bytes| MethodShare {
         method: method.into(),
-        stored_bytes,
-        original_bytes,
+        share: Share {
+            stored_bytes,
+            original_bytes,
+            referenced_bytes: original_bytes,
+        },
     };
     let look = || Look::Compressed {
         at: "/".into(),

@@ -1,0 +1,34 @@
+//! Arguments of the commands that look at one thing closely.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::Json;
+
+/// Show what files on btrfs take, by method of compression.
+///
+/// Looks at every extent below the paths, subvolumes included, and opens no file;
+/// needs root. An extent that several files share counts once, and so does a file
+/// with several names.
+#[derive(Debug, ClapArgs)]
+pub struct Compression {
+    /// Directories or files of one btrfs filesystem
+    #[arg(value_name = "PATH", default_value = ".", value_hint = clap::ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Leave out subvolumes below the paths
+    #[arg(long, short = 'x')]
+    pub one_file_system: bool,
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Show what zswap holds, what its counters mean, and whether it helps.
+///
+/// Without root only what the kernel tells everybody: how much is stored and how
+/// often, but not why pages were refused.
+#[derive(Debug, ClapArgs)]
+pub struct Zswap {
+    #[command(flatten)]
+    pub json: Json,
+}

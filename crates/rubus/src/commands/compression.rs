@@ -1,0 +1,42 @@
+//! `rubus compression`: what files on btrfs take.
+
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use rubus_core::parse::btrfs::Counts;
+
+use crate::args::{Compression, General};
+use crate::exit::Exit;
+use crate::places::say;
+use crate::world::Terminal;
+
+/// Looks, and shows the table.
+pub fn run(general: &General, arguments: &Compression) -> anyhow::Result<Exit> {
+    anyhow::ensure!(
+        general.machine.is_none(),
+        "compression looks at files of this machine; leave --machine out"
+    );
+    let terminal = Terminal::of(general);
+    let target = match terminal.live {
+        true => ProgressDrawTarget::stderr_with_hz(5),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(None, target);
+    let mut tell = |counts: Counts| {
+        bar.set_message(format!("{} files", counts.files));
+        bar.tick();
+    };
+    let stays = arguments.one_file_system;
+    let seen = rubus_probe::compression::below(&arguments.paths, stays, &mut tell);
+    bar.finish_and_clear();
+    let seen = seen?;
+    if arguments.json.wanted {
+        let value = serde_json::json!({
+            "paths": arguments.paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+            "total": seen.total(),
+            "compression": seen,
+        });
+        say(&(serde_json::to_string_pretty(&value)? + "\n"))?;
+    } else {
+        say(&rubus_show::compression::render(&seen, terminal.style()))?;
+    }
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,23 @@
+//! `rubus zswap`: what zswap holds, and whether it helps.
+
+use rubus_core::zswap::Report;
+
+use crate::args::{General, Zswap};
+use crate::exit::Exit;
+use crate::places::say;
+use crate::world::{Terminal, World};
+
+/// Reads and explains.
+pub fn run(general: &General, arguments: &Zswap) -> anyhow::Result<Exit> {
+    let world = World::of(general)?;
+    let reading = rubus_probe::zswap::zswap(world.files(), &world.survey());
+    let report = Report::of(&reading);
+    if arguments.json.wanted {
+        let value = serde_json::json!({"report": report, "reading": reading});
+        say(&(serde_json::to_string_pretty(&value)? + "\n"))?;
+    } else {
+        let style = Terminal::of(general).style();
+        say(&rubus_show::zswap::render(&report, style))?;
+    }
+    Ok(Exit::Fine)
+}
