@@ -1,4 +1,5 @@
-//! What `rubus verify` says of a real btrfs filesystem, against the tool compsize and against what was put there.
+//! What `rubus verify` and `rubus compression` say of a real btrfs filesystem, against the tool compsize and against
+//! what was put there.
 
 mod common;
 
@@ -176,4 +177,131 @@ fn a_disk_that_is_written_to_is_not_quiet() {
     assert!(answer.stdout.contains("NO    it is quiet"), "{answer}");
     // The last command of the loop may still be at work in the filesystem.
     std::thread::sleep(std::time::Duration::from_secs(1));
+}
+
+/// Bytes on the disk, when expanded and referenced, by method, as compsize counts them; with the counts of its first
+/// line: files, extents, references, pieces in the tree.
+fn compsize_table(paths: &[&Path], options: &[&str]) -> (Vec<u64>, Vec<(String, [u64; 3])>) {
+    let mut arguments = options.to_vec();
+    arguments.push("-b");
+    let paths: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    arguments.extend(paths.iter().map(String::as_str));
+    let table = programs::run("compsize", &arguments).expect("compsize runs");
+    let first = table.lines().next().unwrap_or_default();
+    let counts = first.split(|c: char| !c.is_ascii_digit());
+    let counts = counts
+        .filter_map(|word| word.parse().ok())
+        .take(4)
+        .collect();
+    let rows = table.lines().skip(2).map(|line| {
+        let mut columns = line.split_whitespace();
+        let name = columns.next().expect("a name").to_string();
+        let number = |word: &str| word.parse().expect("a number");
+        let numbers: Vec<u64> = columns.skip(1).map(number).collect();
+        (name, numbers.try_into().expect("three numbers"))
+    });
+    (counts, rows.collect())
+}
+
+fn our_table(home: &Home, arguments: &[&str]) -> (Vec<u64>, Vec<(String, [u64; 3])>) {
+    let mut all = vec!["compression", "--json"];
+    all.extend(arguments);
+    let answer = rubus(home, &all);
+    assert_eq!(answer.status, Some(0), "{answer}");
+    let json = answer.json();
+    let seen = &json["compression"];
+    let count = |name: &str| seen["counts"][name].as_u64().expect("a number");
+    let counts = ["files", "extents", "references", "inline"].map(count);
+    let share = |share: &Value| {
+        ["stored_bytes", "original_bytes", "referenced_bytes"]
+            .map(|name| share[name].as_u64().expect("a number"))
+    };
+    let mut rows = vec![("TOTAL".to_string(), share(&json["total"]))];
+    for method in seen["methods"].as_array().expect("a list") {
+        let name = method["method"].as_str().expect("a name").to_string();
+        rows.push((name, share(method)));
+    }
+    let preallocated = share(&seen["preallocated"]);
+    if preallocated != [0; 3] {
+        rows.push(("prealloc".to_string(), preallocated));
+    }
+    (counts.to_vec(), rows)
+}
+
+/// On a directory, a file, a subvolume, a snapshot and all of them, with and without what is below.
+#[test]
+fn the_table_of_any_path_is_that_of_compsize() {
+    let _turn = take_turns();
+    if !can_run("the table of compression", &NEEDS) {
+        return;
+    }
+    let filesystem = SmallFilesystem::new(FilesystemKind::BtrfsCompressed, 512 * MIB as u64)
+        .expect("a filesystem");
+    let top = filesystem.path();
+    fill(top);
+    // Every method in one place; links and what was deleted while it is open have nothing of their own.
+    shell(
+        top,
+        "mkdir mixed && cp noise mixed/noise && ln -s ../words mixed/link \
+         && for m in zlib lzo zstd; do : > mixed/$m && btrfs property set mixed/$m compression $m && cat words >> mixed/$m; done \
+         && mkdir mixed/deep && cp -r small mixed/deep/small && mkfifo mixed/pipe",
+    );
+    // The entry of `other` is in the snapshot, too, and `other` is not below it.
+    shell(top, "btrfs subvolume snapshot . snapshot >/dev/null");
+    let open = std::fs::File::create(top.join("open")).expect("it is made");
+    std::io::Write::write_all(&mut &open, &noise(MIB, 9)).expect("it is written");
+    open.sync_all().expect("it is stored");
+    std::fs::remove_file(top.join("open")).expect("it is removed");
+    programs::run("sync", &["-f", &top.display().to_string()]).expect("it syncs");
+
+    let home = Home::new();
+    let below = |name: &str| top.join(name);
+    let all = [
+        "",
+        "mixed",
+        "small",
+        "words",
+        "mixed/lzo",
+        "other",
+        "snapshot",
+        "mixed/deep",
+    ];
+    for name in all {
+        let path = below(name);
+        let text = path.display().to_string();
+        let truth = compsize_table(&[&path], &[]);
+        let ours = our_table(&home, &[&text]);
+        report(&format!("{name:?}: {truth:?}"));
+        assert_eq!(ours, truth, "{name}");
+    }
+    let text = top.display().to_string();
+    let truth = compsize_table(&[top], &["-x"]);
+    assert_eq!(our_table(&home, &["-x", &text]), truth, "one filesystem");
+
+    // What is named twice counts once, and a file with two names is one file.
+    let small = below("small").display().to_string();
+    let once = our_table(&home, &[&small]);
+    let one = format!("{small}/7");
+    let deep = format!("{small}/../small");
+    assert_eq!(our_table(&home, &[&one, &small, &deep]), once);
+    shell(top, "ln small/499 small/again && sync -f .");
+    assert_eq!(our_table(&home, &[&small]), once);
+    assert_eq!(
+        our_table(&home, &[&text, &small]),
+        our_table(&home, &[&text])
+    );
+
+    let answer = rubus(&home, &["compression", &text]);
+    assert!(
+        answer.stdout.contains("set aside") && answer.stdout.contains("lzo"),
+        "{answer}"
+    );
+    for other in ["/proc", "/dev/null", "/no/such"] {
+        let answer = rubus(&home, &["compression", other]);
+        assert_eq!(answer.status, Some(2), "{answer}");
+        assert!(answer.stderr.contains(other), "{answer}");
+    }
 }

@@ -197,6 +197,8 @@ struct Sums {
     refused_poor: Option<u64>,
     pool_full: Option<u64>,
     read: Option<u64>,
+    /// Bytes in the pool that are kept as they are.
+    as_they_are_bytes: Option<u64>,
 }
 
 impl Sums {
@@ -239,6 +241,9 @@ impl Sums {
             refused_poor: counter("reject_compress_poor"),
             pool_full: counter("pool_limit_hit"),
             read: reading.read_pages.get(),
+            as_they_are_bytes: counter("stored_incompressible_pages")
+                .zip(page)
+                .map(|(pages, page)| pages.saturating_mul(page)),
         }
     }
 
@@ -272,6 +277,8 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| (part as f64 / whole as f64).min(1.0))
 }
 
+/// Below this the pool's own order takes more than what is in it.
+const LITTLE_BYTES: u64 = 1 << 20;
 /// Pages that must have been needed again before a share of them says anything.
 const FEW_PAGES: u64 = 100;
 
@@ -383,7 +390,7 @@ fn in_words(sums: &Sums, standing: Standing) -> String {
     };
     if let Some((stored, pool)) = sums.stored_bytes.zip(sums.pool_bytes) {
         match pool {
-            0 => words.push_str(": it holds nothing now"),
+            _ if stored < LITTLE_BYTES => words.push_str(": it holds next to nothing now"),
             _ => words.push_str(&format!(
                 ": it holds {} in {} of memory",
                 bytes_iec(stored),
@@ -392,6 +399,17 @@ fn in_words(sums: &Sums, standing: Standing) -> String {
         }
     }
     words.push('.');
+    if let Some((as_is, (pool, stored))) = sums
+        .as_they_are_bytes
+        .zip(sums.pool_bytes.zip(sums.stored_bytes))
+        .filter(|(as_is, (pool, stored))| *stored >= LITTLE_BYTES && *as_is > pool / 4)
+    {
+        words.push_str(&format!(
+            " {} of that does not compress and takes {} of its memory.",
+            percent(as_is as f64 / stored as f64),
+            percent((as_is as f64 / pool as f64).min(1.0))
+        ));
+    }
     if let (Some(hit), Some(given)) = (sums.hit_share(), sums.given_back) {
         words.push_str(&format!(
             " Of the pages that were needed again, {} ({given}) came out of memory and not from the disk.",
@@ -547,6 +565,24 @@ mod tests {
         let mut flat = today(900_000, 5_000, 100);
         flat.pool_bytes = known(299 << 20);
         assert_eq!(Report::of(&flat).standing, Standing::DoesNotHelp);
+    }
+
+    #[test]
+    fn what_does_not_compress_is_told_apart() {
+        let mut reading = today(900_000, 5_000, 100);
+        let pages = setting("stored_incompressible_pages", (60 << 20) / 4096);
+        reading.zswap.counters.push(pages);
+        let verdict = Report::of(&reading).verdict;
+        assert!(
+            verdict.contains("20 % of that does not compress and takes 60 % of its memory."),
+            "{verdict}"
+        );
+        reading.stored_bytes = known(40_960);
+        let verdict = Report::of(&reading).verdict;
+        assert!(
+            verdict.contains("it holds next to nothing now"),
+            "{verdict}"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The block throttle of the control groups, version 1 (`blkio`) or 2 (`io`), whichever this
-//! machine has.
+//! Control groups, version 1 or 2, whichever this machine has: the block throttle (`blkio` or `io`), and the limit of
+//! memory.
 //!
 //! Version 1 throttles only what a process submits itself, so what runs inside must use direct I/O.
 //! The throttle works in slices of a tenth of a second: a device limited to 500 operations per
@@ -69,9 +69,9 @@ impl BlockGroup {
     /// When the machine has no hierarchy that can throttle, or does not let us use it.
     pub fn new() -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let (root, version) = hierarchy()?;
+        let (root, version) = hierarchy("blkio", "io")?;
         if version == Version::Two {
-            enable_io(&root)?;
+            hand_on(&root, "io")?;
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = root.join(format!("rubus-lab-{}-{number}", std::process::id()));
@@ -157,43 +157,71 @@ impl Drop for BlockGroup {
     }
 }
 
-/// The hierarchy that can throttle block devices.
-fn hierarchy() -> Result<(PathBuf, Version)> {
+/// A new control group whose processes may take so much memory, swap not counted; gives its directory, which the
+/// caller removes when nothing runs in it.
+///
+/// # Errors
+/// When the machine has no hierarchy that limits memory, or does not let us use it.
+pub fn memory_group(limit_bytes: u64) -> Result<PathBuf> {
+    let (root, version) = hierarchy("memory", "memory")?;
+    if version == Version::Two {
+        hand_on(&root, "memory")?;
+    }
+    let directory = root.join(format!("rubus-lab-memory-{}", std::process::id()));
+    std::fs::create_dir(&directory)
+        .with_context(|| format!("could not make the control group {}", directory.display()))?;
+    let file = match version {
+        Version::One => "memory.limit_in_bytes",
+        Version::Two => "memory.max",
+    };
+    std::fs::write(directory.join(file), limit_bytes.to_string())
+        .with_context(|| format!("could not limit the memory of {}", directory.display()))
+        .inspect_err(|_| {
+            let _ = std::fs::remove_dir(&directory);
+        })?;
+    Ok(directory)
+}
+
+/// The hierarchy with a controller: its name in version 1, and in version 2.
+fn hierarchy(first: &str, second: &str) -> Result<(PathBuf, Version)> {
     let mounts = std::fs::read_to_string("/proc/mounts").context("could not read /proc/mounts")?;
-    let mut second = None;
+    let mut unified = None;
     for line in mounts.lines() {
         let fields: Vec<&str> = line.split(' ').collect();
         let [_, at, kind, options, ..] = fields[..] else {
             continue;
         };
         match kind {
-            "cgroup" if options.split(',').any(|option| option == "blkio") => {
+            "cgroup" if options.split(',').any(|option| option == first) => {
                 return Ok((PathBuf::from(at), Version::One));
             }
             "cgroup2" => {
                 let offered = std::fs::read_to_string(Path::new(at).join("cgroup.controllers"));
-                if offered.is_ok_and(|list| list.split_whitespace().any(|name| name == "io")) {
-                    second = Some(PathBuf::from(at));
+                if offered.is_ok_and(|list| list.split_whitespace().any(|name| name == second)) {
+                    unified = Some(PathBuf::from(at));
                 }
             }
             _ => {}
         }
     }
-    second
-        .map(|root| (root, Version::Two))
-        .ok_or_else(|| anyhow!("neither a cgroup v1 with blkio nor a cgroup v2 with io is mounted"))
+    unified.map(|root| (root, Version::Two)).ok_or_else(|| {
+        anyhow!("neither a cgroup v1 with {first} nor a cgroup v2 with {second} is mounted")
+    })
 }
 
-/// Hands the controller `io` on to the children of the root group. It stays handed on: taking it back could hit
-/// somebody who relies on it meanwhile.
-fn enable_io(root: &Path) -> Result<()> {
+/// Hands a controller on to the children of the root group. It stays handed on: taking it back could hit somebody who
+/// relies on it meanwhile.
+fn hand_on(root: &Path, controller: &str) -> Result<()> {
     let control = root.join("cgroup.subtree_control");
     let enabled = std::fs::read_to_string(&control).unwrap_or_default();
-    if enabled.split_whitespace().any(|name| name == "io") {
+    if enabled.split_whitespace().any(|name| name == controller) {
         return Ok(());
     }
-    if let Err(error) = std::fs::write(&control, "+io") {
-        bail!("could not enable io in {}: {error}", control.display());
+    if let Err(error) = std::fs::write(&control, format!("+{controller}")) {
+        bail!(
+            "could not enable {controller} in {}: {error}",
+            control.display()
+        );
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::block_group::BlockGroup;
+use super::block_group::{BlockGroup, memory_group};
 use super::loop_device::LoopDevice;
 use super::programs;
 
@@ -27,6 +27,10 @@ pub enum Need {
     RealTime,
     /// A filesystem that the kernel can mount.
     Filesystem(&'static str),
+    /// zswap in the kernel.
+    Zswap,
+    /// A control group that limits memory, version 1 or 2.
+    MemoryGroup,
 }
 
 impl Need {
@@ -58,6 +62,15 @@ impl Need {
             Need::RealTime => programs::run("chrt", &["-f", "10", "true"])
                 .err()
                 .map(|error| format!("no real-time scheduling: {error:#}")),
+            Need::Zswap => (!Path::new("/sys/module/zswap/parameters/enabled").exists())
+                .then(|| "the kernel has no zswap".into()),
+            Need::MemoryGroup => match memory_group(1 << 30) {
+                Ok(group) => {
+                    let _ = std::fs::remove_dir(group);
+                    None
+                }
+                Err(error) => Some(format!("no control group that limits memory: {error:#}")),
+            },
             Need::Filesystem(name) => {
                 // A module that is not loaded yet is not in the list until it is asked for.
                 let _ = programs::output("modprobe", &["-q", name]);
