@@ -2,11 +2,12 @@
 //! device's counters.
 
 /// What a device has written, as its file `stat` in sysfs counts it
-/// (`Documentation/block/stat.rst`). Requests count when they are answered.
+/// (`Documentation/block/stat.rst`). It counts when requests are answered. Sectors and not requests: to the kernel a
+/// flush is a write request, too, of no sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
-    writes: u64,
-    discards: u64,
+    written_sectors: u64,
+    discarded_sectors: u64,
 }
 
 impl Counters {
@@ -18,8 +19,8 @@ impl Counters {
             .collect::<Result<_, _>>()
             .ok()?;
         Some(Counters {
-            writes: *fields.get(4)?,
-            discards: fields.get(11).copied().unwrap_or(0),
+            written_sectors: *fields.get(6)?,
+            discarded_sectors: fields.get(13).copied().unwrap_or(0),
         })
     }
 }
@@ -79,10 +80,10 @@ impl Durability {
 mod tests {
     use super::*;
 
-    fn at(writes: u64) -> Option<Counters> {
+    fn at(written_sectors: u64) -> Option<Counters> {
         Some(Counters {
-            writes,
-            discards: 0,
+            written_sectors,
+            discarded_sectors: 0,
         })
     }
 
@@ -90,12 +91,14 @@ mod tests {
     fn the_kernels_file_is_read() {
         let new = " 10 1 80 5 42 7 336 9 0 14 14 3 0 24 1 6 2\n";
         let expected = Counters {
-            writes: 42,
-            discards: 3,
+            written_sectors: 336,
+            discarded_sectors: 24,
         };
         assert_eq!(Counters::parse(new), Some(expected));
         let old = "10 1 80 5 42 7 336 9 0 14 14";
-        assert_eq!(Counters::parse(old), at(42));
+        assert_eq!(Counters::parse(old), at(336));
+        let flushed = " 10 1 80 5 43 7 336 9 0 14 14 3 0 24 1 7 2\n";
+        assert_eq!(Counters::parse(flushed), Counters::parse(new));
         assert_eq!(Counters::parse("10 1 80"), None);
         assert_eq!(Counters::parse("10 1 80 5 x 7 336 9 0 14 14"), None);
     }

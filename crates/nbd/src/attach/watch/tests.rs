@@ -57,7 +57,7 @@ impl Kernel for FakeKernel {
 
     fn counters(&mut self) -> Option<Counters> {
         let driver = self.driver.borrow();
-        let stat = format!("0 0 0 0 {} 0 0 0 0 0 0 0", driver.written);
+        let stat = format!("0 0 0 0 0 0 {} 0 0 0 0 0", driver.written);
         Counters::parse(&stat).filter(|_| driver.counts)
     }
 }
