@@ -5,24 +5,31 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::time::Duration;
 
-use rubus_nbd::client::{self, Answer, Due, Flight, Handshake, Wish};
+use rubus_nbd::client::{self, Answer, Due, Flight, Handshake, Inquiry, MOST_LISTED, Style, Wish};
 use rubus_nbd::server::disk::{Abilities, Extent};
 use rubus_nbd::server::handshake::{
     Export, Exports, MOST_HANDSHAKE_BYTES, NoExport, ServerHandshake, Step, TlsPolicy,
 };
 use rubus_nbd::server::transmission::{Parsed, Replies, Rules, Ticket, Work, flags_of};
+use rubus_nbd::transport::Transport;
 use rubus_nbd::wire::{
     BlockSizes, ChunkFlags, ChunkKind, Command, CommandFlags, ErrorCode, ExportName,
-    OPTION_REPLY_HEADER_BYTES, OptionReply, OptionReplyHeader, Refusal, ReplyHeader,
+    OPTION_REPLY_HEADER_BYTES, OptionReply, OptionReplyHeader, OptionRequest, Refusal, ReplyHeader,
     TransmissionFlags, read_error_body, read_hole_body, read_status_body,
 };
 
+/// What takes the bytes of a stranger.
+pub type Door = fn(&[u8]);
+
 /// Every door by its name, which is also that of its fuzz target and its corpus.
-pub const ALL: [(&str, fn(&[u8])); 5] = [
+pub const ALL: [(&str, Door); 6] = [
     ("server_handshake", server_handshake),
     ("server_transmission", server_transmission),
     ("client_handshake", client_handshake),
+    ("client_inquiry", client_inquiry),
     ("client_flight", client_flight),
     ("both_ends", both_ends),
 ];
@@ -451,6 +458,57 @@ pub fn client_handshake(data: &[u8]) {
                 return;
             }
         }
+    }
+}
+
+/// A server whose every byte is known beforehand, and which takes whatever is sent.
+struct Said<'a>(&'a [u8]);
+
+impl Transport for Said<'_> {
+    fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        Ok(parts.iter().map(|part| part.len()).sum())
+    }
+
+    fn receive(&mut self, parts: &mut [IoSliceMut<'_>], _wait: bool) -> io::Result<usize> {
+        let now = self.0.len().min(parts[0].len());
+        let (head, rest) = self.0.split_at(now);
+        parts[0][..now].copy_from_slice(head);
+        self.0 = rest;
+        Ok(now)
+    }
+
+    fn wait(&mut self, _or_room: bool, _most: Option<Duration>) -> io::Result<bool> {
+        Ok(true)
+    }
+}
+
+/// A server that is asked what it has. The first byte chooses whether through TLS.
+pub fn client_inquiry(data: &[u8]) {
+    let Some((&nature, bytes)) = data.split_first() else {
+        return;
+    };
+    let Ok(mut inquiry) = Inquiry::begin(Said(bytes), Duration::from_secs(1)) else {
+        return;
+    };
+    if inquiry.style() != Style::Fixed {
+        return;
+    }
+    if nature & 1 != 0 {
+        let Ok(encrypted) = inquiry.start_tls(Ok) else {
+            return;
+        };
+        inquiry = encrypted;
+    }
+    let asked = (|| {
+        inquiry.agrees_to(&OptionRequest::StructuredReply)?;
+        if let Some(listing) = inquiry.list()? {
+            assert!(listing.exports.len() <= MOST_LISTED);
+        }
+        inquiry.contexts("disk")?;
+        inquiry.about("disk")
+    })();
+    if let Ok(Ok(learnt)) = asked {
+        assert!(learnt.block_sizes.is_none_or(|sizes| sizes.check().is_ok()));
     }
 }
 
