@@ -1,0 +1,353 @@
+//! The server over a socket, on a disk that fails, waits and counts as it is told.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use rubus_host::listening::{Caller, Listener};
+use rubus_host::net::Stream;
+use rubus_nbd::client::{Answer, Client, Due, Wish, agree};
+use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
+use rubus_nbd::server::door::{Server, Settings};
+use rubus_nbd::server::shelf::{Offered, OneDisk, Shelf};
+use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const SIZE: usize = 64 << 20;
+const BLOCK: usize = 4096;
+/// Requests that touch this block fail.
+const BAD: usize = 7;
+/// Nothing of this block and those behind it is in memory.
+const COLD: usize = 1024;
+
+#[derive(Default)]
+struct Strange {
+    bytes: Mutex<Vec<u8>>,
+    /// Cold reads wait until this is true.
+    thawed: (Mutex<bool>, Condvar),
+    /// What was written and not flushed.
+    unflushed: AtomicU64,
+    flushes: AtomicU64,
+    durable: AtomicBool,
+}
+
+impl Strange {
+    fn bad(offset: u64, length: usize) -> io::Result<()> {
+        let (at, bad) = (offset as usize, BAD * BLOCK);
+        match at < bad + BLOCK && bad < at + length {
+            true => Err(io::Error::from_raw_os_error(5)),
+            false => Ok(()),
+        }
+    }
+
+    fn copy(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        Strange::bad(offset, into.len())?;
+        let at = offset as usize;
+        into.copy_from_slice(&self.bytes.lock().unwrap()[at..at + into.len()]);
+        Ok(())
+    }
+}
+
+impl Disk for Strange {
+    fn size_bytes(&self) -> u64 {
+        SIZE as u64
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            can_trim: true,
+            is_shared: true,
+            ..Abilities::default()
+        }
+    }
+
+    fn read_ready(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        if offset as usize >= COLD * BLOCK {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.copy(offset, into)
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let thawed = self.thawed.0.lock().unwrap();
+        drop(self.thawed.1.wait_while(thawed, |thawed| !*thawed).unwrap());
+        self.copy(offset, into)
+    }
+
+    fn write(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+        Strange::bad(offset, from.len())?;
+        let at = offset as usize;
+        self.bytes.lock().unwrap()[at..at + from.len()].copy_from_slice(from);
+        self.unflushed.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.unflushed.store(0, Ordering::SeqCst);
+        self.flushes.fetch_add(1, Ordering::SeqCst);
+        self.durable.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn trim(&self, offset: u64, length: u64) -> io::Result<()> {
+        Strange::bad(offset, length as usize)
+    }
+
+    fn zero(&self, offset: u64, length: u64, how: Zeroing) -> io::Result<()> {
+        if how.only_if_fast {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.write(offset, &vec![0; length as usize])
+    }
+
+    fn extents(&self, _: u64, length: u64, _: bool) -> io::Result<Vec<Extent>> {
+        Ok(vec![Extent::data(length)])
+    }
+
+    fn prefetch(&self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Run {
+    disk: Arc<Strange>,
+    server: Arc<Server>,
+    thread: Option<std::thread::JoinHandle<io::Result<()>>>,
+    directory: tempfile::TempDir,
+}
+
+impl Run {
+    fn new(sync: bool) -> Run {
+        let disk = Arc::new(Strange::default());
+        *disk.bytes.lock().unwrap() = vec![3; SIZE];
+        let directory = tempfile::tempdir().expect("a directory");
+        let listener = Listener::unix(&directory.path().join("socket")).expect("a socket");
+        let shelf = Shelf::new(vec![Offered {
+            name: "strange".into(),
+            words: String::new(),
+            source: Box::new(OneDisk {
+                disk: Arc::clone(&disk) as Arc<dyn Disk>,
+                identity: None,
+                sync,
+            }),
+        }]);
+        let server = Server::new(Arc::new(shelf), Settings::default(), |_| {}).expect("a server");
+        let runs = Arc::clone(&server);
+        let thread = std::thread::spawn(move || runs.run(vec![listener]));
+        Run {
+            disk,
+            server,
+            thread: Some(thread),
+            directory,
+        }
+    }
+
+    fn socket(&self) -> UnixStream {
+        UnixStream::connect(self.directory.path().join("socket")).expect("it listens")
+    }
+
+    fn connect(&self) -> Client<Stream> {
+        let wish = Wish {
+            export: String::new(),
+            tls: false,
+            structured_replies: true,
+        };
+        let stream = Stream::connected(self.socket().into(), "socket".into());
+        let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
+        Client::new(stream, &offer)
+    }
+
+    fn thaw(&self) {
+        *self.disk.thawed.0.lock().unwrap() = true;
+        self.disk.thawed.1.notify_all();
+    }
+
+    fn end(mut self) {
+        self.thaw();
+        self.server.stop();
+        let thread = self.thread.take().expect("it runs");
+        thread.join().expect("no panic").expect("it ends well");
+        assert!(!self.directory.path().join("socket").exists());
+    }
+}
+
+fn due(slot: usize, command: Command, block: usize, blocks: usize) -> Due {
+    Due {
+        slot: slot as u32,
+        command,
+        flags: CommandFlags::NONE,
+        offset: (block * BLOCK) as u64,
+        length: (blocks * BLOCK) as u32,
+        memory_at: 0,
+    }
+}
+
+/// Some requests at once, and the answers in the order in which they come.
+fn ask(client: &mut Client<Stream>, due: &[Due], memory: &mut [u8]) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    let mut new = due;
+    while client.in_flight() > 0 || !new.is_empty() {
+        client
+            .exchange_within(new, memory, &mut answers, PATIENCE)
+            .expect("the server goes on");
+        new = &[];
+    }
+    answers
+}
+
+fn error_of(client: &mut Client<Stream>, due: Due, memory: &mut [u8]) -> ErrorCode {
+    ask(client, &[due], memory)[0].error
+}
+
+#[test]
+fn a_bad_block_is_an_error_of_its_requests_alone() {
+    let run = Run::new(false);
+    run.thaw();
+    let mut client = run.connect();
+    let mut memory = vec![1; 2 << 20];
+    for command in [Command::Read, Command::Write, Command::Trim] {
+        let error = error_of(&mut client, due(0, command, BAD - 1, 2), &mut memory);
+        assert_eq!(error, ErrorCode::IO, "{command:?}");
+        let error = error_of(&mut client, due(0, command, BAD + 1, 2), &mut memory);
+        assert_eq!(error, ErrorCode::NONE, "{command:?}");
+    }
+    // A write that is taken in pieces, and fails in the first.
+    let error = error_of(&mut client, due(0, Command::Write, 0, 400), &mut memory);
+    assert_eq!(error, ErrorCode::IO);
+    let error = error_of(&mut client, due(0, Command::Read, BAD + 1, 1), &mut memory);
+    assert_eq!(error, ErrorCode::NONE, "they are still in step");
+    run.end();
+}
+
+#[test]
+fn what_is_in_memory_does_not_wait_for_what_is_not() {
+    let run = Run::new(false);
+    let (mut client, mut other) = (run.connect(), run.connect());
+    let mut memory = vec![0; 64 * BLOCK];
+    let mut answers = Vec::new();
+    // More cold reads than there are threads; they all hang.
+    let cold: Vec<_> = (0..40)
+        .map(|n| due(n, Command::Read, COLD + n, 1))
+        .collect();
+    let all = [&cold[..], &[due(99, Command::Read, 1, 1)]].concat();
+    client
+        .exchange_within(&all, &mut memory, &mut answers, PATIENCE)
+        .expect("the hot one is answered");
+    assert_eq!(answers.iter().map(|a| a.slot).collect::<Vec<_>>(), [99]);
+    let error = error_of(&mut other, due(0, Command::Read, 2, 1), &mut memory);
+    assert_eq!(error, ErrorCode::NONE, "nor does another client");
+    run.thaw();
+    assert_eq!(ask(&mut client, &[], &mut memory).len(), 40);
+    run.end();
+}
+
+#[test]
+fn with_sync_every_write_is_durable_before_it_is_answered() {
+    for sync in [false, true] {
+        let run = Run::new(sync);
+        let mut client = run.connect();
+        let mut memory = vec![5; 512 * BLOCK];
+        for blocks in [1, 512] {
+            let write = due(0, Command::Write, 10, blocks);
+            assert_eq!(error_of(&mut client, write, &mut memory), ErrorCode::NONE);
+            let unflushed = run.disk.unflushed.load(Ordering::SeqCst);
+            assert_eq!(unflushed == 0, sync, "{blocks} blocks, sync {sync}");
+        }
+        let durable = Due {
+            flags: CommandFlags::FUA,
+            ..due(0, Command::Write, 600, 2)
+        };
+        assert_eq!(error_of(&mut client, durable, &mut memory), ErrorCode::NONE);
+        assert_eq!(run.disk.unflushed.load(Ordering::SeqCst), 0);
+        run.end();
+    }
+}
+
+#[test]
+fn whoever_does_not_read_is_not_read_and_keeps_nobody_waiting() {
+    use std::io::{Read, Write};
+    let run = Run::new(false);
+    run.thaw();
+    // The old way of asking, by hand: client flags, then the name of the default export.
+    let mut socket = run.socket();
+    let mut greeting = [0; 18];
+    socket.read_exact(&mut greeting).expect("a greeting");
+    socket
+        .write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0")
+        .expect("an option");
+    let mut agreed = [0; 10];
+    socket.read_exact(&mut agreed).expect("an answer");
+    // Reads of 1 MiB, and nobody takes the answers: at some point no more of them is taken.
+    socket.set_nonblocking(true).expect("a socket");
+    let mut request = [0; 28];
+    request[..4].copy_from_slice(&0x2560_9513_u32.to_be_bytes());
+    request[16..24].copy_from_slice(&(1_u64 << 20).to_be_bytes());
+    request[24..].copy_from_slice(&(1_u32 << 20).to_be_bytes());
+    let mut asked = 0_u64;
+    loop {
+        match socket.write(&request) {
+            Ok(_) => asked += 1,
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                break;
+            }
+        }
+        assert!(asked < 1 << 20, "everything is taken");
+    }
+    let mut memory = vec![0; BLOCK];
+    let mut other = run.connect();
+    let error = error_of(&mut other, due(0, Command::Read, 0, 1), &mut memory);
+    assert_eq!(error, ErrorCode::NONE);
+    drop(socket);
+    run.end();
+}
+
+#[test]
+fn a_server_that_ends_finishes_what_is_in_flight() {
+    let run = Run::new(false);
+    let mut client = run.connect();
+    let mut memory = vec![0; BLOCK];
+    let mut answers = Vec::new();
+    let both = [due(0, Command::Read, COLD, 1), due(1, Command::Read, 0, 1)];
+    client
+        .exchange_within(&both, &mut memory, &mut answers, PATIENCE)
+        .expect("the hot one is answered");
+    run.server.stop();
+    run.thaw();
+    client
+        .exchange_within(&[], &mut memory, &mut answers, PATIENCE)
+        .expect("the cold one is, too");
+    assert_eq!(answers.len(), 2);
+    assert!(answers.iter().all(|answer| answer.error == ErrorCode::NONE));
+    run.end();
+}
+
+#[test]
+fn one_connection_is_served_without_a_door() {
+    let run = Run::new(false);
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    let server = Arc::clone(&run.server);
+    let thread = std::thread::spawn(move || {
+        let caller = Caller {
+            name: "pair".into(),
+            address: None,
+        };
+        server.run_one(Stream::connected(theirs.into(), "pair".into()), caller)
+    });
+    let wish = Wish {
+        export: "strange".into(),
+        tls: false,
+        structured_replies: false,
+    };
+    let stream = Stream::connected(ours.into(), "pair".into());
+    let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
+    let mut client = Client::new(stream, &offer);
+    let mut memory = vec![0; BLOCK];
+    let error = error_of(&mut client, due(0, Command::Read, 0, 1), &mut memory);
+    assert_eq!((error, memory[0]), (ErrorCode::NONE, 3));
+    client.disconnect();
+    assert!(thread.join().expect("no panic").is_ok());
+    run.end();
+}
