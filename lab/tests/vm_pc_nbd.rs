@@ -149,18 +149,38 @@ fn attached(board: &mut Session, name: &str) -> serde_json::Value {
 
 #[test]
 fn a_disk_over_the_network_outlives_its_server() {
+    let _turn = common::take_turns();
+    let Some(mut board) = board() else {
+        return;
+    };
+    a_filesystem_works_and_is_guarded(&mut board);
+    no_write_fails_or_is_lost(&mut board);
+    four_connections_come_back_from_a_frozen_server(&mut board);
+    board.switch_off().unwrap();
+}
+
+#[test]
+fn another_disk_is_refused_and_a_recipe_attaches_at_each_boot() {
+    let _turn = common::take_turns();
+    let Some(mut board) = board() else {
+        return;
+    };
+    another_disk_is_refused(&mut board);
+    the_recipe_attaches_and_mounts(&mut board);
+    board.switch_off().unwrap();
+}
+
+/// A board with a network, where all that is needed is there.
+fn board() -> Option<Session> {
     let needs = [
         Need::Program("nbdkit", "nbdkit"),
         Need::Program("debugfs", "e2fsprogs"),
     ];
     if !can_boot(TEST, Board::Pc) || !common::can_run(TEST, &needs) {
-        return;
+        return None;
     }
-    let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {
-        return;
-    };
     let options = Options {
-        push: vec![rubus],
+        push: vec![rubus_or_skip(TEST, Board::Pc)?],
         network: true,
         ..Options::default()
     };
@@ -170,11 +190,7 @@ fn a_disk_over_the_network_outlives_its_server() {
         "card=$(ls /sys/class/net | grep -v '^lo$'); ip link set $card up
          ip addr add 10.0.2.15/24 dev $card; ip route add default via 10.0.2.2",
     );
-    a_filesystem_works_and_is_guarded(&mut board);
-    no_write_fails_or_is_lost(&mut board);
-    four_connections_come_back_from_a_frozen_server(&mut board);
-    another_disk_is_refused(&mut board);
-    board.switch_off().unwrap();
+    Some(board)
 }
 
 fn a_filesystem_works_and_is_guarded(board: &mut Session) {
@@ -342,4 +358,40 @@ fn another_disk_is_refused(board: &mut Session) {
     assert!(said.starts_with("1\n"), "the writer was told: {said}");
     assert!(said.contains("Nothing is attached"), "{said}");
     assert!(said.contains("machine was restarted"), "{said}");
+}
+
+fn the_recipe_attaches_and_mounts(board: &mut Session) {
+    let server = Server::start(Some(BOOT));
+    let address = server.address();
+    must(
+        board,
+        &format!(
+            "install -D $(command -v rubus) /usr/local/bin/rubus
+             rubus attach {address} /dev/nbd1 && mkfs.ext4 -q /dev/nbd1 && rubus detach"
+        ),
+    );
+    let apply = format!(
+        "rubus apply network-disk address={address} at=/mnt/network device=/dev/nbd1 --yes"
+    );
+    let said = must(board, &apply);
+    assert!(said.contains("is applied"), "{said}");
+    must(board, "echo kept >/mnt/network/file && rubus verify");
+    let unit = must(
+        board,
+        "cat /etc/systemd/system/rubus-nbd1.service /etc/fstab",
+    );
+    assert!(unit.contains(&format!("ExecStart=/usr/local/bin/rubus attach {address} ")));
+    assert!(unit.contains("x-systemd.requires=rubus-nbd1.service"));
+    let again = must(board, &apply);
+    assert!(!again.contains("is applied"), "{again}");
+    must(board, "rubus undo --yes");
+    let left = must(
+        board,
+        "findmnt /mnt/network; rubus attach; ls /etc/systemd/system; cat /etc/fstab",
+    );
+    assert!(left.contains("Nothing is attached"), "{left}");
+    assert!(
+        !left.contains("nbd1") && !left.contains("network"),
+        "{left}"
+    );
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rubus_core::fixture;
+use rubus_core::plan::promise::{Look, Promise};
 use rubus_core::plan::volume::{PartitionTable, TableKind};
 use rubus_core::plan::{Action, Plan, Step};
 use serde_json::Value;
@@ -104,7 +105,15 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
     let place = place.expect("the example makes a filesystem");
     let root = root.expect("the example keeps its journal on another root");
     let boot = "/boot/firmware".into();
-    let further = [Action::ProveBoot { root, boot }, Action::FillBoot { place }];
+    let further = [
+        Action::ProveBoot { root, boot },
+        Action::FillBoot { place },
+        Action::AttachDisk {
+            address: "nbd://192.168.1.2/disk".into(),
+            device: "/dev/nbd0".into(),
+            arguments: vec!["nbd://192.168.1.2/disk".into(), "/dev/nbd0".into()],
+        },
+    ];
     let step = |action| Step {
         id: "further".into(),
         why: "It belongs to the format.".into(),
@@ -118,6 +127,14 @@ fn every_field_of_a_plan_is_documented_and_every_documented_field_exists() {
     let mut plan = fixture::big_plan();
     plan.checks[0].remedy = Some("this".into());
     plan.steps.extend(further_steps(&plan));
+    plan.promises.push(Promise {
+        what: "it is mounted".into(),
+        look: Look::MountedFrom {
+            at: "/mnt/network".into(),
+            device: "nbd0".into(),
+        },
+        needs_boot: false,
+    });
     let mut fields = Fields::default();
     fields.take(
         "The plan",

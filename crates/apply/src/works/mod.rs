@@ -6,6 +6,7 @@
 //! The commands are those that `rubus_core::plan::commands` shows before anything is done.
 
 mod array;
+mod attached;
 mod boot_files;
 mod boot_proof;
 mod claim;
@@ -204,6 +205,9 @@ impl Works for LiveWorks {
                 kind,
                 options,
             } => self.mount_for_all(what, at, kind, options, hands.files()),
+            Action::AttachDisk {
+                address, device, ..
+            } => self.attach_disk(action, address, device, hands.files()),
             Action::ProveBoot { root, boot } => self.prove_boot(root, boot, site, hands),
             Action::KeepJournal { on } => self.keep_journal(on, site, hands),
             Action::FillBoot { place } => self.fill_boot(place, site, hands),
@@ -230,6 +234,9 @@ impl Works for LiveWorks {
                 self.where_all_see(|| swap::on_again(what, *priority, &Live::new()))
             }
             Action::Mount { at, kind, .. } => self.unmount_for_all(at, kind),
+            Action::AttachDisk {
+                address, device, ..
+            } => self.detach_disk(action, address, device, hands.files()),
             // What is on the other disk stays; nothing starts from it any more.
             _ => Ok(left()),
         }
@@ -243,6 +250,9 @@ impl Works for LiveWorks {
             Action::SwapOn { what, priority } => swap::difference(what, *priority, files),
             Action::SwapOff { what, .. } => swap::is_used_again(what, files),
             Action::Mount { at, kind, .. } => mounts::difference(at, kind, files),
+            Action::AttachDisk {
+                address, device, ..
+            } => attached::difference(address, device, files),
             _ => None,
         }
     }

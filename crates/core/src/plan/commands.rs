@@ -92,6 +92,10 @@ pub fn commands_with(action: &Action, names: Names<'_>) -> Vec<Command> {
             kind,
             options,
         } => vec![mount(kind, options, what, at)],
+        Action::AttachDisk { arguments, .. } => {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            vec![command("rubus", &[&["attach"][..], &arguments].concat())]
+        }
         _ => Vec::new(),
     }
 }
@@ -109,6 +113,9 @@ pub fn undo_commands_with(action: &Action, names: Names<'_>) -> Vec<Command> {
         Action::SwapOn { what, .. } => vec![command("swapoff", &[what])],
         Action::SwapOff { what, priority } => vec![swap_on(what, *priority)],
         Action::Mount { at, .. } => vec![command("umount", &[&at.display().to_string()])],
+        Action::AttachDisk { device, .. } => {
+            vec![command("rubus", &["detach", &device.display().to_string()])]
+        }
         _ => Vec::new(),
     }
 }

@@ -262,6 +262,15 @@ pub enum Action {
         /// Its options.
         options: String,
     },
+    /// An NBD export becomes a block device of the kernel, with a watcher. Undoing detaches it.
+    AttachDisk {
+        /// The export, such as `nbd://192.168.1.2/disk`.
+        address: String,
+        /// The device, such as `/dev/nbd0`.
+        device: PathBuf,
+        /// What stands behind `rubus attach`, address and device first.
+        arguments: Vec<String>,
+    },
     /// It is proven that the board will start with another root once the last texts of this plan are in the boot
     /// partition: what the firmware may load, the command line, the volumes and the table of mounts are looked at together
     /// (see [`crate::boot::proof`]). Nothing is changed; what is not proven stops the plan. Undoing does nothing.

@@ -32,6 +32,13 @@ pub enum Look {
         /// Options that must be among those that the kernel says, such as `compress=zstd:3`.
         options: Vec<String>,
     },
+    /// Whatever is on a device is mounted there.
+    MountedFrom {
+        /// Where.
+        at: PathBuf,
+        /// The kernel's name of the device ("nbd0").
+        device: String,
+    },
     /// What lies on a btrfs filesystem is compressed.
     Compressed {
         /// Where it is mounted.

@@ -69,6 +69,9 @@ pub(super) fn forwards(action: &Action) -> String {
         Action::SwapOn { what, .. } => format!("use the swap {what}"),
         Action::SwapOff { what, .. } => format!("stop using the swap {what}"),
         Action::Mount { what, at, .. } => format!("mount {what} at {}", at.display()),
+        Action::AttachDisk {
+            address, device, ..
+        } => format!("attach {address} as {}", device.display()),
         Action::ProveBoot { root, .. } => format!("prove that the board will start {}", root.title),
         Action::KeepJournal { on } => format!("keep this plan and its journal on {} too", on.title),
         Action::FillBoot { place } => format!("put the boot files on {}", place.title()),
@@ -112,6 +115,7 @@ pub(super) fn proof(action: &Action) -> String {
         Action::SwapOn { .. } => "the kernel lists it in /proc/swaps".into(),
         Action::SwapOff { .. } => "the kernel does not list it in /proc/swaps any more".into(),
         Action::Mount { .. } => "the kernel lists it in /proc/self/mountinfo".into(),
+        Action::AttachDisk { .. } => "the kernel's driver says to what it is attached".into(),
         Action::ProveBoot { .. } => {
             "kernels, initial RAM filesystems, command line, volumes and fstab are read and must agree".into()
         }
@@ -156,6 +160,7 @@ pub(super) fn back(action: &Action) -> String {
         Action::SwapOn { what, .. } => format!("stop using the swap {what}"),
         Action::SwapOff { what, .. } => format!("use the swap {what} again"),
         Action::Mount { at, .. } => format!("unmount {}", at.display()),
+        Action::AttachDisk { device, .. } => format!("detach {}", device.display()),
         Action::ProveBoot { .. } => "nothing: it only looks".into(),
         Action::KeepJournal { on } => format!("nothing: they stay on {}", on.title),
         Action::FillBoot { place } => format!("nothing: they stay on {}", place.title()),

@@ -111,6 +111,7 @@ fn see(look: &Look, machine: &Machine, found: &Found) -> Sight {
             uuid,
             options,
         } => mounted(at, *kind, uuid, options, machine, found),
+        Look::MountedFrom { at, device } => Ok(mounted_from(at, device, machine)),
         Look::Compressed { at, at_most } => compressed(at, *at_most, found),
         Look::Knob { path, value } => knob(path, value, found),
         Look::SwapOn { what, priority } => swap_on(what, *priority, machine, found),
@@ -165,6 +166,17 @@ fn mounted(
             ),
         ),
     })
+}
+
+fn mounted_from(at: &Path, device: &str, machine: &Machine) -> (bool, String) {
+    let place = at.display().to_string();
+    match machine.mounts.iter().rfind(|mount| mount.point == place) {
+        Some(mount) => (
+            mount.device.as_deref() == Some(device),
+            format!("{} from {}", mount.filesystem, source_of(mount)),
+        ),
+        None => (false, format!("nothing is mounted at {place}")),
+    }
 }
 
 fn source_of(mount: &Mount) -> String {

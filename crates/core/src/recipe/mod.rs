@@ -11,6 +11,7 @@ mod format;
 mod identifiers;
 mod image;
 mod mounting;
+mod network_disk;
 mod programs;
 mod raid0;
 mod ramdisk;
@@ -38,9 +39,10 @@ use crate::plan::volume::DiskIdentity;
 use crate::plan::{Action, Check, Effort, FORMAT, Gain, Plan, Step, TextFile, Trial};
 
 /// All recipes, by name.
-pub const ALL: [&Recipe; 6] = [
+pub const ALL: [&Recipe; 7] = [
     &desktop::RECIPE,
     &format::RECIPE,
+    &network_disk::RECIPE,
     &raid0::RECIPE,
     &ramdisk::RECIPE,
     &swap::RECIPE,

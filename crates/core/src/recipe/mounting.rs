@@ -203,7 +203,8 @@ pub(super) fn now(wanted: &Wanted<'_>, why: &str, situation: &Situation<'_>, dra
 /// Options without those that only systemd reads in fstab.
 fn live_options(options: &str) -> String {
     let kept = options.split(',').filter(|option| {
-        !option.starts_with("x-systemd.") && !["nofail", "auto", "noauto"].contains(option)
+        !option.starts_with("x-systemd.")
+            && !["nofail", "auto", "noauto", "_netdev"].contains(option)
     });
     kept.collect::<Vec<_>>().join(",")
 }
