@@ -429,7 +429,9 @@ fn reads_encrypted(served: &Served, trust: &TlsSettings, name: &str) -> Result<(
         structured_replies: true,
     };
     let encrypt = |plain| match plain {
-        Tunnel::Plain(stream) => Tls::start(stream, trust, name, PATIENCE).map(Tunnel::Tls),
+        Tunnel::Plain(stream) => {
+            Tls::start(stream, trust, name, PATIENCE).map(|tls| Tunnel::Tls(Box::new(tls)))
+        }
         tls => Ok(tls),
     };
     let (tunnel, offer) = agree(Tunnel::Plain(stream), wish, PATIENCE, encrypt)?;
@@ -452,7 +454,7 @@ fn reads_encrypted(served: &Served, trust: &TlsSettings, name: &str) -> Result<(
 
 enum Tunnel {
     Plain(Stream),
-    Tls(Tls<Stream>),
+    Tls(Box<Tls<Stream>>),
 }
 
 impl rubus_nbd::transport::Transport for Tunnel {
