@@ -2,7 +2,7 @@
 //! whose handshake is ours, and a watcher that keeps them.
 //!
 //! The data goes from the kernel to the server and back without this program, which only has to be
-//! there when a connection has ended. [`attach`] makes the device, [`watch`] keeps it.
+//! there when a connection has ended. [`attach`] makes the device, `watch` keeps it.
 
 mod driver;
 mod durability;
