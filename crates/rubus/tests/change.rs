@@ -36,7 +36,15 @@ fn the_recipes_are_listed() {
     let names: Vec<&str> = (0..).map_while(|i| list[i]["name"].as_str()).collect();
     assert_eq!(
         names,
-        ["desktop", "format", "raid0", "ramdisk", "swap", "zswap"]
+        [
+            "desktop",
+            "format",
+            "network-disk",
+            "raid0",
+            "ramdisk",
+            "swap",
+            "zswap"
+        ]
     );
 }
 
