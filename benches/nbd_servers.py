@@ -60,7 +60,7 @@ def command_of(name, rubus, image, place, way):
             file.write(f"unixsock={path}\n")
         file.write(f"allowlist=true\n[e]\nexportname={image}\nflush=true\nfua=true\ntrim=true\n")
     uri = uri.replace(f":{port}/", f":{port}/e") if way == "tcp" else f"nbd+unix:///e?socket={path}"
-    return ["nbd-server", "-d", "-C", config], uri
+    return ["nbd-server", "-C", config, "-p", f"{place}/pid"], uri
 
 
 @contextlib.contextmanager
@@ -75,15 +75,19 @@ def server(name, rubus, image, place, way):
                 probe.connect(path or ("127.0.0.1", int(uri.split(":")[2].split("/")[0])))
             break
         except OSError:
-            if child.poll() is not None or time.monotonic() > end:
+            # nbd-server goes into the background.
+            if child.poll() not in (None, 0) or time.monotonic() > end:
                 sys.exit(f"nbd_servers: {' '.join(command)} does not serve")
             time.sleep(0.02)
+    pid = child.pid
+    with contextlib.suppress(FileNotFoundError), open(f"{place}/pid") as file:
+        pid = int(file.read())
     try:
-        yield child.pid, uri
+        yield pid, uri
     finally:
-        for pid in tree(child.pid):
+        for one in tree(pid):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, 15)
+                os.kill(one, 15)
         child.wait(20)
 
 
