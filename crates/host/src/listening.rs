@@ -78,7 +78,7 @@ impl ListenError {
 /// Who has connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// For people: "192.168.1.7:40312", "[fe80::1]:40312", "unix:1234" with the process.
+    /// For people: `192.168.1.7:40312`, `[fe80::1]:40312`, `unix:1234` with the process.
     pub name: String,
     /// Its address; none for a program of this machine on a Unix socket.
     pub address: Option<IpAddr>,

@@ -36,7 +36,7 @@ pub struct Serve {
     /// Words about the export that clients are shown
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// Listen on this address, such as 0.0.0.0:10809, [::]:10809 or 192.168.1.5
+    /// Listen on this address, such as 0.0.0.0:10809, `[::]:10809` or 192.168.1.5
     /// (more than once) [default: 127.0.0.1:10809, unless --unix]
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address)]
     pub listen: Vec<SocketAddr>,
