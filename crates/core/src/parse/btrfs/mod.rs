@@ -1,6 +1,6 @@
 //! The trees of a btrfs filesystem, as far as they say what its files take.
 //!
-//! [`items`] takes what a search of a tree returns apart and reads the items that are wanted; [`tally`] adds extents up.
+//! [`items()`] takes what a search of a tree returns apart; [`Tally`] adds extents up.
 //! Formats: "On-disk Format" of the btrfs documentation (all little-endian) and `btrfs_ioctl_search_header` of
 //! `linux/btrfs.h` (this machine's byte order).
 
