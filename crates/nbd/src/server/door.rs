@@ -122,6 +122,8 @@ pub enum Event<'a> {
     Came(&'a Client),
     /// A client has gone, and this is what it had done.
     Went(&'a Client, &'a Gone),
+    /// Somebody asked what there is, and took leave.
+    Asked(&'a Caller),
     /// Somebody came who does not become a client.
     Refused {
         /// Who.
@@ -269,6 +271,7 @@ impl Server {
         let (agreed, begun) = loop {
             match greeting.advance(&*self.store) {
                 Progress::Agreed(agreed, begun) => break (agreed, begun),
+                Progress::Asked => return Ok(Gone::Done),
                 Progress::Ended(why) => return Err(why),
                 Progress::Waits { for_room } => {
                     let came = greeting.line.stream().wait(for_room, Some(PATIENCE));
@@ -566,6 +569,12 @@ impl Door<'_> {
                 let changed = self.poller.change(&greeting.line, number, for_room);
                 if let Err(error) = changed {
                     self.drop_greeting(number, error.to_string());
+                }
+            }
+            Progress::Asked => {
+                if let Some(greeting) = self.greetings.remove(&number) {
+                    let _ = self.poller.remove(&greeting.line);
+                    (self.server.log)(&Event::Asked(&greeting.caller));
                 }
             }
             Progress::Ended(why) => self.drop_greeting(number, why),

@@ -28,6 +28,8 @@ pub(super) struct Greeting {
 
 /// How a handshake goes on.
 pub(super) enum Progress {
+    /// It asked what there is, and took leave.
+    Asked,
     /// When something comes, or there is room to send if so.
     Waits { for_room: bool },
     /// With requests; bytes of the first ones may be here already.
@@ -81,6 +83,9 @@ impl Greeting {
                     if let Err(why) = self.start_tls() {
                         return Progress::Ended(why);
                     }
+                }
+                Step::Close if self.handshake.closing() == Some(&Closing::Aborted) => {
+                    return Progress::Asked;
                 }
                 Step::Close => {
                     let why = self.handshake.closing().map(Closing::to_string);

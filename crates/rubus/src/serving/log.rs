@@ -4,7 +4,6 @@ use std::sync::Mutex;
 
 use rubus_core::units::{bytes_si, duration_ns};
 use rubus_host::clock::{monotonic_ns, now_rfc3339};
-use rubus_host::listening::Caller;
 use rubus_nbd::server::Gone;
 use rubus_nbd::server::door::{Client, Event};
 use rubus_nbd::server::tally::Counts;
@@ -55,7 +54,15 @@ impl Log {
                 self.line("came", &text, of_client(client));
             }
             Event::Went(client, why) => self.went(client, why),
-            Event::Refused { caller, why } => self.refused(caller, why),
+            Event::Asked(caller) => {
+                let text = format!("{} asked what there is", caller.name);
+                self.stranger("asked", &text, json!({"caller": caller.name}));
+            }
+            Event::Refused { caller, why } => {
+                let text = format!("{} was refused: {why}", caller.name);
+                let fields = json!({"caller": caller.name, "why": why});
+                self.stranger("refused", &text, fields);
+            }
             Event::Trouble(text) => self.line("trouble", text, json!({})),
         }
     }
@@ -77,7 +84,8 @@ impl Log {
         self.line("went", &text, fields);
     }
 
-    fn refused(&self, caller: &Caller, why: &str) {
+    /// Writes of somebody who is not a client; of many, only that there were.
+    fn stranger(&self, kind: &str, text: &str, fields: Value) {
         let mut refusals = super::status::lock(&self.refusals);
         let now_ns = monotonic_ns();
         let mut before = 0;
@@ -98,12 +106,10 @@ impl Log {
             return;
         }
         if before > 0 {
-            let text = format!("{before} more were refused");
+            let text = format!("{before} more came and were not served");
             self.line("refused", &text, json!({"callers": before}));
         }
-        let text = format!("{} was refused: {why}", caller.name);
-        let fields = json!({"caller": caller.name, "why": why});
-        self.line("refused", &text, fields);
+        self.line(kind, text, fields);
     }
 
     fn line(&self, kind: &str, text: &str, mut fields: Value) {
