@@ -44,6 +44,9 @@ pub trait Store: Exports + Send + Sync {
     /// # Errors
     /// In words, for the log; the client is hung up on.
     fn open(&self, name: &str, caller: &Caller) -> Result<Opened, String>;
+
+    /// What clients are told: itself (Rust before 1.86 cannot say so of every store).
+    fn exports(&self) -> &dyn Exports;
 }
 
 /// An export that is open for a client.
@@ -269,7 +272,7 @@ impl Server {
     pub fn run_one(self: &Arc<Self>, stream: Stream, caller: Caller) -> Result<Gone, String> {
         let mut greeting = Greeting::new(stream, caller, self.settings.encryption(), now_ns());
         let (agreed, begun) = loop {
-            match greeting.advance(&*self.store) {
+            match greeting.advance(self.store.exports()) {
                 Progress::Agreed(agreed, begun) => break (agreed, begun),
                 Progress::Asked => return Ok(Gone::Done),
                 Progress::Ended(why) => return Err(why),
@@ -564,7 +567,7 @@ impl Door<'_> {
         let Some(greeting) = self.greetings.get_mut(&number) else {
             return;
         };
-        match greeting.advance(&*self.server.store) {
+        match greeting.advance(self.server.store.exports()) {
             Progress::Waits { for_room } => {
                 let changed = self.poller.change(&greeting.line, number, for_room);
                 if let Err(error) = changed {

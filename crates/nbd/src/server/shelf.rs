@@ -123,6 +123,10 @@ impl Exports for Shelf {
 }
 
 impl Store for Shelf {
+    fn exports(&self) -> &dyn Exports {
+        self
+    }
+
     fn open(&self, name: &str, caller: &Caller) -> Result<Opened, String> {
         match self.named(name) {
             Some(offered) => offered.source.open(caller),

@@ -114,6 +114,10 @@ impl Exports for CloneShelf {
 }
 
 impl Store for CloneShelf {
+    fn exports(&self) -> &dyn Exports {
+        self
+    }
+
     fn open(&self, name: &str, _: &Caller) -> Result<Opened, String> {
         let clone = self.clone_of(name).map_err(|refused| refused.words)?;
         self.lock().retain(|known| !Arc::ptr_eq(known, &clone));
