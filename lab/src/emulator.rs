@@ -22,8 +22,10 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// against what an emulated processor does not do, which makes system calls several times slower.
 const OWN_ARGUMENTS: &str = "panic=-1 mitigations=off";
 
-/// The same for a PC: on a busy machine, too few timer interrupts come while the kernel counts them, and it gives up.
-const OWN_PC_ARGUMENTS: &str = " no_timer_check";
+/// The same for a PC: on a busy machine, too few timer interrupts come while the kernel counts them, and it gives up. And
+/// an idle board that waits for the one interrupt that it has asked for was seen to wait for ever; with a clock that ticks
+/// all the time, another one follows.
+const OWN_PC_ARGUMENTS: &str = " no_timer_check nohz=off highres=off";
 
 /// Everything that the emulator starts with.
 #[derive(Debug)]
