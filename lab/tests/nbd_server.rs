@@ -324,6 +324,7 @@ fn fio_verifies_every_block() {
             "--fsync=64",
             "--thread",
             "--do_verify=1",
+            "--verify_state_save=0",
         ],
     )
     .expect("fio finds no wrong block");
