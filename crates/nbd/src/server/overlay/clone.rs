@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::format::{BLOCK_BYTES, Header, Layout, Page};
 use super::gate::Gate;
@@ -10,6 +10,7 @@ use super::present::Present;
 use super::store::{Golden, Memory, Store};
 use crate::identity::Identity;
 use crate::server::disk::{Abilities, Disk, Extent, Zeroing};
+use crate::server::pool::lock;
 
 /// Neighbouring blocks that are written for the first time one after the other.
 const REGION_BLOCKS: u64 = 256;
@@ -448,8 +449,4 @@ fn add(extents: &mut Vec<Extent>, next: Extent) {
 
 fn is_unsupported(done: &io::Result<()>) -> bool {
     matches!(done, Err(error) if error.kind() == io::ErrorKind::Unsupported)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,6 +17,7 @@ use super::open::{OpenError, Surroundings, fleeting, open, write_new};
 use super::store::{Golden, SharedMemory};
 use crate::identity::{Identity, Uuid};
 use crate::server::disk::{Abilities, Disk, Extent, Zeroing};
+use crate::server::pool::lock;
 
 /// What a clone's file ends with.
 pub const ENDING: &str = ".clone";
@@ -440,8 +441,4 @@ impl Disk for OpenClone {
     fn prefetch(&self, offset: u64, length: u64) -> io::Result<()> {
         self.disk.prefetch(offset, length)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
