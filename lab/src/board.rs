@@ -206,9 +206,16 @@ impl Board {
     #[must_use]
     pub fn network_card(self) -> &'static str {
         match self {
-            Self::Pi3 => "usb-net,netdev=net",
+            Self::Pi3 => "usb-net,netdev=net,port=1",
             Self::Pc => "e1000,netdev=net,romfile=",
         }
+    }
+
+    /// Whether its network card is in the plug of its USB disk: the emulator's hub is a full-speed one,
+    /// and a disk behind it would be another disk.
+    #[must_use]
+    pub fn network_takes_the_plug(self) -> bool {
+        self == Self::Pi3
     }
 
     /// How many USB controllers it has.

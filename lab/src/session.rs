@@ -37,7 +37,8 @@ pub struct Options {
     pub switches: Switches,
     /// Boots without the SD card.
     pub without_card: bool,
-    /// With a network card, behind which there is only this machine: [`HOST_ADDRESS`].
+    /// With a network card, behind which there is only this machine: [`HOST_ADDRESS`]. A Pi's is in
+    /// its only USB plug, where there is no USB disk then.
     pub network: bool,
 }
 
@@ -320,6 +321,12 @@ impl Prepared {
     fn kept(cache: &Cache, kit: &Kit, options: &Options, agent: Option<&str>) -> Result<Self> {
         complete(cache, kit.board())?;
         let drives = kit.drives();
+        if options.network && kit.board().network_takes_the_plug() && !drives.usb.is_empty() {
+            bail!(
+                "the {} has one USB plug: either a network card or disks",
+                kit.board().title()
+            );
+        }
         let card = kit.sd();
         let usb: Vec<PathBuf> = (0..drives.usb.len()).map(|n| kit.usb(n)).collect();
         let media = Media {
@@ -343,6 +350,10 @@ impl Prepared {
         if options.without_card {
             drives.sd = None;
             media.card = None;
+        }
+        if options.network && board.network_takes_the_plug() {
+            drives.usb.clear();
+            media.usb.clear();
         }
         let boot = firmware::read(board, &media, options.switches, directory.path())?;
         let initramfs = match &boot.initramfs {
