@@ -279,6 +279,8 @@ impl Stream {
 impl Stream {
     /// Has the kernel end a TCP connection whose other end does not answer for so long, whether
     /// something is sent or not. A program that is alive but slow is not meant: its kernel answers.
+    /// Only when it takes nothing for so long while something waits to be sent is it ended, too
+    /// (Linux counts the time of a closed window).
     ///
     /// # Errors
     /// The system's; a Unix socket needs no such thing and takes it.

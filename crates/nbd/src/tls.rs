@@ -15,7 +15,7 @@ use rustls::{
 };
 
 use crate::client::ClientError;
-use crate::transport::Transport;
+use crate::transport::{Awaited, Transport};
 
 /// Why TLS cannot be used, with what to do.
 #[derive(Debug, thiserror::Error)]
@@ -172,6 +172,8 @@ fn certificates(pem: Pem<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> 
 pub struct Tls<T> {
     inner: T,
     connection: Connection,
+    /// How long receiving waits at most.
+    patience: Option<Duration>,
 }
 
 impl<T: Transport> Tls<T> {
@@ -193,6 +195,7 @@ impl<T: Transport> Tls<T> {
         let mut tls = Tls {
             inner,
             connection: Connection::Client(connection),
+            patience: None,
         };
         while tls.connection.is_handshaking() {
             tls.flush()?;
@@ -223,6 +226,7 @@ impl<T: Transport> Tls<T> {
         Ok(Tls {
             inner,
             connection: Connection::Server(connection),
+            patience: None,
         })
     }
 
@@ -341,7 +345,9 @@ impl<T: Transport> Transport for Tls<T> {
             match self.take_in() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait => {
                     let or_room = self.connection.wants_write();
-                    self.inner.wait(or_room, None)?;
+                    if !self.inner.wait(or_room, self.patience)? {
+                        return Err(error);
+                    }
                 }
                 Err(error) => return Err(error),
                 // The other end has closed before both came to terms.
@@ -361,6 +367,19 @@ impl<T: Transport> Transport for Tls<T> {
         }
         let or_room = or_room || self.connection.wants_write();
         self.inner.wait(or_room, most)
+    }
+
+    fn set_patience(&mut self, most: Option<Duration>) -> io::Result<()> {
+        self.patience = most;
+        Ok(())
+    }
+
+    fn awaited(&mut self, or_room: bool) -> io::Result<Option<Awaited<'_>>> {
+        if self.has_plain() {
+            return Ok(None);
+        }
+        let or_room = or_room || self.connection.wants_write();
+        self.inner.awaited(or_room)
     }
 }
 

@@ -283,6 +283,8 @@ fn scripted(structured: bool, script: impl FnOnce(u64) -> Vec<u8>) -> Result<(),
         flags: Default::default(),
         block_sizes: None,
         structured_replies: structured,
+        extended_headers: false,
+        allocation: None,
         description: None,
     };
     // The first request of slot 0 has this cookie.

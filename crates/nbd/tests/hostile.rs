@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Nature, Server, disk};
 use proptest::prelude::*;
-use rubus_nbd::client::{Due, Flight, Handshake, Step, Wish};
+use rubus_nbd::client::{Due, Flight, Handshake, Replies, Step, Wish};
 use rubus_nbd::wire::{Command, CommandFlags, Request};
 
 /// Remembers the largest piece of memory that was asked for.
@@ -98,7 +98,11 @@ const SLOTS: u32 = 4;
 const BLOCK: u32 = 8192;
 
 fn flight(structured: bool) -> Flight {
-    let mut flight = Flight::new(structured);
+    let replies = match structured {
+        true => Replies::Structured,
+        false => Replies::Simple,
+    };
+    let mut flight = Flight::new(replies, None);
     for slot in 0..SLOTS {
         let command = if slot == 3 {
             Command::Flush

@@ -1,6 +1,7 @@
 //! Why there is no agreement with a server, in words for people.
 
-use crate::wire::{Malformed, Refusal};
+use super::{Answer, ClientError};
+use crate::wire::{ErrorCode, Malformed, Refusal};
 
 /// Why there was no agreement. The sentences say what to do where that is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +58,40 @@ pub enum HandshakeError {
         /// In the server's words.
         text: String,
     },
+}
+
+/// A connection that is of no more use, with advice.
+pub fn lost(error: &ClientError) -> String {
+    let advice = match error {
+        ClientError::Closed(_) | ClientError::Broken(_) => {
+            "; is the server still running? Look at its log and at the network"
+        }
+        ClientError::Silent(_) => {
+            "; its machine may be alive: look whether the server hangs, and at its disk"
+        }
+        ClientError::Unreachable(_) => {
+            "; look at the cable, the switch and the machine, and try again when it answers"
+        }
+        ClientError::Flight(_) => "; try another version of the server",
+        ClientError::Handshake(_) | ClientError::Tls(_) => "",
+    };
+    format!("{error}{advice}")
+}
+
+/// A request that the server refused, in its words and ours, with advice.
+pub fn refused(answer: &Answer, words: &str) -> String {
+    let advice = match answer.error {
+        ErrorCode::PERMISSION => "; the export may be read-only",
+        ErrorCode::IO => "; look at the log of the server and at its disk",
+        ErrorCode::NO_SPACE => "; the disk of the server may be full",
+        ErrorCode::SHUTDOWN => "; start the server again",
+        _ => "",
+    };
+    let words = match words {
+        "" => String::new(),
+        words => format!(" (\"{}\")", words.escape_default()),
+    };
+    format!("the server answers: {}{words}{advice}", answer.error)
 }
 
 /// The server's own words, to follow ours.

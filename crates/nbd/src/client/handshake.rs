@@ -5,10 +5,11 @@
 //! gives, and then does what [`Handshake::step`] says.
 
 use super::error::HandshakeError;
+use super::flight::Replies;
 use crate::wire::{
-    BlockSizes, ClientFlags, ExportName, Greeting, HandshakeFlags, Info, InfoRequest, Malformed,
-    OPTION_REPLY_HEADER_BYTES, OptionReply, OptionReplyHeader, OptionRequest, Refusal,
-    TransmissionFlags,
+    BASE_ALLOCATION, BlockSizes, ClientFlags, ContextRequest, ExportName, Greeting, HandshakeFlags,
+    Info, InfoRequest, Malformed, OPTION_REPLY_HEADER_BYTES, OptionReply, OptionReplyHeader,
+    OptionRequest, Refusal, TransmissionFlags,
 };
 
 /// So many names of exports are kept to be shown.
@@ -25,6 +26,15 @@ pub struct Wish {
     pub tls: bool,
     /// Structured replies where the server has them.
     pub structured_replies: bool,
+}
+
+/// What a client may ask for beyond its [`Wish`], of servers that have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Extended headers, in place of structured replies.
+    pub extended_headers: bool,
+    /// What takes space and what reads as zeros (BLOCK_STATUS in the context `base:allocation`).
+    pub allocation: bool,
 }
 
 /// What the machine needs next.
@@ -73,11 +83,24 @@ pub struct Offer {
     pub block_sizes: Option<BlockSizes>,
     /// Reads are answered with structured replies.
     pub structured_replies: bool,
+    /// Headers have lengths of 64 bits; then replies are structured, too.
+    pub extended_headers: bool,
+    /// The number of the context `base:allocation`, if BLOCK_STATUS tells it.
+    pub allocation: Option<u32>,
     /// The server's words about the export.
     pub description: Option<String>,
 }
 
 impl Offer {
+    /// How the server answers.
+    pub fn replies(&self) -> Replies {
+        match (self.extended_headers, self.structured_replies) {
+            (true, _) => Replies::Extended,
+            (false, true) => Replies::Structured,
+            (false, false) => Replies::Simple,
+        }
+    }
+
     /// The block sizes that hold, named or not.
     pub fn blocks(&self) -> BlockSizes {
         self.block_sizes.unwrap_or(BlockSizes::DEFAULT)
@@ -100,7 +123,9 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     StartTls,
+    ExtendedHeaders,
     StructuredReply,
+    SetContexts,
     Go,
     List,
 }
@@ -112,6 +137,8 @@ impl Asked {
             Asked::StartTls => 5,
             Asked::Go => 7,
             Asked::StructuredReply => 8,
+            Asked::SetContexts => 10,
+            Asked::ExtendedHeaders => 11,
         }
     }
 }
@@ -120,6 +147,7 @@ impl Asked {
 #[derive(Debug)]
 pub struct Handshake {
     wish: Wish,
+    extras: Extras,
     state: State,
     out: Vec<u8>,
     replies: u32,
@@ -137,11 +165,20 @@ impl Handshake {
     /// # Errors
     /// When the name of the export cannot be asked for.
     pub fn new(wish: Wish) -> Result<Self, HandshakeError> {
+        Handshake::with(wish, Extras::default())
+    }
+
+    /// [`Handshake::new`] that asks for more, which the server need not have.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with(wish: Wish, extras: Extras) -> Result<Self, HandshakeError> {
         if !crate::wire::fits_a_string(&wish.export) {
             return Err(HandshakeError::BadName);
         }
         Ok(Handshake {
             wish,
+            extras,
             state: State::GreetingMark,
             out: Vec::new(),
             replies: 0,
@@ -156,6 +193,8 @@ impl Handshake {
                 flags: TransmissionFlags::NONE,
                 block_sizes: None,
                 structured_replies: false,
+                extended_headers: false,
+                allocation: None,
                 description: None,
             },
         })
@@ -273,11 +312,32 @@ impl Handshake {
     }
 
     fn after_tls(&mut self) {
+        if self.extras.extended_headers {
+            self.ask(Asked::ExtendedHeaders, &OptionRequest::ExtendedHeaders);
+        } else {
+            self.without_extended_headers();
+        }
+    }
+
+    fn without_extended_headers(&mut self) {
         if self.wish.structured_replies {
             self.ask(Asked::StructuredReply, &OptionRequest::StructuredReply);
         } else {
             self.go();
         }
+    }
+
+    /// Contexts go with structured replies and with nothing less.
+    fn after_replies(&mut self) {
+        self.offer.structured_replies = true;
+        if !self.extras.allocation {
+            return self.go();
+        }
+        let request = ContextRequest {
+            export: self.wish.export.clone(),
+            queries: vec![BASE_ALLOCATION.into()],
+        };
+        self.ask(Asked::SetContexts, &OptionRequest::SetContexts(request));
     }
 
     fn go(&mut self) {
@@ -335,12 +395,32 @@ impl Handshake {
             (Asked::StartTls, OptionReply::Refused { text, .. }) => {
                 Err(HandshakeError::NoTls(text))
             }
+            (Asked::ExtendedHeaders, OptionReply::Ack) => {
+                self.offer.extended_headers = true;
+                self.after_replies();
+                Ok(())
+            }
+            (Asked::ExtendedHeaders, OptionReply::Refused { .. }) => {
+                self.without_extended_headers();
+                Ok(())
+            }
             (Asked::StructuredReply, OptionReply::Ack) => {
-                self.offer.structured_replies = true;
+                self.after_replies();
+                Ok(())
+            }
+            (Asked::SetContexts, OptionReply::Context { id, name }) => {
+                if name == BASE_ALLOCATION {
+                    self.offer.allocation = Some(id);
+                }
+                self.state = State::ReplyHeader(asked);
+                Ok(())
+            }
+            (Asked::SetContexts, OptionReply::Ack) => {
                 self.go();
                 Ok(())
             }
-            (Asked::StructuredReply, OptionReply::Refused { .. }) => {
+            (Asked::StructuredReply | Asked::SetContexts, OptionReply::Refused { .. }) => {
+                self.offer.allocation = None;
                 self.go();
                 Ok(())
             }

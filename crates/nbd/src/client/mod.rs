@@ -9,13 +9,13 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::time::Duration;
 
-pub use error::HandshakeError;
-pub use flight::{Answer, Due, Flight, FlightError, MOST_SLOTS};
-pub use handshake::{Handshake, Offer, Step, Style, Wish};
+pub use error::{HandshakeError, lost, refused};
+pub use flight::{Answer, Due, Flight, FlightError, Header, MOST_SLOTS, Replies};
+pub use handshake::{Extras, Handshake, Offer, Step, Style, Wish};
 pub use inquiry::{Inquiry, Learnt, Listing, MOST_LISTED};
 
-use crate::transport::Transport;
-use crate::wire::{Command, CommandFlags, Request};
+use crate::transport::{Awaited, Transport};
+use crate::wire::{Command, CommandFlags, ExtendedRequest, Extent, Request};
 
 /// Bytes that are received at once besides data that go straight to their place. Copying a small
 /// block costs less than a system call for it.
@@ -41,6 +41,11 @@ pub enum ClientError {
     /// The server is silent.
     #[error("the server did not answer within {0} s")]
     Silent(u64),
+    /// The kernel gave the connection up, because nothing of the other machine came any more.
+    #[error(
+        "nothing has come from the server's machine for {0} s: it is off or stuck, or the network between is cut"
+    )]
+    Unreachable(u64),
     /// The connection is broken.
     #[error("the connection to the server broke: {0}")]
     Broken(#[from] io::Error),
@@ -52,12 +57,26 @@ pub enum ClientError {
 /// # Errors
 /// In words, when there is no agreement.
 pub fn agree<T: Transport>(
-    mut transport: T,
+    transport: T,
     wish: Wish,
     most: Duration,
     encrypt: impl FnOnce(T) -> Result<T, ClientError>,
 ) -> Result<(T, Offer), ClientError> {
-    let mut handshake = Handshake::new(wish)?;
+    agree_with(transport, wish, Extras::default(), most, encrypt)
+}
+
+/// [`agree`] that asks for more, which the server need not have.
+///
+/// # Errors
+/// As there.
+pub fn agree_with<T: Transport>(
+    mut transport: T,
+    wish: Wish,
+    extras: Extras,
+    most: Duration,
+    encrypt: impl FnOnce(T) -> Result<T, ClientError>,
+) -> Result<(T, Offer), ClientError> {
+    let mut handshake = Handshake::with(wish, extras)?;
     let mut encrypt = Some(encrypt);
     loop {
         send_all(&mut transport, &handshake.to_send(), most)?;
@@ -94,7 +113,7 @@ fn send_all(
                     return Err(ClientError::Silent(most.as_secs()));
                 }
             }
-            Err(error) => return Err(broken(error, " in the handshake")),
+            Err(error) => return Err(broken(error, " in the handshake", most)),
         }
     }
     Ok(())
@@ -120,15 +139,18 @@ fn read_all(
                     return Err(ClientError::Silent(most.as_secs()));
                 }
             }
-            Err(error) => return Err(broken(error, " in the handshake")),
+            Err(error) => return Err(broken(error, " in the handshake", most)),
         }
     }
     Ok(memory)
 }
 
-/// A connection that is reset was closed, too.
-fn broken(error: io::Error, when: &'static str) -> ClientError {
+/// A connection that is reset was closed, too. The kernel notices silence after `silence`.
+fn broken(error: io::Error, when: &'static str, silence: Duration) -> ClientError {
     match error.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable => {
+            ClientError::Unreachable(silence.as_secs())
+        }
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ClientError::Closed(when),
         // A server may look at this client's certificate after both have come to terms.
         io::ErrorKind::InvalidData if crate::tls::is_about_our_certificate(&error) => {
@@ -160,20 +182,70 @@ pub struct Client<T> {
     unsent: usize,
     stage: Box<[u8]>,
     staged: usize,
+    patience: Patience,
+}
+
+/// How long a client waits in vain before it gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For an answer of the server, while requests are in flight. Its machine may be alive and its
+    /// disk slow.
+    pub server: Duration,
+    /// For any sign of life of the server's machine, which the kernel watches over TCP.
+    pub machine: Duration,
+}
+
+impl Patience {
+    /// What is right for a disk: a machine that has been silent for so long is not just busy,
+    /// since its kernel answers; a disk that writes back what a whole memory held takes minutes.
+    pub const OF_A_DISK: Patience = Patience {
+        server: Duration::from_secs(600),
+        machine: Duration::from_secs(45),
+    };
+}
+
+/// What a turn of [`Client::turn`] has moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Something was received.
+    pub has_received: bool,
+    /// Nothing waits to be sent.
+    pub all_sent: bool,
 }
 
 impl<T: Transport> Client<T> {
     /// A client after the handshake.
     pub fn new(transport: T, offer: &Offer) -> Self {
-        Client {
+        let mut client = Client {
             transport,
-            flight: Flight::new(offer.structured_replies),
+            flight: Flight::new(offer.replies(), offer.allocation),
             headers: Vec::new(),
             pieces: Vec::new(),
             unsent: 0,
             stage: vec![0; STAGE_BYTES].into_boxed_slice(),
             staged: 0,
-        }
+            patience: Patience::OF_A_DISK,
+        };
+        client.set_patience(Patience::OF_A_DISK);
+        client
+    }
+
+    /// How long [`Client::exchange`] waits in vain; [`Patience::OF_A_DISK`] until this is called.
+    /// The kernel is told by whoever made the connection.
+    pub fn set_patience(&mut self, patience: Patience) {
+        self.patience = patience;
+        // A socket that is broken says so when it is used.
+        let _ = self.transport.set_patience(Some(patience.server));
+    }
+
+    /// How long it waits in vain.
+    pub fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// What the block status told that was in flight in this slot; see [`Flight::take_extents`].
+    pub fn take_extents(&mut self, slot: u32) -> Vec<Extent> {
+        self.flight.take_extents(slot)
     }
 
     /// The way to the server.
@@ -196,7 +268,7 @@ impl<T: Transport> Client<T> {
     /// reads put into it at any moment in which they are in flight.
     ///
     /// # Errors
-    /// When the connection is of no more use.
+    /// When the connection is of no more use, or nothing has come for as long as the [`Patience`].
     pub fn exchange(
         &mut self,
         due: &[Due],
@@ -209,11 +281,66 @@ impl<T: Transport> Client<T> {
         let before = answers.len();
         while answers.len() == before && self.flight.in_flight() > 0 {
             let all_sent = self.send(memory)?;
-            if !self.receive(memory, answers, all_sent)? {
-                self.transport.wait(true, None)?;
+            if self.receive(memory, answers, all_sent)? {
+                continue;
+            }
+            // When all was sent, receiving has waited.
+            let most = self.patience.server;
+            if all_sent || !self.transport.wait(true, Some(most))? {
+                return Err(ClientError::Silent(most.as_secs()));
             }
         }
         Ok(())
+    }
+
+    /// Queues a request, which the next turn sends.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn queue(&mut self, due: &Due, memory_bytes: usize) -> Result<(), ClientError> {
+        let header = self.flight.begin(due, memory_bytes)?;
+        self.queue_header(&header);
+        if due.command == Command::Write {
+            let end = due.memory_at + due.length as usize;
+            self.pieces.push(Piece::Data(due.memory_at..end));
+        }
+        Ok(())
+    }
+
+    /// Queues a block status of `length` bytes from `offset` on; see [`Client::take_extents`].
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn queue_status(&mut self, slot: u32, offset: u64, length: u64) -> Result<(), ClientError> {
+        let header = self.flight.begin_status(slot, offset, length)?;
+        self.queue_header(&header);
+        Ok(())
+    }
+
+    /// Sends what there is room for and takes what is there, without waiting; appends what has been
+    /// answered. `memory` is the same every time, as with [`Client::exchange`].
+    ///
+    /// # Errors
+    /// When the connection is of no more use.
+    pub fn turn(
+        &mut self,
+        memory: &mut [u8],
+        answers: &mut Vec<Answer>,
+    ) -> Result<Turn, ClientError> {
+        let all_sent = self.send(memory)?;
+        let has_received = self.receive(memory, answers, false)?;
+        Ok(Turn {
+            has_received,
+            all_sent,
+        })
+    }
+
+    /// What has to be waited for before the next turn moves something; nothing when it does now.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub fn awaited(&mut self, or_room: bool) -> Result<Option<Awaited<'_>>, ClientError> {
+        Ok(self.transport.awaited(or_room)?)
     }
 
     /// [`Client::exchange`], in which the server may be silent for `most` at a time.
@@ -242,23 +369,17 @@ impl<T: Transport> Client<T> {
         Ok(())
     }
 
-    fn queue(&mut self, due: &Due, memory_bytes: usize) -> Result<(), ClientError> {
+    fn queue_header(&mut self, header: &[u8]) {
         if self.headers.len() > MOST_HEADER_BYTES {
             self.forget_sent();
         }
-        let header = self.flight.begin(due, memory_bytes)?;
         let start = self.headers.len();
-        self.headers.extend_from_slice(&header);
+        self.headers.extend_from_slice(header);
         // Headers behind one another are one piece.
         match self.pieces.last_mut() {
             Some(Piece::Header(range)) if range.end == start => range.end += header.len(),
             _ => self.pieces.push(Piece::Header(start..start + header.len())),
         }
-        if due.command == Command::Write {
-            let end = due.memory_at + due.length as usize;
-            self.pieces.push(Piece::Data(due.memory_at..end));
-        }
-        Ok(())
     }
 
     /// Headers of requests that have been sent are kept until nothing is left to be sent, which may
@@ -294,7 +415,7 @@ impl<T: Transport> Client<T> {
             match self.transport.send(&parts[..count]) {
                 Ok(sent) => self.advance(sent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(broken(error, "")),
+                Err(error) => return Err(broken(error, "", self.patience.machine)),
             }
         }
         self.pieces.clear();
@@ -336,7 +457,7 @@ impl<T: Transport> Client<T> {
             Ok(0) => return Err(ClientError::Closed("")),
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) => return Err(broken(error, "")),
+            Err(error) => return Err(broken(error, "", self.patience.machine)),
         };
         let placed = received.min(direct_bytes);
         if placed > 0 {
@@ -351,16 +472,33 @@ impl<T: Transport> Client<T> {
 
     /// Says goodbye, so that the server does not report a lost client.
     pub fn disconnect(&mut self) {
-        let goodbye = Request {
-            flags: CommandFlags::NONE,
-            command: Command::Disconnect,
-            cookie: 0,
-            offset: 0,
-            length: 0,
-        };
-        if self.pieces.is_empty() {
-            // If this fails there is nobody to say goodbye to.
-            let _ = self.transport.send(&[IoSlice::new(&goodbye.to_bytes())]);
+        if !self.pieces.is_empty() {
+            return;
         }
+        let (flags, command) = (CommandFlags::NONE, Command::Disconnect);
+        let (cookie, offset) = (0, 0);
+        // If this fails there is nobody to say goodbye to.
+        let _ = match self.flight.replies() {
+            Replies::Extended => {
+                let goodbye = ExtendedRequest {
+                    flags,
+                    command,
+                    cookie,
+                    offset,
+                    length: 0,
+                };
+                self.transport.send(&[IoSlice::new(&goodbye.to_bytes())])
+            }
+            Replies::Simple | Replies::Structured => {
+                let goodbye = Request {
+                    flags,
+                    command,
+                    cookie,
+                    offset,
+                    length: 0,
+                };
+                self.transport.send(&[IoSlice::new(&goodbye.to_bytes())])
+            }
+        };
     }
 }

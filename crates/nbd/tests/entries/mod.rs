@@ -8,7 +8,9 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::time::Duration;
 
-use rubus_nbd::client::{self, Answer, Due, Flight, Handshake, Inquiry, MOST_LISTED, Style, Wish};
+use rubus_nbd::client::{
+    self, Answer, Due, Extras, Flight, Handshake, Inquiry, MOST_LISTED, Style, Wish,
+};
 use rubus_nbd::server::disk::{Abilities, Extent};
 use rubus_nbd::server::handshake::{
     Export, Exports, MOST_HANDSHAKE_BYTES, NoExport, ServerHandshake, Step, TlsPolicy,
@@ -16,7 +18,7 @@ use rubus_nbd::server::handshake::{
 use rubus_nbd::server::transmission::{Parsed, Replies, Rules, Ticket, Work, flags_of};
 use rubus_nbd::transport::Transport;
 use rubus_nbd::wire::{
-    BlockSizes, ChunkFlags, ChunkKind, Command, CommandFlags, ErrorCode, ExportName,
+    BlockSizes, ChunkFlags, ChunkKind, Command, CommandFlags, ErrorCode, ExportName, MOST_EXTENTS,
     OPTION_REPLY_HEADER_BYTES, OptionReply, OptionReplyHeader, OptionRequest, Refusal, ReplyHeader,
     TransmissionFlags, read_error_body, read_hole_body, read_status_body,
 };
@@ -431,12 +433,19 @@ fn wish(nature: u8) -> Wish {
     }
 }
 
+fn extras(nature: u8) -> Extras {
+    Extras {
+        extended_headers: nature & 0x40 != 0,
+        allocation: nature & 0xc0 != 0,
+    }
+}
+
 /// A server in its handshake, as our client hears it. The first byte chooses the client's wish.
 pub fn client_handshake(data: &[u8]) {
     let Some((&nature, mut bytes)) = data.split_first() else {
         return;
     };
-    let mut handshake = Handshake::new(wish(nature)).expect("the name is fine");
+    let mut handshake = Handshake::with(wish(nature), extras(nature)).expect("the name is fine");
     loop {
         assert!(handshake.to_send().len() < 64 << 10);
         match handshake.step() {
@@ -513,6 +522,10 @@ pub fn client_inquiry(data: &[u8]) {
 }
 
 const SLOTS: u32 = 8;
+/// So many block statuses are in flight besides.
+const STATUSES: u32 = 2;
+/// The context that they are about.
+const CONTEXT: u32 = 1;
 const SLOT_BYTES: u32 = 8 << 10;
 const MEMORY_BYTES: usize = (SLOTS * SLOT_BYTES) as usize;
 
@@ -522,7 +535,17 @@ pub fn client_flight(data: &[u8]) {
     let [nature, piece, bytes @ ..] = data else {
         return;
     };
-    let mut flight = Flight::new(nature & 1 != 0);
+    let replies = match nature % 4 {
+        0 => client::Replies::Simple,
+        1 => client::Replies::Structured,
+        _ => client::Replies::Extended,
+    };
+    let mut flight = Flight::new(replies, Some(CONTEXT));
+    for slot in SLOTS..SLOTS + STATUSES {
+        flight
+            .begin_status(slot, u64::from(slot), 1 << 20)
+            .expect("the slots are free");
+    }
     for slot in 0..SLOTS {
         let command = match slot % 4 {
             0 => Command::Flush,
@@ -550,8 +573,15 @@ pub fn client_flight(data: &[u8]) {
         &mut memory,
         &mut answers,
     );
-    assert!(answers.len() <= SLOTS as usize);
-    assert_eq!(flight.in_flight() + answers.len(), SLOTS as usize);
+    let all = (SLOTS + STATUSES) as usize;
+    assert!(answers.len() <= all);
+    assert_eq!(flight.in_flight() + answers.len(), all);
+    for answer in answers.iter().filter(|answer| answer.slot >= SLOTS) {
+        let extents = flight.take_extents(answer.slot);
+        assert_eq!(extents.is_empty(), answer.error != ErrorCode::NONE);
+        assert!(extents.len() <= MOST_EXTENTS);
+        assert!(extents.iter().all(|extent| extent.length > 0));
+    }
     // What is not a read's stays as it was.
     for slot in (0..SLOTS).filter(|slot| slot % 4 < 2) {
         let at = (slot * SLOT_BYTES) as usize;
@@ -592,7 +622,13 @@ pub fn both_ends(data: &[u8]) {
     let Some(rules) = agree(*nature, piece) else {
         return;
     };
-    let mut flight = Flight::new(rules.replies == Replies::Structured);
+    let replies = match rules.replies {
+        Replies::Simple => client::Replies::Simple,
+        Replies::Structured => client::Replies::Structured,
+        Replies::Extended => client::Replies::Extended,
+    };
+    let context = rules.allocation;
+    let mut flight = Flight::new(replies, context);
     let mut server = Server::new(rules);
     let mut model = disk();
     let mut memory = vec![0; MEMORY_BYTES];
@@ -601,6 +637,17 @@ pub fn both_ends(data: &[u8]) {
         let mut sent = Vec::new();
         for (slot, words) in batch.chunks_exact(6).enumerate() {
             let due = due(slot as u32, words);
+            if context.is_some() && words[0] >= 0xf0 {
+                let length = u64::from(due.length);
+                let head = flight.begin_status(due.slot, due.offset, length);
+                sent.extend_from_slice(&head.expect("a free slot"));
+                let is_inside = length > 0 && due.offset + length <= DISK_BYTES as u64;
+                expected.push(match is_inside {
+                    true => Ok(Vec::new()),
+                    false => Err(ErrorCode::INVALID),
+                });
+                continue;
+            }
             let at = due.memory_at..due.memory_at + SLOT_BYTES as usize;
             memory[at.clone()].fill(words[5]);
             let head = flight.begin(&due, MEMORY_BYTES).expect("a free slot");
@@ -620,6 +667,12 @@ pub fn both_ends(data: &[u8]) {
         assert_eq!((flight.in_flight(), answers.len()), (0, expected.len()));
         for answer in answers {
             let slot = answer.slot as usize;
+            let extents = flight.take_extents(answer.slot);
+            assert!(
+                extents
+                    .iter()
+                    .all(|extent| extent.length <= DISK_BYTES as u64)
+            );
             match &expected[slot] {
                 Err(error) => assert_eq!(answer.error, *error),
                 Ok(data) => {
@@ -634,7 +687,7 @@ pub fn both_ends(data: &[u8]) {
 }
 
 fn agree(nature: u8, piece: usize) -> Option<Rules> {
-    let mut handshake = Handshake::new(wish(nature)).expect("the name is fine");
+    let mut handshake = Handshake::with(wish(nature), extras(nature)).expect("the name is fine");
     let mut server = ServerHandshake::new(policy_of(nature >> 2));
     let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
     loop {

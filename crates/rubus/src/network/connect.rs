@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rubus_host::net::Stream;
-use rubus_nbd::client::{Client, ClientError, Inquiry, Offer, Wish, agree};
+use rubus_nbd::client::{Client, ClientError, Extras, Inquiry, Offer, Patience, Wish, agree_with};
 use rubus_nbd::tls::{Pem, Tls, TlsSettings};
-use rubus_nbd::transport::Transport;
+use rubus_nbd::transport::{Awaited, Transport};
 use rubus_nbd::uri::{Server, TlsOptions, Uri};
 
 /// How long one step of connecting may take.
@@ -65,6 +65,20 @@ impl Transport for Line {
             Line::Tls(tls) => tls.wait(or_room, most),
         }
     }
+
+    fn set_patience(&mut self, most: Option<Duration>) -> io::Result<()> {
+        match self {
+            Line::Plain(stream) => Transport::set_patience(stream, most),
+            Line::Tls(tls) => tls.set_patience(most),
+        }
+    }
+
+    fn awaited(&mut self, or_room: bool) -> io::Result<Option<Awaited<'_>>> {
+        match self {
+            Line::Plain(stream) => stream.awaited(or_room),
+            Line::Tls(tls) => tls.awaited(or_room),
+        }
+    }
 }
 
 impl Place {
@@ -82,10 +96,13 @@ impl Place {
     }
 
     fn stream(&self) -> anyhow::Result<Stream> {
-        Ok(match &self.uri.server {
+        let stream = match &self.uri.server {
             Server::Tcp { host, port } => Stream::tcp(host, *port, PATIENCE)?,
             Server::Unix(path) => Stream::unix(path)?,
-        })
+        };
+        // A machine that is gone without a word would be waited for for ever.
+        stream.notice_silence(Patience::OF_A_DISK.machine)?;
+        Ok(stream)
     }
 }
 
@@ -94,13 +111,21 @@ impl Place {
 /// # Errors
 /// In words: the network, the encryption, the server or the export.
 pub fn connect(place: &Place) -> anyhow::Result<(Client<Line>, Offer)> {
+    connect_with(place, Extras::default())
+}
+
+/// [`connect`] that asks for more, which the server need not have.
+///
+/// # Errors
+/// As there.
+pub fn connect_with(place: &Place, extras: Extras) -> anyhow::Result<(Client<Line>, Offer)> {
     let wish = Wish {
         export: place.uri.export.clone(),
         tls: place.uri.tls,
         structured_replies: true,
     };
     let stream = place.stream()?;
-    let agreed = agree(Line::Plain(stream), wish, PATIENCE, |line| {
+    let agreed = agree_with(Line::Plain(stream), wish, extras, PATIENCE, |line| {
         encrypt(line, place)
     });
     let (line, offer) = agreed.map_err(|error| in_words(error, place))?;

@@ -9,7 +9,7 @@ use anyhow::Context;
 use rubus_bench::remote::{Completion, Remote, Request, RequestKind, Wire};
 use rubus_core::result::{NetworkBlockSizes, NetworkFacts, RoundTrip};
 use rubus_host::clock::monotonic_ns;
-use rubus_nbd::client::{Answer, Client, ClientError, Due, Offer};
+use rubus_nbd::client::{Answer, Client, Due, Offer, lost, refused};
 use rubus_nbd::uri::Uri;
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
 
@@ -178,7 +178,10 @@ impl Wire for NbdWire {
         self.answers.clear();
         self.client
             .exchange(&self.due, memory, &mut self.answers)
-            .map_err(|error| lost(&error))?;
+            .map_err(|error| {
+                let peer = &self.client.transport().stream().peer;
+                format!("{peer}: {}", lost(&error))
+            })?;
         for answer in &self.answers {
             let failed = answer.error != ErrorCode::NONE;
             completions.push(Completion {
@@ -212,32 +215,4 @@ fn translate(request: &Request) -> Due {
         length: request.length,
         memory_at: request.memory_at,
     }
-}
-
-/// A connection that is of no more use, with advice.
-pub fn lost(error: &ClientError) -> String {
-    let advice = match error {
-        ClientError::Closed(_) | ClientError::Broken(_) | ClientError::Silent(_) => {
-            "; is the server still running? Look at its log and at the network"
-        }
-        ClientError::Flight(_) => "; try another version of the server",
-        ClientError::Handshake(_) | ClientError::Tls(_) => "",
-    };
-    format!("{error}{advice}")
-}
-
-/// A request that the server refused, in its words and ours, with advice.
-pub fn refused(answer: &Answer, words: &str) -> String {
-    let advice = match answer.error {
-        ErrorCode::PERMISSION => "; the export may be read-only",
-        ErrorCode::IO => "; look at the log of the server and at its disk",
-        ErrorCode::NO_SPACE => "; the disk of the server may be full",
-        ErrorCode::SHUTDOWN => "; start the server again",
-        _ => "",
-    };
-    let words = match words {
-        "" => String::new(),
-        words => format!(" (\"{}\")", words.escape_default()),
-    };
-    format!("the server answers: {}{words}{advice}", answer.error)
 }

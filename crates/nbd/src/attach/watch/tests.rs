@@ -93,6 +93,8 @@ fn offer(identity: Option<Identity>) -> Offer {
         flags: TransmissionFlags::HAS_FLAGS.with(TransmissionFlags::SEND_FLUSH),
         block_sizes: None,
         structured_replies: false,
+        extended_headers: false,
+        allocation: None,
         description: identity.map(|identity| format!("a disk {identity}")),
     }
 }
