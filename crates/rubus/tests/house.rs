@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may use. Tests may use more.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     ("core", &[]),
     ("host", &[]),
     ("probe", &["core", "host"]),
     ("bench", &["core", "host"]),
     ("apply", &["core", "host"]),
+    ("model", &["core"]),
     ("nbd", &["core", "host"]),
     ("store", &["core"]),
     ("show", &["core"]),

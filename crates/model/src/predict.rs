@@ -1,0 +1,184 @@
+//! What a path gives at a queue depth, and which pipe of it is the narrowest.
+
+use rubus_core::estimate::Estimate;
+use serde::{Deserialize, Serialize};
+
+use crate::demand::{self, Demand, Demands};
+use crate::interval::carry;
+use crate::path::{Kind, Step};
+
+/// What is asked of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Bytes at the top of the path, at least 1.
+    pub bytes: u64,
+    /// Operations in flight, at least 1.
+    pub depth: u32,
+    /// How the curve goes round the knee.
+    pub bend: Bend,
+}
+
+/// How far a path stays below its bounds where they meet.
+///
+/// With N operations in flight a lone operation's time L and the largest demand M bound the response time from both sides:
+///
+/// ```text
+/// max(L, N M)  ≤  R(N)  ≤  L + (N - 1) M
+/// ```
+///
+/// the asymptotic bound (Denning and Buzen 1978) and the bound of a balanced network (Zahorjan et al. 1982). A path of even
+/// service times follows the left one, one whose work piles up by chance comes near the right one. In between
+///
+/// ```text
+/// R(N) = (L^p + (N^p - 1) M^p)^(1/p),    1 ≤ p ≤ ∞
+/// ```
+///
+/// gives L at depth 1 whatever p is, and is what the sweeps of queue depths are fitted to; the bend is 1/p.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bend(pub Estimate);
+
+impl Bend {
+    /// Nothing is known of it: a station behind a delay, and anything from the sharp lines to nearly a balanced network.
+    pub fn unknown() -> Bend {
+        Bend(Estimate::new(0.4, 0.0, 0.8))
+    }
+
+    /// As a sweep of queue depths found it, 0 to 1.
+    pub fn measured(softness: f64) -> Bend {
+        let softness = softness.clamp(0.0, 1.0);
+        Bend(Estimate::new(
+            softness,
+            (softness - 0.1).max(0.0),
+            (softness + 0.1).min(1.0),
+        ))
+    }
+}
+
+/// What a resource does when the path carries what was predicted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pipe {
+    /// The resource.
+    pub name: String,
+    /// What kind of stage asks the most of it.
+    pub kind: Kind,
+    /// Operations per second that it would let through alone.
+    pub capacity_iops: Estimate,
+    /// How busy it is, 0 to 1.
+    pub utilisation: f64,
+    /// Share of a lone operation's time that is spent here, 0 to 1.
+    pub share_of_time: f64,
+}
+
+/// What a path gives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Operations per second at the top of the path.
+    pub iops: Estimate,
+    /// Bytes per second at the top of the path.
+    pub bytes_per_second: Estimate,
+    /// Seconds of an operation, waiting included.
+    pub response_s: Estimate,
+    /// N*: with more operations in flight than this they only wait.
+    pub knee_depth: Estimate,
+    /// The resources, the narrowest first.
+    pub pipes: Vec<Pipe>,
+    /// Operations per second at this depth if the narrowest pipe were as wide as can be: what its widening can bring at most.
+    pub without_narrowest_iops: f64,
+    /// False when another pipe may be as narrow, going by the intervals.
+    pub is_sure: bool,
+}
+
+/// Predicts what `path` gives for `operation`.
+///
+/// # Panics
+/// If the path asks no time at all: that is a programming error.
+pub fn predict(path: &[Step], operation: &Operation) -> Prediction {
+    let bytes = operation.bytes.max(1) as f64;
+    let depth = f64::from(operation.depth.max(1));
+    let best = demand::of(path, bytes, &mut |estimate| estimate.value);
+    assert!(best.alone_s > 0.0, "a path without a stage");
+    let response_s = carry(|pick| {
+        let bend = pick(&operation.bend.0);
+        response(&demand::of(path, bytes, pick), depth, bend)
+    });
+    let iops = carry(|pick| {
+        let bend = pick(&operation.bend.0);
+        depth / response(&demand::of(path, bytes, pick), depth, bend)
+    });
+    let pipes = pipes(path, bytes, &best, iops.value);
+    let is_sure = match pipes.as_slice() {
+        [narrowest, next, ..] => narrowest.capacity_iops.high < next.capacity_iops.low,
+        _ => true,
+    };
+    Prediction {
+        iops,
+        bytes_per_second: iops.scaled(bytes),
+        response_s,
+        knee_depth: carry(|pick| {
+            let demands = demand::of(path, bytes, pick);
+            (demands.alone_s / demands.largest_s().max(f64::MIN_POSITIVE)).max(1.0)
+        }),
+        without_narrowest_iops: without_narrowest(&best, &pipes, depth, operation.bend.0.value),
+        pipes,
+        is_sure,
+    }
+}
+
+impl Demands {
+    /// M: what the narrowest resource is busy for each operation.
+    fn largest_s(&self) -> f64 {
+        let all = self.by_resource.values().map(Demand::least_s);
+        all.fold(0.0, f64::max)
+    }
+}
+
+/// R(N) as [`Bend`] has it.
+fn response(demands: &Demands, depth: f64, bend: f64) -> f64 {
+    let most = demands.largest_s();
+    let alone = demands.alone_s.max(most);
+    // Sharper than this no number of ours could tell from the lines, and the powers would overflow.
+    if bend < 0.02 {
+        return alone.max(depth * most);
+    }
+    let power = 1.0 / bend.min(1.0);
+    let (queue, one) = (depth * most / alone, most / alone);
+    alone * (1.0 + queue.powf(power) - one.powf(power)).powf(bend.min(1.0))
+}
+
+fn pipes(path: &[Step], bytes: f64, best: &Demands, iops: f64) -> Vec<Pipe> {
+    let mut pipes: Vec<Pipe> = best
+        .by_resource
+        .iter()
+        .filter(|(_, demand)| demand.seconds > 0.0)
+        .map(|(name, demand)| Pipe {
+            name: name.clone(),
+            kind: demand.kind(),
+            capacity_iops: carry(|pick| {
+                1.0 / demand::of(path, bytes, pick).by_resource[name].least_s()
+            }),
+            utilisation: (iops * demand.least_s()).min(1.0),
+            share_of_time: (demand.seconds / best.alone_s).min(1.0),
+        })
+        .collect();
+    pipes.sort_by(|a, b| a.capacity_iops.value.total_cmp(&b.capacity_iops.value));
+    pipes
+}
+
+fn without_narrowest(best: &Demands, pipes: &[Pipe], depth: f64, bend: f64) -> f64 {
+    let mut others = best.clone();
+    if let Some(gone) = pipes
+        .first()
+        .and_then(|pipe| others.by_resource.remove(&pipe.name))
+    {
+        others.alone_s = (others.alone_s - gone.seconds).max(0.0);
+    }
+    let response = response(&others, depth, bend);
+    if response > 0.0 {
+        depth / response
+    } else {
+        f64::INFINITY
+    }
+}
+
+#[cfg(test)]
+mod tests;
