@@ -10,7 +10,8 @@ use rubus_host::listening::{Caller, Listener};
 use rubus_host::net::Stream;
 use rubus_nbd::client::{Answer, Client, Due, Wish, agree};
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
-use rubus_nbd::server::door::{Server, Settings};
+use rubus_nbd::server::door::{Opened, Server, Settings, Store};
+use rubus_nbd::server::handshake::{Export, Exports, NoExport};
 use rubus_nbd::server::shelf::{Offered, OneDisk, Shelf};
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
 
@@ -21,12 +22,17 @@ const BLOCK: usize = 4096;
 const BAD: usize = 7;
 /// Nothing of this block and those behind it is in memory.
 const COLD: usize = 1024;
+/// A write to this block waits until cold reads do no more, and one to the next until it is let go.
+const STUCK: usize = 20;
+const SLOW: usize = 21;
 
 #[derive(Default)]
 struct Strange {
     bytes: Mutex<Vec<u8>>,
     /// Cold reads wait until this is true.
     thawed: (Mutex<bool>, Condvar),
+    /// How far a slow write is: 1 when it has begun, 2 when it may end.
+    slow: (Mutex<u32>, Condvar),
     /// What was written and not flushed.
     unflushed: AtomicU64,
     flushes: AtomicU64,
@@ -79,6 +85,19 @@ impl Disk for Strange {
     fn write(&self, offset: u64, from: &[u8]) -> io::Result<()> {
         Strange::bad(offset, from.len())?;
         let at = offset as usize;
+        match at / BLOCK {
+            STUCK => {
+                let thawed = self.thawed.0.lock().unwrap();
+                drop(self.thawed.1.wait_while(thawed, |thawed| !*thawed).unwrap());
+            }
+            SLOW => {
+                let mut far = self.slow.0.lock().unwrap();
+                *far = 1;
+                self.slow.1.notify_all();
+                drop(self.slow.1.wait_while(far, |far| *far < 2).unwrap());
+            }
+            _ => {}
+        }
         self.bytes.lock().unwrap()[at..at + from.len()].copy_from_slice(from);
         self.unflushed.fetch_add(1, Ordering::SeqCst);
         Ok(())
@@ -111,6 +130,46 @@ impl Disk for Strange {
     }
 }
 
+/// Exports of which one is found only when the disk is thawed.
+struct Slow {
+    shelf: Shelf,
+    disk: Arc<Strange>,
+}
+
+impl Exports for Slow {
+    fn list(&self) -> Vec<(String, String)> {
+        self.shelf.list()
+    }
+
+    fn find(&self, name: &str) -> Result<Export, NoExport> {
+        if name == "slow" {
+            let thawed = self.disk.thawed.0.lock().unwrap();
+            drop(
+                self.disk
+                    .thawed
+                    .1
+                    .wait_while(thawed, |thawed| !*thawed)
+                    .unwrap(),
+            );
+        }
+        self.shelf.find("strange")
+    }
+}
+
+impl Store for Slow {
+    fn may_wait(&self) -> bool {
+        true
+    }
+
+    fn exports(&self) -> &dyn Exports {
+        self
+    }
+
+    fn open(&self, name: &str, caller: &Caller) -> Result<Opened, String> {
+        self.shelf.open(name, caller)
+    }
+}
+
 struct Run {
     disk: Arc<Strange>,
     server: Arc<Server>,
@@ -133,7 +192,11 @@ impl Run {
                 sync,
             }),
         }]);
-        let server = Server::new(Arc::new(shelf), Settings::default(), |_| {}).expect("a server");
+        let store = Slow {
+            shelf,
+            disk: Arc::clone(&disk),
+        };
+        let server = Server::new(Arc::new(store), Settings::default(), |_| {}).expect("a server");
         let runs = Arc::clone(&server);
         let thread = std::thread::spawn(move || runs.run(vec![listener]));
         Run {
@@ -149,14 +212,34 @@ impl Run {
     }
 
     fn connect(&self) -> Client<Stream> {
+        self.connect_to("")
+    }
+
+    fn connect_to(&self, export: &str) -> Client<Stream> {
         let wish = Wish {
-            export: String::new(),
+            export: export.into(),
             tls: false,
             structured_replies: true,
         };
         let stream = Stream::connected(self.socket().into(), "socket".into());
         let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
         Client::new(stream, &offer)
+    }
+
+    /// A connection that has agreed in the old way, by hand.
+    fn connect_by_hand(&self) -> UnixStream {
+        use std::io::{Read, Write};
+        let mut socket = self.socket();
+        let mut greeting = [0; 18];
+        socket.read_exact(&mut greeting).expect("a greeting");
+        // Client flags, then the name of the default export.
+        socket
+            .write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0")
+            .expect("an option");
+        let mut agreed = [0; 10];
+        socket.read_exact(&mut agreed).expect("an answer");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        socket
     }
 
     fn thaw(&self) {
@@ -195,6 +278,16 @@ fn ask(client: &mut Client<Stream>, due: &[Due], memory: &mut [u8]) -> Vec<Answe
         new = &[];
     }
     answers
+}
+
+fn request_by_hand(command: u16, cookie: u64, offset: u64, length: u32) -> [u8; 28] {
+    let mut request = [0; 28];
+    request[..4].copy_from_slice(&0x2560_9513_u32.to_be_bytes());
+    request[6..8].copy_from_slice(&command.to_be_bytes());
+    request[8..16].copy_from_slice(&cookie.to_be_bytes());
+    request[16..24].copy_from_slice(&offset.to_be_bytes());
+    request[24..].copy_from_slice(&length.to_be_bytes());
+    request
 }
 
 fn error_of(client: &mut Client<Stream>, due: Due, memory: &mut [u8]) -> ErrorCode {
@@ -244,6 +337,49 @@ fn what_is_in_memory_does_not_wait_for_what_is_not() {
 }
 
 #[test]
+fn after_a_slow_write_the_next_keeps_nobody_waiting() {
+    use std::io::{Read, Write};
+    let run = Run::new(false);
+    let mut socket = run.connect_by_hand();
+    let block = |command, cookie, block: usize| {
+        let mut bytes =
+            request_by_hand(command, cookie, (block * BLOCK) as u64, BLOCK as u32).to_vec();
+        if command == 1 {
+            bytes.resize(28 + BLOCK, 9);
+        }
+        bytes
+    };
+    let answer = |socket: &mut UnixStream| {
+        let mut reply = [0; 16];
+        socket.read_exact(&mut reply).expect("an answer");
+        assert_eq!(reply[4..8], [0; 4], "no error");
+        u64::from_be_bytes(reply[8..].try_into().unwrap())
+    };
+    socket.write_all(&block(1, 1, SLOW)).expect("it is taken");
+    let far = run.disk.slow.0.lock().unwrap();
+    let mut far = run.disk.slow.1.wait_while(far, |far| *far < 1).unwrap();
+    // They are there when the slow one is done.
+    let both = [block(1, 2, STUCK), block(0, 3, 1)].concat();
+    socket.write_all(&both).expect("they are taken");
+    std::thread::sleep(Duration::from_millis(50));
+    *far = 2;
+    drop(far);
+    run.disk.slow.1.notify_all();
+    assert_eq!(answer(&mut socket), 1);
+    assert_eq!(
+        answer(&mut socket),
+        3,
+        "the read does not wait for the write"
+    );
+    socket.read_exact(&mut [0; BLOCK]).expect("what was read");
+    run.thaw();
+    assert_eq!(answer(&mut socket), 2);
+    assert_eq!(run.disk.bytes.lock().unwrap()[STUCK * BLOCK], 9);
+    drop(socket);
+    run.end();
+}
+
+#[test]
 fn with_sync_every_write_is_durable_before_it_is_answered() {
     for sync in [false, true] {
         let run = Run::new(sync);
@@ -267,24 +403,13 @@ fn with_sync_every_write_is_durable_before_it_is_answered() {
 
 #[test]
 fn whoever_does_not_read_is_not_read_and_keeps_nobody_waiting() {
-    use std::io::{Read, Write};
+    use std::io::Write;
     let run = Run::new(false);
     run.thaw();
-    // The old way of asking, by hand: client flags, then the name of the default export.
-    let mut socket = run.socket();
-    let mut greeting = [0; 18];
-    socket.read_exact(&mut greeting).expect("a greeting");
-    socket
-        .write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0")
-        .expect("an option");
-    let mut agreed = [0; 10];
-    socket.read_exact(&mut agreed).expect("an answer");
+    let mut socket = run.connect_by_hand();
     // Reads of 1 MiB, and nobody takes the answers: at some point no more of them is taken.
     socket.set_nonblocking(true).expect("a socket");
-    let mut request = [0; 28];
-    request[..4].copy_from_slice(&0x2560_9513_u32.to_be_bytes());
-    request[16..24].copy_from_slice(&(1_u64 << 20).to_be_bytes());
-    request[24..].copy_from_slice(&(1_u32 << 20).to_be_bytes());
+    let request = request_by_hand(0, 0, 1 << 20, 1 << 20);
     let mut asked = 0_u64;
     loop {
         match socket.write(&request) {
@@ -301,6 +426,28 @@ fn whoever_does_not_read_is_not_read_and_keeps_nobody_waiting() {
     let error = error_of(&mut other, due(0, Command::Read, 0, 1), &mut memory);
     assert_eq!(error, ErrorCode::NONE);
     drop(socket);
+    run.end();
+}
+
+#[test]
+fn who_waits_for_an_export_keeps_nobody_waiting() {
+    let run = Run::new(false);
+    std::thread::scope(|scope| {
+        let slow: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| run.connect_to("slow")))
+            .collect();
+        let mut memory = vec![0; BLOCK];
+        for _ in 0..4 {
+            let error = error_of(&mut run.connect(), due(0, Command::Read, 1, 1), &mut memory);
+            assert_eq!(error, ErrorCode::NONE);
+        }
+        run.thaw();
+        for client in slow {
+            let mut client = client.join().expect("they come to terms");
+            let error = error_of(&mut client, due(0, Command::Read, 1, 1), &mut memory);
+            assert_eq!(error, ErrorCode::NONE);
+        }
+    });
     run.end();
 }
 

@@ -1,4 +1,5 @@
-//! Threads that serve busy clients, one each. An idle client has none.
+//! Threads that come when there is work and go when there has been none for a while: for busy
+//! clients, one each, for what waits for disks, and for handshakes that do.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,25 +8,36 @@ use std::time::Duration;
 
 use super::pool::lock;
 
-/// A thread that has had no client for so long goes.
-const IDLE: Duration = Duration::from_secs(5);
-const STACK_BYTES: usize = 512 << 10;
+/// What the threads are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    /// Their name, for whoever looks at the process.
+    pub name: &'static str,
+    /// Memory for each of their stacks.
+    pub stack_bytes: usize,
+    /// A thread that has had nothing to do for so long goes.
+    pub idle: Duration,
+    /// So many there are at most; work beyond that waits.
+    pub most: usize,
+}
 
-/// The threads, and what they do with a client.
-pub(super) struct Crew<C> {
-    state: Mutex<State<C>>,
+/// Work that waits, and the threads that do it.
+pub(super) struct Crew<W> {
+    kind: Kind,
+    state: Mutex<State<W>>,
     wake: Condvar,
 }
 
-struct State<C> {
-    waiting: VecDeque<C>,
+struct State<W> {
+    waiting: VecDeque<W>,
     idle: usize,
     threads: usize,
 }
 
-impl<C: Send + 'static> Crew<C> {
-    pub fn new() -> Arc<Crew<C>> {
+impl<W: Send + 'static> Crew<W> {
+    pub fn new(kind: Kind) -> Arc<Crew<W>> {
         Arc::new(Crew {
+            kind,
             state: Mutex::new(State {
                 waiting: VecDeque::new(),
                 idle: 0,
@@ -40,60 +52,82 @@ impl<C: Send + 'static> Crew<C> {
         lock(&self.state).threads
     }
 
-    /// Has a client served by `serve`, at once.
+    /// Has something done by `run`, at once unless there are as many threads as there may be.
     ///
     /// # Errors
-    /// When the system gives no thread; the client comes back.
+    /// When the system gives no thread; the work comes back.
     pub fn take(
         self: &Arc<Self>,
-        client: C,
-        serve: impl Fn(C) + Send + 'static,
-    ) -> Result<(), (C, io::Error)> {
-        let mut state = lock(&self.state);
-        if state.idle > state.waiting.len() {
-            state.waiting.push_back(client);
-            drop(state);
-            self.wake.notify_one();
+        work: W,
+        run: impl Fn(W) + Send + 'static,
+    ) -> Result<(), (W, io::Error)> {
+        let is_enough = {
+            let mut state = lock(&self.state);
+            state.waiting.push_back(work);
+            state.idle >= state.waiting.len()
+        };
+        let Err(error) = self.wake(is_enough, run) else {
             return Ok(());
+        };
+        // One of the others may have taken it.
+        match lock(&self.state).waiting.pop_back() {
+            Some(work) => Err((work, error)),
+            None => Ok(()),
         }
-        state.waiting.push_back(client);
-        state.threads += 1;
-        drop(state);
+    }
+
+    /// Has it done by a thread that is there, behind what waits.
+    pub fn again(&self, work: W) {
+        lock(&self.state).waiting.push_back(work);
+        self.wake.notify_one();
+    }
+
+    /// Another thread looks for work, a new one if none is idle and there may be more.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn one_more(self: &Arc<Self>, run: impl Fn(W) + Send + 'static) -> io::Result<()> {
+        let is_enough = lock(&self.state).idle > 0;
+        self.wake(is_enough, run)
+    }
+
+    fn wake(self: &Arc<Self>, is_enough: bool, run: impl Fn(W) + Send + 'static) -> io::Result<()> {
+        {
+            let mut state = lock(&self.state);
+            if is_enough || state.threads >= self.kind.most {
+                drop(state);
+                self.wake.notify_one();
+                return Ok(());
+            }
+            state.threads += 1;
+        }
         let crew = Arc::clone(self);
         let begun = std::thread::Builder::new()
-            .name("client".into())
-            .stack_size(STACK_BYTES)
-            .spawn(move || crew.work(serve));
-        match begun {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let mut state = lock(&self.state);
-                state.threads -= 1;
-                match state.waiting.pop_back() {
-                    Some(client) => Err((client, error)),
-                    // One of the others has taken it.
-                    None => Ok(()),
-                }
-            }
+            .name(self.kind.name.into())
+            .stack_size(self.kind.stack_bytes)
+            .spawn(move || crew.work(run));
+        if begun.is_err() {
+            lock(&self.state).threads -= 1;
+        }
+        begun.map(drop)
+    }
+
+    fn work(&self, run: impl Fn(W)) {
+        while let Some(work) = self.next() {
+            run(work);
         }
     }
 
-    fn work(&self, serve: impl Fn(C)) {
-        while let Some(client) = self.next() {
-            serve(client);
-        }
-    }
-
-    fn next(&self) -> Option<C> {
+    fn next(&self) -> Option<W> {
         let mut state = lock(&self.state);
         loop {
-            if let Some(client) = state.waiting.pop_front() {
-                return Some(client);
+            if let Some(work) = state.waiting.pop_front() {
+                return Some(work);
             }
             state.idle += 1;
             let (woken, waited) = self
                 .wake
-                .wait_timeout(state, IDLE)
+                .wait_timeout(state, self.kind.idle)
                 .unwrap_or_else(PoisonError::into_inner);
             state = woken;
             state.idle -= 1;

@@ -15,7 +15,7 @@ use rubus_host::listening::{Bell, Caller, Listener, Poller};
 use rubus_host::net::Stream;
 
 use super::allow::Network;
-use super::crew::Crew;
+use super::crew::{Crew, Kind};
 use super::disk::Disk;
 use super::greeting::{Greeting, Progress};
 use super::handshake::{Agreed, Exports, TlsPolicy};
@@ -37,6 +37,22 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Threads for what waits for disks.
 const DISK_THREADS: usize = 16;
 
+/// Threads that serve busy clients, one each. An idle client has none.
+const SERVING: Kind = Kind {
+    name: "client",
+    stack_bytes: 512 << 10,
+    idle: Duration::from_secs(5),
+    most: usize::MAX,
+};
+
+/// Threads for handshakes that may wait.
+const GREETING: Kind = Kind {
+    name: "greeting",
+    stack_bytes: 512 << 10,
+    idle: Duration::from_secs(5),
+    most: 8,
+};
+
 /// What a server has, beyond what clients are told of it.
 pub trait Store: Exports + Send + Sync {
     /// Opens an export for a client that has agreed on it.
@@ -44,6 +60,12 @@ pub trait Store: Exports + Send + Sync {
     /// # Errors
     /// In words, for the log; the client is hung up on.
     fn open(&self, name: &str, caller: &Caller) -> Result<Opened, String>;
+
+    /// Whether [`Exports::find`] or [`Store::open`] may wait for a device. Handshakes then go on in
+    /// threads of their own, and nobody else waits for them.
+    fn may_wait(&self) -> bool {
+        false
+    }
 
     /// What clients are told: itself (Rust before 1.86 cannot say so of every store).
     fn exports(&self) -> &dyn Exports;
@@ -146,6 +168,9 @@ pub struct Server {
     settings: Settings,
     house: Arc<House>,
     crew: Arc<Crew<Busy>>,
+    greeters: Arc<Crew<(u64, Greeting)>>,
+    /// Handshakes that went on in those threads.
+    greeted: Mutex<Vec<(u64, Greeted)>>,
     clients: Mutex<BTreeMap<u64, Arc<Client>>>,
     /// What all have had done who are gone.
     gone: Mutex<(u64, Counts)>,
@@ -159,6 +184,18 @@ pub struct Server {
 struct Busy {
     client: Arc<Client>,
     session: Box<Session>,
+}
+
+/// How far somebody has come.
+enum Greeted {
+    /// In the handshake still.
+    Waits { greeting: Greeting, for_room: bool },
+    /// It asked what there is, and took leave.
+    Asked(Greeting),
+    /// It is a client.
+    Came(Busy),
+    /// It does not become one.
+    Refused(Caller, String),
 }
 
 /// What the server does, at one moment.
@@ -189,6 +226,8 @@ struct Door<'a> {
     paused_ns: Option<u64>,
     /// In the order in which they came.
     greetings: BTreeMap<u64, Greeting>,
+    /// Those whose handshake is going on elsewhere, and where they come from.
+    away: BTreeMap<u64, Option<IpAddr>>,
     idle: BTreeMap<u64, Busy>,
     next_number: u64,
 }
@@ -211,7 +250,9 @@ impl Server {
                 stops: AtomicBool::new(false),
             }),
             settings,
-            crew: Crew::new(),
+            crew: Crew::new(SERVING),
+            greeters: Crew::new(GREETING),
+            greeted: Mutex::default(),
             clients: Mutex::default(),
             gone: Mutex::default(),
             returned: Mutex::default(),
@@ -255,14 +296,15 @@ impl Server {
             listeners,
             paused_ns: None,
             greetings: BTreeMap::new(),
+            away: BTreeMap::new(),
             idle: BTreeMap::new(),
             next_number: CLIENTS + 1,
         };
         while !self.stops() {
             door.turn()?;
         }
-        door.close();
-        self.farewell()
+        let away = door.close();
+        self.farewell(away)
     }
 
     /// Serves one client that is connected already, until it is gone.
@@ -299,6 +341,22 @@ impl Server {
 
     fn stops(&self) -> bool {
         self.house.stops.load(Ordering::SeqCst)
+    }
+
+    /// Goes on with a handshake, as far as it goes without the client.
+    fn greet(self: &Arc<Self>, number: u64, mut greeting: Greeting) -> Greeted {
+        match greeting.advance(self.store.exports()) {
+            Progress::Waits { for_room } => Greeted::Waits { greeting, for_room },
+            Progress::Asked => Greeted::Asked(greeting),
+            Progress::Ended(why) => Greeted::Refused(greeting.caller, why),
+            Progress::Agreed(agreed, begun) => {
+                let caller = greeting.caller.clone();
+                match self.admit(number, greeting, *agreed, &begun) {
+                    Ok(busy) => Greeted::Came(busy),
+                    Err(why) => Greeted::Refused(caller, why),
+                }
+            }
+        }
     }
 
     /// Makes a client of somebody who has agreed on an export.
@@ -376,8 +434,8 @@ impl Server {
         }
     }
 
-    /// Waits until all are gone, for a while.
-    fn farewell(&self) -> io::Result<()> {
+    /// Waits until all are gone, for a while; so many are in the handshake elsewhere.
+    fn farewell(&self, mut away: usize) -> io::Result<()> {
         let mut poller = Poller::new()?;
         poller.add(&self.bell, BELL, false)?;
         let end_ns = now_ns() + FAREWELL.as_nanos() as u64;
@@ -389,8 +447,14 @@ impl Server {
             for busy in returned {
                 self.went(&busy.client, &Gone::Stopped);
             }
+            for (_, greeted) in std::mem::take(&mut *lock(&self.greeted)) {
+                away = away.saturating_sub(1);
+                if let Greeted::Came(busy) = greeted {
+                    self.went(&busy.client, &Gone::Stopped);
+                }
+            }
             let clients: Vec<_> = lock(&self.clients).values().cloned().collect();
-            if clients.is_empty() {
+            if clients.is_empty() && away == 0 {
                 return Ok(());
             }
             let left_ns = end_ns.saturating_sub(now_ns());
@@ -424,6 +488,10 @@ impl Door<'_> {
         let returned = std::mem::take(&mut *lock(&self.server.returned));
         for busy in returned {
             self.keep(busy);
+        }
+        let greeted = std::mem::take(&mut *lock(&self.server.greeted));
+        for (number, greeted) in greeted {
+            self.greeted(number, greeted);
         }
         self.drop_the_late();
         self.accept_again();
@@ -485,12 +553,14 @@ impl Door<'_> {
             );
             return self.refused(&caller, why);
         }
-        let of_one = self.greetings.values();
-        let of_one = of_one.filter(|greeting| greeting.caller.address == caller.address);
+        let here = self.greetings.values();
+        let here = here.map(|greeting| greeting.caller.address);
+        let of_one = here.chain(self.away.values().copied());
+        let of_one = of_one.filter(|address| *address == caller.address);
         if caller.address.is_some() && of_one.count() >= MOST_GREETINGS_OF_ONE {
             self.drop_oldest(caller.address);
         }
-        if self.greetings.len() >= MOST_GREETINGS {
+        if self.greetings.len() + self.away.len() >= MOST_GREETINGS {
             self.drop_oldest(None);
         }
         let number = self.next_number;
@@ -564,34 +634,42 @@ impl Door<'_> {
 
     /// Goes on with a handshake.
     fn go_on(&mut self, number: u64) {
-        let Some(greeting) = self.greetings.get_mut(&number) else {
+        let Some(greeting) = self.greetings.remove(&number) else {
             return;
         };
-        match greeting.advance(self.server.store.exports()) {
-            Progress::Waits { for_room } => {
-                let changed = self.poller.change(&greeting.line, number, for_room);
-                if let Err(error) = changed {
-                    self.drop_greeting(number, error.to_string());
+        let _ = self.poller.remove(&greeting.line);
+        if !self.server.store.may_wait() {
+            let greeted = self.server.greet(number, greeting);
+            return self.greeted(number, greeted);
+        }
+        self.away.insert(number, greeting.caller.address);
+        let server = Arc::clone(self.server);
+        let taken = self
+            .server
+            .greeters
+            .take((number, greeting), move |(number, greeting)| {
+                let greeted = server.greet(number, greeting);
+                lock(&server.greeted).push((number, greeted));
+                server.bell.ring();
+            });
+        if let Err(((number, greeting), error)) = taken {
+            self.greeted(number, Greeted::Refused(greeting.caller, error.to_string()));
+        }
+    }
+
+    /// A handshake went on.
+    fn greeted(&mut self, number: u64, greeted: Greeted) {
+        self.away.remove(&number);
+        match greeted {
+            Greeted::Waits { greeting, for_room } => {
+                match self.poller.add(&greeting.line, number, for_room) {
+                    Ok(()) => drop(self.greetings.insert(number, greeting)),
+                    Err(error) => self.refused(&greeting.caller, error.to_string()),
                 }
             }
-            Progress::Asked => {
-                if let Some(greeting) = self.greetings.remove(&number) {
-                    let _ = self.poller.remove(&greeting.line);
-                    (self.server.log)(&Event::Asked(&greeting.caller));
-                }
-            }
-            Progress::Ended(why) => self.drop_greeting(number, why),
-            Progress::Agreed(agreed, begun) => {
-                let Some(greeting) = self.greetings.remove(&number) else {
-                    return;
-                };
-                let _ = self.poller.remove(&greeting.line);
-                let caller = greeting.caller.clone();
-                match self.server.admit(number, greeting, *agreed, &begun) {
-                    Ok(busy) => self.keep(busy),
-                    Err(why) => self.refused(&caller, why),
-                }
-            }
+            Greeted::Asked(greeting) => (self.server.log)(&Event::Asked(&greeting.caller)),
+            Greeted::Came(busy) => self.keep(busy),
+            Greeted::Refused(caller, why) => self.refused(&caller, why),
         }
     }
 
@@ -607,8 +685,9 @@ impl Door<'_> {
         }
     }
 
-    /// Closes the door: nobody comes in any more, those who are idle go, the others are told.
-    fn close(&mut self) {
+    /// Closes the door: nobody comes in any more, those who are idle go, the others are told. Gives
+    /// how many are in the handshake elsewhere.
+    fn close(&mut self) -> usize {
         self.listeners.clear();
         self.greetings.clear();
         for busy in std::mem::take(&mut self.idle).into_values() {
@@ -617,6 +696,7 @@ impl Door<'_> {
         for client in lock(&self.server.clients).values() {
             client.stream.stop_receiving();
         }
+        self.away.len()
     }
 }
 

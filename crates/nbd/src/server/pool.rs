@@ -14,6 +14,7 @@ use std::time::Duration;
 use rubus_host::clock::monotonic_ns;
 use rubus_host::listening::{Bell, Came, first_of};
 
+use super::crew::{Crew, Kind};
 use super::disk::{Disk, Extent};
 use super::transmission::{Request, Work};
 
@@ -26,8 +27,7 @@ const STACK_BYTES: usize = 256 << 10;
 pub(super) struct Job {
     pub disk: Arc<dyn Disk>,
     pub request: Request,
-    /// What is to be written; for a write without, everything was written before and is to be made
-    /// durable.
+    /// What is to be written; a write without has been written, and is to be made durable.
     pub payload: Option<Vec<u8>>,
     /// Memory for what is read, to be used again.
     pub memory: Vec<u8>,
@@ -93,30 +93,18 @@ impl Lane {
 
 /// The threads.
 pub(super) struct Pool {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    state: Mutex<State>,
-    wake: Condvar,
-    most_threads: usize,
-}
-
-#[derive(Default)]
-struct State {
-    /// Lanes with work, once for each job.
-    waiting: VecDeque<Arc<Lane>>,
-    threads: usize,
-    idle: usize,
+    /// Lanes with work wait for them, each once.
+    crew: Arc<Crew<Arc<Lane>>>,
 }
 
 impl Pool {
     pub fn new(most_threads: usize) -> Pool {
         Pool {
-            shared: Arc::new(Shared {
-                state: Mutex::default(),
-                wake: Condvar::new(),
-                most_threads,
+            crew: Crew::new(Kind {
+                name: "disk",
+                stack_bytes: STACK_BYTES,
+                idle: IDLE,
+                most: most_threads,
             }),
         }
     }
@@ -131,79 +119,40 @@ impl Pool {
             jobs.push_back(job);
             jobs.len() == 1
         };
+        let crew = Arc::clone(&self.crew);
+        let run = move |lane| serve(&crew, lane);
         // A lane that waits already is served again after its first job.
-        if !was_empty {
-            return self.wake_another();
-        }
-        lock(&self.shared.state).waiting.push_back(Arc::clone(lane));
-        self.wake_another()
-    }
-
-    fn wake_another(&self) -> io::Result<()> {
-        let mut state = lock(&self.shared.state);
-        if state.idle > 0 {
-            drop(state);
-            self.shared.wake.notify_one();
-            return Ok(());
-        }
-        if state.threads >= self.shared.most_threads {
-            return Ok(());
-        }
-        state.threads += 1;
-        let is_first = state.threads == 1;
-        drop(state);
-        let shared = Arc::clone(&self.shared);
-        let begun = std::thread::Builder::new()
-            .name("disk".into())
-            .stack_size(STACK_BYTES)
-            .spawn(move || shared.work());
-        if begun.is_err() {
-            lock(&self.shared.state).threads -= 1;
-        }
+        let begun = match was_empty {
+            true => self.crew.take(Arc::clone(lane), run),
+            false => self
+                .crew
+                .one_more(run)
+                .map_err(|error| (Arc::clone(lane), error)),
+        };
         match begun {
-            Err(error) if is_first => Err(error),
+            Err((_, error)) if self.crew.threads() == 0 => Err(error),
+            // Those that there are get to it.
+            Err((lane, _)) if was_empty => {
+                self.crew.again(lane);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
 }
 
-impl Shared {
-    fn work(&self) {
-        while let Some(lane) = self.next() {
-            let (job, more) = {
-                let mut jobs = lock(&lane.jobs);
-                let job = jobs.pop_front();
-                (job, !jobs.is_empty())
-            };
-            if more {
-                // Behind the others.
-                lock(&self.state).waiting.push_back(Arc::clone(&lane));
-                self.wake.notify_one();
-            }
-            if let Some(job) = job {
-                lane.finish(run(job));
-            }
-        }
+/// Does the first job of a lane; the next is behind those of other lanes.
+fn serve(crew: &Crew<Arc<Lane>>, lane: Arc<Lane>) {
+    let (job, more) = {
+        let mut jobs = lock(&lane.jobs);
+        let job = jobs.pop_front();
+        (job, !jobs.is_empty())
+    };
+    if more {
+        crew.again(Arc::clone(&lane));
     }
-
-    fn next(&self) -> Option<Arc<Lane>> {
-        let mut state = lock(&self.state);
-        loop {
-            if let Some(lane) = state.waiting.pop_front() {
-                return Some(lane);
-            }
-            state.idle += 1;
-            let (woken, waited) = self
-                .wake
-                .wait_timeout(state, IDLE)
-                .unwrap_or_else(PoisonError::into_inner);
-            state = woken;
-            state.idle -= 1;
-            if waited.timed_out() && state.waiting.is_empty() {
-                state.threads -= 1;
-                return None;
-            }
-        }
+    if let Some(job) = job {
+        lane.finish(run(job));
     }
 }
 
@@ -226,8 +175,11 @@ fn run(job: Job) -> Done {
             disk.read(offset, &mut memory)
                 .map(|()| Outcome::Data(memory))
         }
-        Work::Write { offset, .. } => match payload {
-            Some(payload) => disk.write_durably(offset, &payload),
+        Work::Write {
+            offset, durable, ..
+        } => match payload {
+            Some(payload) if durable => disk.write_durably(offset, &payload),
+            Some(payload) => disk.write(offset, &payload),
             None => disk.flush(),
         }
         .map(|()| Outcome::Nothing),

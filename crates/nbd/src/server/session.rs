@@ -2,8 +2,9 @@
 //!
 //! A turn receives whatever has come, answers everything that is whole, and sends all answers at
 //! once. What is in memory is read at once, and writes go into memory at once. Only what has to wait
-//! for a device goes to the pool: cold reads, flushes, durable writes, zeros. A client that has sent
-//! nothing for a while gives its thread back.
+//! for a device goes to the pool: cold reads, flushes, durable writes, zeros, and for a while all
+//! writes, when one had to wait because memory is full of what the device has not yet taken. A client
+//! that has sent nothing for a while gives its thread back.
 //!
 //! Memory is bounded. What one turn answers is sent in batches; what is in flight in the pool has a
 //! limit for each client and one for all, at which nothing more is received; and a client that does
@@ -32,6 +33,10 @@ const PIECE_BYTES: usize = 1 << 20;
 /// So many requests of one client may be in the pool at once, and so many bytes.
 const MOST_IN_FLIGHT: usize = 128;
 const MOST_IN_FLIGHT_BYTES: usize = 64 << 20;
+/// A turn with writes that took so long has waited for the device.
+const SLOW_NS: u64 = 20_000_000;
+/// For so long after it the client's writes go to the pool, and its other requests don't wait for them.
+const SLOW_FOR_NS: u64 = 1_000_000_000;
 /// Data that are longer are sent from where they are.
 const COPIED_BYTES: usize = 32 << 10;
 /// Memory for cold reads that is kept.
@@ -115,6 +120,8 @@ pub(super) struct Session {
     added: Added,
     /// When the bytes of this turn were there.
     turn_ns: u64,
+    /// Until then writes go to the pool.
+    slow_until_ns: u64,
     /// How long a request has been unfinished.
     waited: Duration,
 }
@@ -161,6 +168,7 @@ impl Session {
             spare: Vec::new(),
             added: Added::default(),
             turn_ns: 0,
+            slow_until_ns: 0,
             waited: Duration::ZERO,
         }
     }
@@ -226,7 +234,12 @@ impl Session {
     fn count(&mut self) {
         let at_once = self.added.at_once;
         if at_once > 0 {
-            self.tally.took(at_once, now_ns() - self.turn_ns);
+            let now_ns = now_ns();
+            let took_ns = now_ns - self.turn_ns;
+            self.tally.took(at_once, took_ns);
+            if took_ns >= SLOW_NS && self.added.writes > 0 {
+                self.slow_until_ns = now_ns + SLOW_FOR_NS;
+            }
         }
         self.tally.add(&mut self.added);
     }
@@ -338,12 +351,19 @@ impl Session {
                 let Some(payload) = self.inbox.bytes().get(header_bytes..end) else {
                     return Ok(Some(Need::Bytes(end)));
                 };
-                if durable {
+                if durable || self.turn_ns < self.slow_until_ns {
                     if let Some(need) = self.reserve(whole) {
                         return Ok(Some(need));
                     }
                     let payload = self.inbox.bytes()[header_bytes..end].to_vec();
                     self.inbox.used(end);
+                    let ticket = request.ticket;
+                    let work = Work::Write {
+                        offset,
+                        length,
+                        durable,
+                    };
+                    let request = Request { ticket, work };
                     return self
                         .defer(request, Some(payload), Vec::new())
                         .map(|()| None);
@@ -533,7 +553,12 @@ impl Session {
         let now_ns = now_ns();
         let mut all = std::mem::take(&mut self.done);
         for done in all.drain(..) {
-            self.tally.took(1, now_ns.saturating_sub(done.begun_ns));
+            let took_ns = now_ns.saturating_sub(done.begun_ns);
+            self.tally.took(1, took_ns);
+            let is_plain_write = matches!(done.request.work, Work::Write { durable: false, .. });
+            if is_plain_write && took_ns >= SLOW_NS {
+                self.slow_until_ns = now_ns + SLOW_FOR_NS;
+            }
             self.in_flight -= 1;
             self.finish(done)?;
         }

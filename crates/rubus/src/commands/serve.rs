@@ -8,7 +8,7 @@ use anyhow::Context;
 use rubus_core::units::bytes_si;
 use rubus_host::listening::{self, Listener};
 use rubus_nbd::certificates::{AUTHORITY, SERVER, SERVER_KEY};
-use rubus_nbd::server::door::{Server, Settings};
+use rubus_nbd::server::door::{Event, Server, Settings};
 use rubus_nbd::server::handshake::TlsPolicy;
 use rubus_nbd::server::overlay::{CloneShelf, Fleet, GoldenFile, Lasting};
 use rubus_nbd::server::shelf::Shelf;
@@ -124,6 +124,14 @@ fn serve_clones(
     let server = Server::new(store, settings, move |event| told.event(event))
         .context("cannot begin to serve")?;
     listening::allow_many_files();
+    // Clients don't wait for what a killed server has left, unless it is their own.
+    let (left, told) = (Arc::clone(&shelf), Arc::clone(log));
+    std::thread::spawn(move || {
+        if let Err(error) = left.settle() {
+            let why = format!("cannot look for clones that a killed server left: {error}");
+            told.event(&Event::Trouble(why));
+        }
+    });
     let ended = match arguments.stdin {
         true => serve_standard_input(&server),
         false => serve_listeners(&server, arguments, wishes, log),

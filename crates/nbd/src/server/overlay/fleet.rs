@@ -13,7 +13,7 @@ use rubus_host::clone_file::{CloneFile, Lock, make_directory, names_in, random_u
 use super::clone::CloneDisk;
 use super::format::{Header, Kind, Layout, MOST_PATH_BYTES};
 use super::golden::GoldenFile;
-use super::open::{OpenError, Surroundings, fleeting, open, write_new};
+use super::open::{OpenError, Surroundings, fleeting, open, read_header, write_new};
 use super::store::{Golden, SharedMemory};
 use crate::identity::{Identity, Uuid};
 use crate::server::disk::{Abilities, Disk, Extent, Zeroing};
@@ -188,6 +188,31 @@ impl Fleet {
             closed = closed.and(clone.close());
         }
         closed
+    }
+
+    /// Closes what an earlier server left because it was killed: what outlived it in memory becomes durable, and the
+    /// memory is free again. A clone that somebody has open is left to them, and one that cannot be opened to the
+    /// client that asks for it and is told why.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn settle(&self) -> io::Result<()> {
+        if self.lasting == Lasting::ThrownAway {
+            return Ok(());
+        }
+        for file in names_in(&self.directory)? {
+            let name = file.to_str().and_then(|file| file.strip_suffix(ENDING));
+            let Some(Ok(name)) = name.map(ClientName::asked) else {
+                continue;
+            };
+            let header = CloneFile::read_only(&name.path_in(&self.directory))
+                .ok()
+                .and_then(|file| read_header(&file).ok());
+            if header.is_some_and(|found| found.header.in_use) {
+                drop(self.clone_of(&name));
+            }
+        }
+        Ok(())
     }
 
     fn refuse_one_more(&self, there_are: usize) -> Result<(), FleetError> {
@@ -440,5 +465,55 @@ impl Disk for OpenClone {
 
     fn prefetch(&self, offset: u64, length: u64) -> io::Result<()> {
         self.disk.prefetch(offset, length)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)]
+mod tests {
+    use super::super::maintain::{Standing, list};
+    use super::super::open::memory_name;
+    use super::super::store::Memory;
+    use super::*;
+
+    #[test]
+    fn what_a_killed_server_left_is_closed_and_its_memory_free() {
+        let directory = tempfile::tempdir().unwrap();
+        let golden = directory.path().join("golden.img");
+        std::fs::write(&golden, vec![7; 1 << 20]).unwrap();
+        let clones = directory.path().join("clones");
+        let fleet = || {
+            let golden = GoldenFile::open(&golden).unwrap();
+            Fleet::new(&clones, golden, Lasting::Kept, 9).unwrap()
+        };
+        let (name, other) = (
+            ClientName::asked("a").unwrap(),
+            ClientName::asked("b").unwrap(),
+        );
+        let killed = fleet().clone_of(&name).unwrap();
+        killed.write(4096, b"mine").unwrap();
+        let identity = killed.identity();
+        let memory = memory_name(identity.export, identity.boot);
+        let words = killed.disk.layout.pages * super::super::format::PAGE_WORDS;
+        let stands = || list(&clones).unwrap().remove(0).standing;
+        // While its server lives nobody takes it.
+        let next = fleet();
+        next.settle().unwrap();
+        assert_eq!(stands(), Standing::Open);
+        // What the end of a process does.
+        killed.disk.store.unlock();
+        std::mem::forget(killed);
+        assert_eq!(stands(), Standing::Left);
+        assert!(SharedMemory.find(&memory, words).is_some());
+        drop(next.clone_of(&other).unwrap());
+
+        next.settle().unwrap();
+        assert_eq!(stands(), Standing::Closed);
+        assert!(SharedMemory.find(&memory, words).is_none());
+        let again = next.clone_of(&name).unwrap();
+        let mut seen = [0; 4];
+        again.read(4096, &mut seen).unwrap();
+        assert_eq!(&seen, b"mine");
+        assert_eq!(again.identity(), identity, "nothing was lost");
     }
 }

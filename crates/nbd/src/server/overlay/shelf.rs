@@ -45,6 +45,14 @@ impl CloneShelf {
         self.fleet.close()
     }
 
+    /// [`Fleet::settle`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn settle(&self) -> io::Result<()> {
+        self.fleet.settle()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<OpenClone>>> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,6 +122,11 @@ impl Exports for CloneShelf {
 }
 
 impl Store for CloneShelf {
+    /// Making, opening and closing a clone makes things durable.
+    fn may_wait(&self) -> bool {
+        true
+    }
+
     fn exports(&self) -> &dyn Exports {
         self
     }
