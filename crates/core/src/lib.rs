@@ -15,6 +15,7 @@ pub mod checksum;
 pub mod compare;
 pub mod copy;
 pub mod disk;
+pub mod disk_copy;
 pub mod doubt;
 pub mod estimate;
 pub mod fact;

@@ -349,6 +349,28 @@ impl Image {
         }
     }
 
+    /// Lets the kernel forget what it keeps in memory of this image, so that reading it again reads the
+    /// disk. What was not written to the disk yet stays.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn forget(&self) -> io::Result<()> {
+        Ok(rustix::fs::fadvise(&self.fd, 0, None, Advice::DontNeed)?)
+    }
+
+    /// When it was written last, as a text that another write changes.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn written_at(&self) -> io::Result<String> {
+        let flags = rustix::fs::AtFlags::EMPTY_PATH;
+        let stat = rustix::fs::statx(&self.fd, "", flags, StatxFlags::BASIC_STATS)?;
+        Ok(format!(
+            "{}.{}",
+            stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec
+        ))
+    }
+
     /// Has the kernel read bytes into memory, without waiting for them.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ pub mod filling;
 pub mod hands;
 pub mod image;
 pub mod inside;
+pub mod kept_file;
 pub mod listening;
 pub mod live;
 pub mod live_hands;

@@ -304,6 +304,30 @@ impl Stream {
     }
 }
 
+/// Waits until something can be received from one of the sockets or, where that is true, sent; false
+/// when that took longer than `most`, or a signal came.
+///
+/// # Errors
+/// The system's.
+pub fn wait_for_any(sockets: &[(BorrowedFd<'_>, bool)], most: Duration) -> io::Result<bool> {
+    let wanted = |or_room| match or_room {
+        true => PollFlags::IN | PollFlags::OUT,
+        false => PollFlags::IN,
+    };
+    let fds = sockets.iter();
+    let fds = fds.map(|(socket, or_room)| PollFd::from_borrowed_fd(*socket, wanted(*or_room)));
+    let mut fds: Vec<PollFd<'_>> = fds.collect();
+    let most = Timespec {
+        tv_sec: most.as_secs() as _,
+        tv_nsec: most.subsec_nanos() as _,
+    };
+    match poll(&mut fds, Some(&most)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// Waits until one of the sockets has ended, or something can be received from `other`, at most so
 /// long. Gives which of the sockets have ended.
 ///

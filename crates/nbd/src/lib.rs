@@ -5,7 +5,7 @@
 //! agree on an export, and the flight of requests after it. [`client::Client`] drives them over a
 //! [`transport::Transport`]. [`tls`]
 //! puts encryption around one, and [`certificates`] makes what it needs. [`identity`] says whether an export is still the disk that it was.
-//! [`attach`] makes an export a block device of the kernel.
+//! [`attach`] makes an export a block device of the kernel, [`copy`] copies from one disk to another.
 //! [`uri`] reads the addresses that people type. [`server`] is the other end.
 //!
 //! The protocol is the NBD project's `doc/proto.md`, the addresses its `doc/uri.md`. Whatever a
@@ -16,6 +16,7 @@
 pub mod attach;
 pub mod certificates;
 pub mod client;
+pub mod copy;
 pub mod identity;
 pub mod server;
 pub mod tls;

@@ -22,7 +22,7 @@ pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
 pub use looking::{Compression, Zswap};
-pub use nbd::{Nbd, NbdClones, NbdCommand, NbdInfo, NbdList};
+pub use nbd::{Nbd, NbdClones, NbdCommand, NbdCopy, NbdInfo, NbdList};
 pub use serve::{Encryption, Serve, address};
 
 use crate::target_name::TargetName;

@@ -7,6 +7,7 @@ mod args;
 mod attached;
 mod changing;
 mod commands;
+mod copying;
 mod exit;
 mod job_files;
 mod leash;

@@ -155,6 +155,21 @@ fn count(of: usize) -> u32 {
     u32::try_from(of).unwrap_or(u32::MAX)
 }
 
+/// A line of words on standard error, if there is a terminal to live on.
+pub fn bar(terminal: Terminal) -> ProgressBar {
+    let target = match terminal.live {
+        true => ProgressDrawTarget::stderr_with_hz(5),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(None, target);
+    // A template that is a constant without fields; were it wrong, the usual one would do.
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
 /// Width of the terminal on standard error.
 pub fn terminal_columns() -> u16 {
     rustix::termios::tcgetwinsize(std::io::stderr())

@@ -197,7 +197,8 @@ fn named(path: &str) -> &str {
 }
 
 /// A time span in words that fit its length.
-fn span(seconds: f64) -> String {
+/// A time, as people say it.
+pub(crate) fn span(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
         0..=9 => format!("{seconds:.1} s"),

@@ -12,6 +12,7 @@ pub mod compare;
 pub mod compression;
 pub mod copy;
 pub mod csv;
+pub mod disk_copy;
 pub mod findings;
 pub mod fio_json;
 pub mod history;

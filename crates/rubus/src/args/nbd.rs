@@ -1,5 +1,6 @@
 //! Arguments of `rubus nbd`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
@@ -21,9 +22,51 @@ pub enum NbdCommand {
     Info(NbdInfo),
     /// List the exports of a server
     List(NbdList),
+    /// Copy a disk from or to an export, and go on with a copy that was interrupted
+    Copy(NbdCopy),
     /// Look after the clones of a golden image
     #[command(subcommand)]
     Clones(NbdClones),
+}
+
+/// Copy a disk: from an export, a file or a block device to another of them (docs/nbd-copy.md).
+///
+/// Zeros are not sent, and a file stays sparse. At the end everything is flushed
+/// and read back. A file gets its name only when it is whole; until then it is
+/// DST.partial, with a journal beside it, and the same command goes on with it.
+#[derive(Debug, ClapArgs)]
+pub struct NbdCopy {
+    /// What to copy: nbd://server/disk, a file or a block device
+    #[arg(value_name = "SRC", value_hint = clap::ValueHint::AnyPath)]
+    pub source: OsString,
+    /// Where to: an export, a file or a block device, at least as large
+    #[arg(value_name = "DST", value_hint = clap::ValueHint::AnyPath)]
+    pub destination: OsString,
+    /// Do not read back what was written
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Replace the file DST, if there is one, when the copy is whole
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Confirm that everything on the device with this serial number, or on the
+    /// export with this address, is lost
+    #[arg(long, value_name = "SERIAL")]
+    pub i_will_lose_everything_on: Vec<String>,
+    /// Keep the journal in this file, so that a copy to an export or a device can
+    /// be gone on with [default for a file: DST.partial.journal]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub journal: Option<PathBuf>,
+    /// Begin anew, whatever the journal says
+    #[arg(long)]
+    pub anew: bool,
+    /// Connections to a server that promises multi-conn
+    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub connections: u8,
+    /// Requests in flight on each connection
+    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub depth: u16,
+    #[command(flatten)]
+    pub json: Json,
 }
 
 /// Show everything that a server offers of an export.

@@ -4,7 +4,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rubus_apply::copy::{CompareOptions, CopyError, CopyOptions, Paths, compare, copy};
 use rubus_core::copy::{Comparison, Contents, Progress};
 use rubus_show::copy::{comparison as comparison_text, line, receipt as receipt_text};
@@ -12,7 +11,7 @@ use rubus_show::copy::{comparison as comparison_text, line, receipt as receipt_t
 use crate::args::{Copy, General, HowMuch};
 use crate::exit::Exit;
 use crate::places::say;
-use crate::progress::terminal_columns;
+use crate::progress::{bar, terminal_columns};
 use crate::signals;
 use crate::world::Terminal;
 
@@ -93,18 +92,4 @@ fn verify(
         ..CompareOptions::default()
     };
     compare(&arguments.from, &arguments.to, &options, tell).map(Some)
-}
-
-fn bar(terminal: Terminal) -> ProgressBar {
-    let target = match terminal.live {
-        true => ProgressDrawTarget::stderr_with_hz(5),
-        false => ProgressDrawTarget::hidden(),
-    };
-    let bar = ProgressBar::with_draw_target(None, target);
-    // A template that is a constant without fields; were it wrong, the usual one would do.
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(std::time::Duration::from_millis(250));
-    bar
 }

@@ -17,6 +17,7 @@ pub mod job_file;
 pub mod manual;
 pub mod nbd;
 mod nbd_clones;
+pub mod nbd_copy;
 mod nbd_info;
 pub mod serve;
 pub mod status;

@@ -12,6 +12,7 @@ pub fn run(general: &General, nbd: &Nbd) -> anyhow::Result<Exit> {
     match &nbd.command {
         NbdCommand::Info(info) => super::nbd_info::info(info),
         NbdCommand::List(list) => super::nbd_info::list(list),
+        NbdCommand::Copy(copy) => super::nbd_copy::run(general, copy),
         NbdCommand::Clones(clones) => super::nbd_clones::run(general, clones),
     }
 }

@@ -1,0 +1,176 @@
+//! Files that a long job keeps over its interruptions: what it makes, under another name until it is whole, and a
+//! journal beside it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::new_file::directory_of;
+
+/// Makes a file of so many bytes, all of them zeros that take no room, or gives the one that is there its size.
+///
+/// # Errors
+/// The system's.
+pub fn make(path: &Path, bytes: u64) -> io::Result<()> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+    let file = rustix::fs::open(path, flags, mode)?;
+    Ok(rustix::fs::ftruncate(&file, bytes)?)
+}
+
+/// Gives a file that is whole and durable its name, in place of what may have had it, durably.
+///
+/// # Errors
+/// The system's.
+pub fn publish(from: &Path, to: &Path) -> io::Result<()> {
+    rustix::fs::rename(from, to)?;
+    sync_directory(to)
+}
+
+/// Removes a file, if it is there.
+///
+/// # Errors
+/// The system's.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match rustix::fs::unlink(path) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn sync_directory(of: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(directory_of(of), flags, Mode::empty())?;
+    Ok(rustix::fs::fsync(&directory)?)
+}
+
+/// A file to whose end lines are added, each durable before the call comes back. Two programs cannot have it at
+/// once.
+#[derive(Debug)]
+pub struct Appended {
+    path: PathBuf,
+    file: OwnedFd,
+}
+
+impl Appended {
+    /// Opens a file, or makes it; gives it with what is in it, at most `most` bytes. Nothing when another program has
+    /// it.
+    ///
+    /// # Errors
+    /// The system's; `FileTooLarge` when there is more in it.
+    pub fn open(path: &Path, most: usize) -> io::Result<Option<(Appended, Vec<u8>)>> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            // Some network filesystems have no locks.
+            Ok(()) | Err(_) => {}
+        }
+        let size = rustix::fs::fstat(&file)?.st_size;
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        if size > most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let mut bytes = vec![0; size];
+        let mut got = 0;
+        while got < size {
+            match rustix::io::pread(&file, &mut bytes[got..], got as u64) {
+                Ok(0) => break,
+                Ok(count) => got += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        bytes.truncate(got);
+        let path = path.to_path_buf();
+        Ok(Some((Appended { path, file }, bytes)))
+    }
+
+    /// Cuts off what is behind `length` and writes `text` there, durably.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn begin_at(&self, length: u64, text: &[u8]) -> io::Result<()> {
+        rustix::fs::ftruncate(&self.file, length)?;
+        rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Start(length))?;
+        self.append(text)?;
+        sync_directory(&self.path)
+    }
+
+    /// Adds `text` behind what was written last, durably.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn append(&self, mut text: &[u8]) -> io::Result<()> {
+        while !text.is_empty() {
+            match rustix::io::write(&self.file, text) {
+                Ok(count) => text = &text[count..],
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(rustix::fs::fdatasync(&self.file)?)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn remove(self) -> io::Result<()> {
+        remove(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_is_there_again_and_only_one_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        let (file, bytes) = Appended::open(&path, 100).unwrap().unwrap();
+        assert!(bytes.is_empty());
+        assert!(
+            Appended::open(&path, 100).unwrap().is_none(),
+            "it is in use"
+        );
+        file.begin_at(0, b"head\n").unwrap();
+        file.append(b"one\ntw").unwrap();
+        drop(file);
+        let (file, bytes) = Appended::open(&path, 100).unwrap().unwrap();
+        assert_eq!(bytes, b"head\none\ntw");
+        file.begin_at(9, b"").unwrap();
+        file.append(b"two\n").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"head\none\ntwo\n");
+        drop(file);
+        assert!(Appended::open(&path, 5).is_err(), "too long");
+        remove(&path).unwrap();
+        remove(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_keeps_what_is_in_it_until_it_gets_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let (partial, path) = (
+            directory.path().join("a.partial"),
+            directory.path().join("a"),
+        );
+        make(&partial, 10).unwrap();
+        std::fs::write(&partial, b"0123456789").unwrap();
+        make(&partial, 10).unwrap();
+        assert_eq!(std::fs::read(&partial).unwrap(), b"0123456789");
+        std::fs::write(&path, "old").unwrap();
+        publish(&partial, &path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"0123456789");
+        assert!(!partial.exists());
+    }
+}

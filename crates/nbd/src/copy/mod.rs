@@ -1,0 +1,590 @@
+//! Copying a disk: from an export, a file or a device to another of them.
+//!
+//! What the source says to be zeros is not read, and what reads as zeros is not written. Several connections
+//! with many requests each are used where a server promises that all of them see the same data. A copy that
+//! was interrupted goes on: its journal ([`journal`]) has what was on stable storage. While it copies, it keeps a
+//! digest of every section ([`ground`]); at the end the destination is read back and compared with them.
+
+pub mod ground;
+pub mod journal;
+mod work;
+mod worker;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rubus_host::clock::monotonic_ns;
+use rubus_host::image::Image;
+
+use crate::client::{Client, Due, Offer, lost, refused};
+use crate::identity::Identity;
+use crate::server::file_disk::FileDisk;
+use crate::transport::Transport;
+use crate::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
+use ground::{Grid, Ledger};
+use work::{Job, Knowledge};
+use worker::{CHECKPOINT_NS, Side, Target, Wired, Worker};
+
+/// How often the caller is told how far it is.
+const TELL: Duration = Duration::from_millis(200);
+/// At most so many places that differ are told.
+const MOST_DIFFERENT: usize = 100;
+
+/// Why a copy ended early.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CopyError {
+    /// Something failed: what, where, why, and what to do.
+    #[error("{0}")]
+    Trouble(String),
+    /// What was written may be lost: nothing that was written before counts as done from here on.
+    #[error("{0}")]
+    NotDurable(String),
+    /// It was asked to end.
+    #[error("it was interrupted")]
+    Interrupted,
+}
+
+/// Who keeps the journal.
+pub trait Keeper: Sync {
+    /// These sections are on stable storage at the destination, and have these digests.
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    fn keep(&self, sections: &[(usize, u64)]) -> Result<(), CopyError>;
+}
+
+/// How an export is connected to again.
+pub type Dial<T> = Box<dyn Fn() -> Result<(Client<T>, Offer), String> + Send + Sync>;
+
+/// An export, with the connections to it that are not in use.
+pub struct Export<T> {
+    /// Its address, for people.
+    pub name: String,
+    /// What was agreed on.
+    pub offer: Offer,
+    idle: Mutex<Vec<Client<T>>>,
+    dial: Dial<T>,
+}
+
+impl<T: Transport> Export<T> {
+    /// An export to which there is a connection.
+    pub fn new(name: String, first: Client<T>, offer: Offer, dial: Dial<T>) -> Self {
+        Export {
+            name,
+            offer,
+            idle: Mutex::new(vec![first]),
+            dial,
+        }
+    }
+
+    /// Whether something can be done with it.
+    pub fn can(&self, flag: TransmissionFlags) -> bool {
+        self.offer.flags.has(flag)
+    }
+
+    fn take(&self) -> Result<Wired<T>, CopyError> {
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let client = match idle {
+            Some(client) => client,
+            None => {
+                let dialled = (self.dial)();
+                let (client, offer) = dialled.map_err(CopyError::Trouble)?;
+                self.is_still(&offer)?;
+                client
+            }
+        };
+        Ok(Wired::new(client, &self.name))
+    }
+
+    fn is_still(&self, offer: &Offer) -> Result<(), CopyError> {
+        let disk = |offer: &Offer| {
+            let identity = offer.description.as_deref().and_then(Identity::parse);
+            (offer.size_bytes, identity.map(|i| (i.export, i.generation)))
+        };
+        let is_same = disk(offer) == disk(&self.offer)
+            && offer.replies() == self.offer.replies()
+            && offer.allocation == self.offer.allocation;
+        match is_same {
+            true => Ok(()),
+            false => Err(CopyError::Trouble(format!(
+                "{} is another disk on another connection; its server was changed meanwhile: look at it, \
+                 and begin anew",
+                self.name
+            ))),
+        }
+    }
+
+    fn give_back(&self, client: Client<T>) {
+        if client.in_flight() == 0 {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            idle.push(client);
+        }
+    }
+
+    /// Everything that was answered is on stable storage.
+    fn flush(&self) -> Result<(), CopyError> {
+        if !self.can(TransmissionFlags::SEND_FLUSH) {
+            return Ok(());
+        }
+        let mut client = self.take()?.client;
+        let flush = Due {
+            slot: 0,
+            command: Command::Flush,
+            flags: CommandFlags::NONE,
+            offset: 0,
+            length: 0,
+            memory_at: 0,
+        };
+        let mut answers = Vec::new();
+        let name = &self.name;
+        client
+            .exchange(&[flush], &mut [], &mut answers)
+            .map_err(|error| CopyError::Trouble(format!("{name}: {}", lost(&error))))?;
+        if let Some(answer) = answers.iter().find(|a| a.error != ErrorCode::NONE) {
+            let why = refused(answer, client.words());
+            return Err(CopyError::NotDurable(format!(
+                "{name} cannot make durable what was written: {why}"
+            )));
+        }
+        self.give_back(client);
+        Ok(())
+    }
+
+    /// Says goodbye on all connections.
+    pub fn end(&self) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.iter_mut().for_each(Client::disconnect);
+    }
+}
+
+/// One end of a copy.
+pub enum End<T> {
+    /// A file or a device.
+    Image {
+        /// Its bytes.
+        image: Arc<Image>,
+        /// Its path, for people.
+        name: String,
+    },
+    /// An export.
+    Export(Export<T>),
+}
+
+impl<T: Transport> End<T> {
+    /// Its name, for people.
+    pub fn name(&self) -> &str {
+        match self {
+            End::Image { name, .. } => name,
+            End::Export(export) => &export.name,
+        }
+    }
+
+    /// Its size.
+    pub fn size_bytes(&self) -> u64 {
+        match self {
+            End::Image { image, .. } => image.size_bytes(),
+            End::Export(export) => export.offer.size_bytes,
+        }
+    }
+
+    /// The largest and the least request.
+    fn blocks(&self) -> (u64, u32) {
+        match self {
+            End::Image { .. } => (u64::MAX, 1),
+            End::Export(export) => {
+                let blocks = export.offer.blocks();
+                (u64::from(blocks.most_bytes), blocks.least_bytes)
+            }
+        }
+    }
+
+    /// How many connections there may be, if so many are wanted.
+    fn connections(&self, wanted: usize) -> usize {
+        match self {
+            End::Export(export) if !export.can(TransmissionFlags::CAN_MULTI_CONN) => 1,
+            _ => wanted.max(1),
+        }
+    }
+
+    fn knowledge(&self) -> Knowledge {
+        match self {
+            End::Image { image, .. } if image.is_device() => Knowledge::Nothing,
+            End::Image { image, .. } => Knowledge::File(FileDisk::new(Arc::clone(image))),
+            End::Export(export) => match export.offer.allocation {
+                Some(_) => Knowledge::Server(export.offer.extended_headers),
+                None => Knowledge::Nothing,
+            },
+        }
+    }
+
+    fn side(&self) -> Result<Side<'_, T>, CopyError> {
+        Ok(match self {
+            End::Image { image, name } => Side::File(image, name),
+            End::Export(export) => Side::Wire(Box::new(export.take()?)),
+        })
+    }
+
+    fn give_back(&self, side: Side<'_, T>) {
+        if let (End::Export(export), Side::Wire(wired)) = (self, side) {
+            export.give_back(wired.client);
+        }
+    }
+
+    /// Whether the end can promise that something is on stable storage.
+    pub fn can_flush(&self) -> bool {
+        match self {
+            End::Image { .. } => true,
+            End::Export(export) => export.can(TransmissionFlags::SEND_FLUSH),
+        }
+    }
+
+    /// Everything that was written is on stable storage.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn flush(&self) -> Result<(), CopyError> {
+        match self {
+            End::Image { image, name } => image.sync().map_err(|error| {
+                CopyError::NotDurable(format!(
+                    "{name} cannot be made durable: {error}; look at the kernel's log (dmesg) and at the disk"
+                ))
+            }),
+            End::Export(export) => export.flush(),
+        }
+    }
+
+    fn target(&self, is_zero: bool) -> Target {
+        match self {
+            End::Image { .. } => Target {
+                is_zero,
+                can_zero: true,
+                tells: false,
+                unit_bytes: 1,
+            },
+            End::Export(export) => Target {
+                is_zero,
+                can_zero: export.can(TransmissionFlags::SEND_WRITE_ZEROES),
+                tells: export.offer.allocation.is_some(),
+                unit_bytes: export.offer.blocks().least_bytes,
+            },
+        }
+    }
+}
+
+/// How to copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Connections to each server that promises multi-conn, and threads.
+    pub connections: usize,
+    /// Requests in flight on each.
+    pub depth: usize,
+    /// The destination reads as zeros where this copy did not write.
+    pub target_is_zero: bool,
+    /// Digests are kept, for the journal or for comparing.
+    pub has_digests: bool,
+}
+
+/// How the bytes are cut for these two ends.
+///
+/// # Errors
+/// When the source does not fit.
+pub fn cut<T: Transport>(
+    source: &End<T>,
+    target: &End<T>,
+    request_bytes: u64,
+) -> Result<Grid, CopyError> {
+    let size = source.size_bytes();
+    let trouble = |text: String| Err(CopyError::Trouble(text));
+    if size > target.size_bytes() {
+        return trouble(format!(
+            "{} has {} bytes and {} only {}: it does not fit; choose a larger destination",
+            source.name(),
+            size,
+            target.name(),
+            target.size_bytes()
+        ));
+    }
+    let ((most_from, least_from), (most_to, least_to)) = (source.blocks(), target.blocks());
+    let grid = Grid::new(size, request_bytes.min(most_from).min(most_to));
+    for (end, least) in [(source, least_from), (target, least_to)] {
+        let least = u64::from(least);
+        if grid.cell_bytes < least || size % least.max(1) != 0 {
+            return trouble(format!(
+                "{} takes requests of multiples of {least} bytes, which {size} bytes cannot be cut into for both ends",
+                end.name()
+            ));
+        }
+    }
+    Ok(grid)
+}
+
+/// How far a pass is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Reading back what was written.
+    pub is_verifying: bool,
+    /// Bytes that are done, holes too.
+    pub done_bytes: u64,
+    /// Of so many.
+    pub size_bytes: u64,
+    /// Since the pass began.
+    pub elapsed_s: f64,
+    /// Bytes that were done before it began.
+    pub before_bytes: u64,
+}
+
+/// Copies what the ledger says is left, and flushes; gives how many connections were used to each end. What
+/// was flushed is told to the keeper, also when the copy fails.
+///
+/// # Errors
+/// [`CopyError`].
+pub fn copy<T: Transport>(
+    source: &End<T>,
+    target: &End<T>,
+    (grid, ledger): (Grid, &Ledger),
+    options: &Options,
+    keeper: Option<&dyn Keeper>,
+    cancel: &AtomicBool,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<usize, CopyError> {
+    let keeper = keeper.filter(|_| target.can_flush());
+    let pass = Pass {
+        source,
+        target: Some(target),
+        grid,
+        options,
+        keeper,
+        was_lost: AtomicBool::new(false),
+    };
+    let copied = pass.run(ledger, cancel, tell);
+    // A system tells of a lost write once; the next flush would succeed.
+    if pass.was_lost.load(Ordering::Relaxed) {
+        return copied;
+    }
+    let finished = ledger.take_finished();
+    let kept = target.flush().and_then(|()| match keeper {
+        Some(keeper) => keeper.keep(&finished),
+        None => Ok(()),
+    });
+    copied.and_then(|connections| kept.map(|()| connections))
+}
+
+/// Reads the destination back; gives the places that are not what was copied: from where, to where.
+///
+/// # Errors
+/// [`CopyError`].
+pub fn compare<T: Transport>(
+    target: &End<T>,
+    (grid, ledger): (Grid, &Ledger),
+    options: &Options,
+    cancel: &AtomicBool,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Vec<(u64, u64)>, CopyError> {
+    let found = Ledger::new(grid);
+    let pass = Pass {
+        source: target,
+        target: None,
+        grid,
+        options,
+        keeper: None,
+        was_lost: AtomicBool::new(false),
+    };
+    pass.run(&found, cancel, tell)?;
+    let differ = |number: &usize| found.digest(*number) != ledger.digest(*number);
+    let sections = (0..grid.sections()).filter(differ);
+    let mut places: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in sections.map(|number| grid.section(number)) {
+        let count = places.len();
+        match places.last_mut() {
+            Some(last) if last.1 == from => last.1 = to,
+            _ if count == MOST_DIFFERENT => break,
+            _ => places.push((from, to)),
+        }
+    }
+    Ok(places)
+}
+
+/// Whether a whole export reads as zeros, as far as its server says; nothing when it does not say.
+///
+/// # Errors
+/// When the connection breaks.
+pub fn is_all_zero<T: Transport>(export: &Export<T>) -> Result<Option<bool>, CopyError> {
+    if export.offer.allocation.is_none() {
+        return Ok(None);
+    }
+    let size = export.offer.size_bytes;
+    let mut client = export.take()?.client;
+    let mut at = 0;
+    while at < size {
+        let most = match export.offer.extended_headers {
+            true => size - at,
+            false => (size - at).min(1 << 31),
+        };
+        let mut answers = Vec::new();
+        client
+            .queue_status(0, at, most)
+            .and_then(|()| client.exchange(&[], &mut [], &mut answers))
+            .map_err(|error| CopyError::Trouble(format!("{}: {}", export.name, lost(&error))))?;
+        let extents = client.take_extents(0);
+        if extents.is_empty() {
+            return Ok(None);
+        }
+        let is_zero =
+            |flags| crate::wire::AllocationFlags(flags).has(crate::wire::AllocationFlags::ZERO);
+        for extent in extents {
+            if !is_zero(extent.flags) {
+                export.give_back(client);
+                return Ok(Some(false));
+            }
+            at = at.saturating_add(extent.length);
+        }
+    }
+    export.give_back(client);
+    Ok(Some(true))
+}
+
+/// One pass over all bytes, with or without a destination.
+struct Pass<'a, T> {
+    source: &'a End<T>,
+    target: Option<&'a End<T>>,
+    grid: Grid,
+    options: &'a Options,
+    keeper: Option<&'a dyn Keeper>,
+    /// A flush failed.
+    was_lost: AtomicBool,
+}
+
+impl<T: Transport> Pass<'_, T> {
+    fn run(
+        &self,
+        ledger: &Ledger,
+        cancel: &AtomicBool,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<usize, CopyError> {
+        let (wanted, depth) = (self.options.connections, self.options.depth.max(1));
+        let of_target = self.target.map_or(wanted, |end| end.connections(wanted));
+        let pieces = self.grid.size_bytes.div_ceil(self.grid.piece_bytes).max(1);
+        let workers = self.source.connections(wanted).min(of_target);
+        let workers = workers.min(usize::try_from(pieces).unwrap_or(workers));
+        let ahead = (2 * workers * depth) as u64 * self.grid.piece_bytes;
+        let knowledge = self.source.knowledge();
+        let mut job = Job::new(
+            ledger,
+            self.grid,
+            knowledge,
+            self.options.has_digests,
+            ahead,
+        );
+        let about = self
+            .target
+            .map_or(Target::NONE, |end| end.target(self.options.target_is_zero));
+        if !about.can_zero {
+            job.zeros_are_written();
+        }
+        let job = &job;
+        let (began_ns, before_bytes) = (monotonic_ns(), ledger.done_bytes());
+        let mut is_cancelled = false;
+        std::thread::scope(|scope| {
+            let (sender, ended) = channel();
+            for number in 0..workers {
+                let sender = sender.clone();
+                scope.spawn(move || {
+                    if let Err(why) = self.work(job, about, depth, number == 0) {
+                        self.failed(job, why);
+                    }
+                    // Who listens waits for all of them.
+                    let _ = sender.send(());
+                });
+            }
+            drop(sender);
+            let mut checkpoint_ns = began_ns;
+            loop {
+                match ended.recv_timeout(TELL) {
+                    Ok(()) => continue,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+                if cancel.load(Ordering::Relaxed) {
+                    is_cancelled = true;
+                    job.stop();
+                }
+                let now_ns = monotonic_ns();
+                tell(Progress {
+                    is_verifying: self.target.is_none(),
+                    done_bytes: ledger.done_bytes(),
+                    size_bytes: self.grid.size_bytes,
+                    elapsed_s: (now_ns - began_ns) as f64 / 1e9,
+                    before_bytes,
+                });
+                if now_ns - checkpoint_ns >= CHECKPOINT_NS {
+                    checkpoint_ns = now_ns;
+                    if let Err(why) = self.checkpoint(ledger) {
+                        self.failed(job, why);
+                    }
+                }
+            }
+        });
+        match job.take_trouble() {
+            Some(why) => Err(why),
+            None if is_cancelled => Err(CopyError::Interrupted),
+            None => Ok(workers),
+        }
+    }
+
+    fn failed(&self, job: &Job<'_>, why: CopyError) {
+        if matches!(why, CopyError::NotDurable(_)) {
+            self.was_lost.store(true, Ordering::Relaxed);
+        }
+        job.fail(why);
+    }
+
+    fn work(
+        &self,
+        job: &Job<'_>,
+        about: Target,
+        depth: usize,
+        is_first: bool,
+    ) -> Result<(), CopyError> {
+        let source = self.source.side()?;
+        let target = match self.target {
+            None => Side::Nowhere,
+            Some(end) => end.side()?,
+        };
+        // What was flushed on one connection is so on all; a file is flushed by who waits.
+        let is_export = matches!(self.target, Some(End::Export(_)));
+        let keeper = self.keeper.filter(|_| is_first && is_export);
+        let mut worker = Worker::new(job, (source, target), about, depth, keeper);
+        worker.run()?;
+        let (source, target) = (worker.source, worker.target);
+        self.source.give_back(source);
+        if let Some(end) = self.target {
+            end.give_back(target);
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&self, ledger: &Ledger) -> Result<(), CopyError> {
+        let (Some(keeper), Some(target @ End::Image { .. })) = (self.keeper, self.target) else {
+            return Ok(());
+        };
+        let finished = ledger.take_finished();
+        target.flush()?;
+        keeper.keep(&finished)
+    }
+}
+
+impl Target {
+    /// There is none.
+    const NONE: Target = Target {
+        is_zero: true,
+        can_zero: true,
+        tells: false,
+        unit_bytes: 1,
+    };
+}

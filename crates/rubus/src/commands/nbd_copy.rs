@@ -1,0 +1,216 @@
+//! `rubus nbd copy`: a disk to another disk.
+
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use indicatif::ProgressBar;
+use rubus_core::disk_copy::{DiskCopy, DiskCopyProgress};
+use rubus_core::units::{bytes_iec, percent};
+use rubus_host::clock::monotonic_ns;
+use rubus_host::kept_file;
+use rubus_nbd::copy::ground::{Grid, Ledger};
+use rubus_nbd::copy::journal::Head;
+use rubus_nbd::copy::{CopyError, End, Keeper, Options, Progress, compare, copy, cut};
+use rubus_show::disk_copy::{line, receipt};
+
+use crate::args::{General, NbdCopy};
+use crate::copying::destination::{self, Destination};
+use crate::copying::source::{self, Source};
+use crate::exit::Exit;
+use crate::places::say;
+use crate::progress::{bar, terminal_columns};
+use crate::signals;
+use crate::target_name::TargetName;
+use crate::world::Terminal;
+
+/// The size of requests: a quarter of a mebibyte keeps a link and a disk busy, and sixteen of them are little
+/// memory.
+const REQUEST_BYTES: u64 = 256 << 10;
+
+/// Copies, and reads back if that is wanted.
+pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
+    // A file that may not be so large is an error like others.
+    signals::survive_large_files();
+    let name = |typed| TargetName::parse(typed).map_err(|why| anyhow::anyhow!("{why}"));
+    let (from, to) = (
+        name(arguments.source.clone())?,
+        name(arguments.destination.clone())?,
+    );
+    anyhow::ensure!(from != to, "{from} cannot be copied to itself");
+    let source = source::open(&from)?;
+    let destination = destination::open(&to, source.end.size_bytes(), arguments)?;
+    let grid = cut(&source.end, &destination.end, REQUEST_BYTES)?;
+    let ledger = Ledger::new(grid);
+    let resumed_bytes = match &destination.journal {
+        None => 0,
+        Some(journal) => {
+            let head = Head {
+                source: source.mark.clone(),
+                target: destination.mark.clone(),
+                grid,
+            };
+            journal.begin(&head, &ledger)?
+        }
+    };
+    let terminal = Terminal::of(general);
+    let cancel = signals::cancel_flag()?;
+    let bar = bar(terminal);
+    let work = Work {
+        source: &source,
+        destination: &destination,
+        grid,
+        ledger: &ledger,
+        options: Options {
+            connections: usize::from(arguments.connections),
+            depth: usize::from(arguments.depth),
+            target_is_zero: destination.is_zero,
+            has_digests: !arguments.no_verify || destination.journal.is_some(),
+        },
+        cancel: &cancel,
+        bar: &bar,
+    };
+    let done = work.run(!arguments.no_verify);
+    bar.finish_and_clear();
+    let done = match done {
+        Ok(done) => done,
+        Err(error) => return not_done(error, &ledger, &destination),
+    };
+    let done = DiskCopy {
+        source: from.to_string(),
+        destination: to.to_string(),
+        resumed_bytes,
+        ..done
+    };
+    let done = finish(done, destination)?;
+    if arguments.json.wanted {
+        say(&(serde_json::to_string_pretty(&done)? + "\n"))?;
+    } else if !general.quiet || !done.is_good() {
+        say(&receipt(&done, terminal.style()))?;
+    }
+    Ok(match done.is_good() {
+        true => Exit::Fine,
+        false => Exit::AnswerIsNo,
+    })
+}
+
+struct Work<'a> {
+    source: &'a Source,
+    destination: &'a Destination,
+    grid: Grid,
+    ledger: &'a Ledger,
+    options: Options,
+    cancel: &'a AtomicBool,
+    bar: &'a ProgressBar,
+}
+
+impl Work<'_> {
+    fn run(&self, verify: bool) -> Result<DiskCopy, CopyError> {
+        let (source, target) = (&self.source.end, &self.destination.end);
+        let written_at = self.source.written_at();
+        let keeper = self.destination.journal.as_ref();
+        let keeper = keeper.map(|journal| journal as &dyn Keeper);
+        let mut tell = |progress: Progress| self.tell(progress);
+        let book = (self.grid, self.ledger);
+        let began_ns = monotonic_ns();
+        let connections = copy(
+            source,
+            target,
+            book,
+            &self.options,
+            keeper,
+            self.cancel,
+            &mut tell,
+        )?;
+        let copy_s = since_s(began_ns);
+        let mut done = DiskCopy {
+            size_bytes: self.grid.size_bytes,
+            destination_bytes: target.size_bytes(),
+            data_bytes: self.ledger.data_bytes(),
+            connections: connections as u32,
+            copy_s,
+            is_durable: target.can_flush(),
+            remarks: self.source.remarks.clone(),
+            ..DiskCopy::default()
+        };
+        if verify {
+            let began_ns = monotonic_ns();
+            if let End::Image { image, .. } = target {
+                // Where that cannot be done, memory is read.
+                let _ = image.forget();
+            }
+            done.different = compare(target, book, &self.options, self.cancel, &mut tell)?;
+            done.verify_s = Some(since_s(began_ns));
+        }
+        if written_at != self.source.written_at() {
+            done.is_doubtful = true;
+            done.remarks.push(format!(
+                "{} was written to while it was copied: the copy may be of no single moment",
+                source.name()
+            ));
+        }
+        for end in [source, target] {
+            if let End::Export(export) = end {
+                export.end();
+            }
+        }
+        Ok(done)
+    }
+
+    fn tell(&self, progress: Progress) {
+        let columns = usize::from(terminal_columns()).saturating_sub(3);
+        let progress = DiskCopyProgress {
+            is_verifying: progress.is_verifying,
+            done_bytes: progress.done_bytes,
+            size_bytes: progress.size_bytes,
+            before_bytes: progress.before_bytes,
+            elapsed_s: progress.elapsed_s,
+        };
+        self.bar.set_message(line(&progress, columns));
+    }
+}
+
+fn since_s(began_ns: u64) -> f64 {
+    (monotonic_ns() - began_ns) as f64 / 1e9
+}
+
+/// Gives a file its name, unless it is not what it should be.
+fn finish(mut done: DiskCopy, destination: Destination) -> anyhow::Result<DiskCopy> {
+    let Destination { journal, names, .. } = destination;
+    if let Some((partial, path)) = &names {
+        match done.different.is_empty() {
+            true => kept_file::publish(partial, path).with_context(|| {
+                format!("cannot rename {} to {}", partial.display(), path.display())
+            })?,
+            false => done.remarks.push(format!(
+                "{} was left for you to look at; look at the memory, the cable and the disk of this machine",
+                partial.display()
+            )),
+        }
+    }
+    if let Some(journal) = journal {
+        journal.end();
+    }
+    Ok(done)
+}
+
+/// What is said when it ended early.
+fn not_done(error: CopyError, ledger: &Ledger, destination: &Destination) -> anyhow::Result<Exit> {
+    let (done, all) = (ledger.done_bytes(), destination.end.size_bytes());
+    let share = percent(done as f64 / all.max(1) as f64);
+    let goes_on = match destination.journal.is_some() && destination.end.can_flush() {
+        true => "the same command goes on with what is on stable storage",
+        false => "to be able to go on after an interruption, give --journal FILE the next time",
+    };
+    let so_far = format!(
+        "{} of {} ({share}) were done; {goes_on}",
+        bytes_iec(done),
+        bytes_iec(all)
+    );
+    match error {
+        CopyError::Interrupted => {
+            eprintln!("rubus: the copy was interrupted: {so_far}");
+            Ok(Exit::AnswerIsNo)
+        }
+        error => Err(anyhow::anyhow!("{error}\n  {so_far}")),
+    }
+}

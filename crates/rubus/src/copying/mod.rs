@@ -1,0 +1,54 @@
+//! What `rubus nbd copy` opens: the two ends, past the guard, and the journal beside them.
+
+pub mod destination;
+pub mod journal;
+pub mod source;
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use rubus_nbd::client::{Extras, Offer};
+use rubus_nbd::copy::Export;
+use rubus_nbd::identity::Identity;
+
+use crate::network::connect::{Line, Place, connect_with};
+
+/// What a copy wants of a server besides the usual.
+const EXTRAS: Extras = Extras {
+    extended_headers: true,
+    allocation: true,
+};
+
+/// Connects to an export.
+///
+/// # Errors
+/// In words.
+pub fn export(address: &str) -> anyhow::Result<Export<Line>> {
+    let place = Arc::new(Place::of(address)?);
+    let (client, offer) =
+        connect_with(&place, EXTRAS).with_context(|| format!("cannot copy with {address}"))?;
+    let name = place.uri.to_string();
+    let again = name.clone();
+    let dial = move || {
+        connect_with(&place, EXTRAS)
+            .map_err(|error| format!("cannot connect to {again} once more: {error:#}"))
+    };
+    Ok(Export::new(name, client, offer, Box::new(dial)))
+}
+
+/// What tells an export from everything else that could be served there. A server that says who it is may be
+/// reached another way the next time.
+fn mark_of(uri: &str, offer: &Offer) -> String {
+    let identity = offer.description.as_deref().and_then(Identity::parse);
+    match identity {
+        Some(identity) => format!(
+            "export {} generation {} of {} bytes",
+            identity.export, identity.generation, offer.size_bytes
+        ),
+        None => format!(
+            "export {uri} of {} bytes, {}",
+            offer.size_bytes,
+            offer.description.as_deref().unwrap_or("not described")
+        ),
+    }
+}
