@@ -23,6 +23,7 @@ mod course;
 mod engine;
 mod error;
 mod event;
+mod far_end;
 mod filesystem;
 mod general;
 mod ground;
@@ -68,6 +69,7 @@ mod work;
 
 pub use error::BenchError;
 pub use event::{Event, Observer, Phase, Progress};
+pub use far_end::{FarEnd, Meter};
 pub use in_turns::{TurnsOutcome, for_turns, run_in_turns, turn_seconds};
 pub use session::{Session, SessionOutcome, run};
 pub use target::Target;

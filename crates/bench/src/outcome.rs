@@ -8,6 +8,7 @@ use rubus_core::stats::Histogram;
 use rubus_core::title::shaped_title;
 
 use crate::blame::{self, Effort, SlowMoments};
+use crate::far_end::both_ends;
 use crate::general::{READS, WRITES};
 use crate::harvest::Harvest;
 use crate::measure::{Failure, Place};
@@ -172,6 +173,14 @@ fn result(
         latency_ns: latencies.latency(),
         cpu,
         cpu_ns_per_io: used_ns as f64 / machine.operations.max(1) as f64,
+        both_ends: both_ends(
+            machine.first,
+            machine.last,
+            (
+                machine.operations,
+                machine.read_bytes + machine.written_bytes,
+            ),
+        ),
         stalls: stalls(
             job,
             harvest,

@@ -4,7 +4,7 @@ use std::mem::discriminant;
 
 use rubus_core::doubt::Doubt;
 use rubus_core::estimate::Estimate;
-use rubus_core::result::{CpuShares, JobResult, Outcome, Series};
+use rubus_core::result::{BothEnds, CpuShares, JobResult, Outcome, Series};
 use rubus_core::spec::Job;
 use rubus_core::stats::{Histogram, passes};
 
@@ -174,6 +174,7 @@ fn result(
         latency_ns: latencies.latency(),
         cpu: mean_shares(&results),
         cpu_ns_per_io: cpu_ns.sum::<f64>() / operations.max(1) as f64,
+        both_ends: BothEnds::sum(results.iter().filter_map(|(_, r)| r.both_ends)),
         stalls: shifted.collect(),
         outcome: match reached {
             _ if failed => Outcome::Inconclusive,

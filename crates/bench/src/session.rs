@@ -112,6 +112,7 @@ pub fn run(
         .device
         .as_deref()
         .and_then(|device| loop_device::through_cache(Path::new("/sys"), device));
+    let far_end = watch.far_end.clone();
     let watcher = Watcher::start(watch);
     observer.event(&Event::Preparing {
         what: "measuring the instrument",
@@ -138,6 +139,10 @@ pub fn run(
     if matches!(ended_by, Some(BenchError::Interrupted { .. })) {
         doubts.push(Doubt::Interrupted);
     }
+    doubts.extend(far_end.and_then(|far_end| far_end.trouble()).map(|why| {
+        let what = format!("processor time of the server ({why})");
+        Doubt::NotWatched { what }
+    }));
     let region_bytes = conductor.region_bytes();
     let (mut results, bytes_written) = conductor.into_results();
     if facts.kind == TargetKind::Ram {
@@ -210,6 +215,7 @@ pub(crate) fn target_facts(opened: &Opened, suite: &Suite, device: Option<String
         access: opened.access,
         content: content_name(suite.content),
         network: opened.remote.as_ref().map(|remote| remote.facts().clone()),
+        link: None,
     }
 }
 

@@ -14,6 +14,7 @@ use rubus_core::parse::stat::{self, CpuTimes};
 use rubus_core::result::TargetKind;
 
 use crate::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
+use crate::far_end::{FarEnd, FarLook};
 
 /// Time between two looks of the watcher.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -36,6 +37,8 @@ pub struct WatchPaths {
     pub undervoltage_alarm: Option<PathBuf>,
     /// Counters of throttling events (`thermal_throttle/core_throttle_count`).
     pub throttle_counters: Vec<PathBuf>,
+    /// The server of a network disk. It is asked right before and after each job only.
+    pub far_end: Option<FarEnd>,
 }
 
 /// The machine at one moment. All times count from the start of the machine.
@@ -46,6 +49,8 @@ pub(crate) struct Sample {
     /// Processor time of this process, without that of the watcher and of the session's own thread,
     /// which decide and draw but do not measure.
     pub(crate) process_ns: u64,
+    /// Processor time of the server of a network disk, if it was asked and said it.
+    pub(crate) server: Option<FarLook>,
     /// Processor times: all cores together, then each core.
     pub(crate) cpus: Vec<CpuTimes>,
     /// Traffic of the device below the target.
@@ -111,6 +116,7 @@ fn look(paths: &WatchPaths) -> Sample {
     Sample {
         at_ns: now_ns(),
         process_ns: 0,
+        server: None,
         cpus: stat::parse(&read(Path::new("/proc/stat")).unwrap_or_default()),
         traffic,
         throttled: paths
@@ -158,10 +164,12 @@ impl Watcher {
 
     /// Looks now; to be asked by the session's own thread.
     pub(crate) fn sample(&self) -> Sample {
+        let server = self.paths.far_end.as_ref().and_then(FarEnd::look);
         let others_ns = self.shared.own_cpu_ns.load(Ordering::Relaxed) + thread_cpu_ns();
         let process_ns = process_cpu_ns().saturating_sub(others_ns);
         let sample = Sample {
             process_ns,
+            server,
             ..look(&self.paths)
         };
         self.shared.keep(sample.clone());

@@ -96,6 +96,16 @@ pub enum Doubt {
         /// Whose ceiling.
         what: String,
     },
+    /// A network disk gave or took more than the link to its server carries: what was measured did not
+    /// come over the wire.
+    AboveLink {
+        /// The measured rate in bytes per second.
+        bytes_per_second: f64,
+        /// What the link carries, in bits per second.
+        link_bits_per_second: u64,
+        /// Name of its interface.
+        interface: String,
+    },
     /// The final flush took a large share of the time: the device had accepted writes that were
     /// not yet durable. The reported rate includes the flush.
     LongFlush {
@@ -122,6 +132,11 @@ pub enum Doubt {
         /// What ("names and attributes of the files").
         what: String,
     },
+    /// The server was asked for its processor time and did not say it.
+    ServerSilent {
+        /// Why not, in words.
+        why: String,
+    },
     /// A watch file could not be read, so this disturbance cannot be excluded.
     NotWatched {
         /// What was not watched and why.
@@ -132,7 +147,7 @@ pub enum Doubt {
 impl Doubt {
     /// What happened, as one sentence without a full stop.
     pub fn what(&self) -> String {
-        use crate::units::{bytes_iec, percent, rate_si};
+        use crate::units::{bit_rate, bytes_iec, percent, rate_si};
         match self {
             Doubt::NotPrecise { reached, wanted } if reached.is_finite() => {
                 format!(
@@ -206,6 +221,16 @@ impl Doubt {
                 rate_si(*bytes_per_second),
                 rate_si(*ceiling)
             ),
+            Doubt::AboveLink {
+                bytes_per_second,
+                link_bits_per_second,
+                interface,
+            } => format!(
+                "{} is more than the link {interface} carries ({}, {} at best): this is a page cache, not the wire",
+                rate_si(*bytes_per_second),
+                bit_rate(*link_bits_per_second as f64),
+                rate_si(*link_bits_per_second as f64 / 8.0)
+            ),
             Doubt::LongFlush { seconds } => {
                 format!("the final flush took {seconds:.1} s; the rate includes it")
             }
@@ -219,6 +244,9 @@ impl Doubt {
             Doubt::Interrupted => "stopped by the user".into(),
             Doubt::TargetFailed { error } => format!("the target failed: {error}"),
             Doubt::StillInMemory { what } => format!("still in memory: {what}"),
+            Doubt::ServerSilent { why } => {
+                format!("the server did not say what it had spent: {why}")
+            }
             Doubt::NotWatched { what } => format!("not watched: {what}"),
         }
     }
@@ -251,6 +279,9 @@ impl Doubt {
             Doubt::FewOperations { .. } => "measure longer for p99.9",
             Doubt::NoRing { .. } => "read deep-queue results as a lower bound",
             Doubt::AboveCeiling { .. } => "do not trust this number; use a larger region",
+            Doubt::AboveLink { .. } => {
+                "measure past the cache (direct I/O, and a final flush for writes), with data that was not read before"
+            }
             Doubt::LongFlush { .. } => {
                 "trust the rate with the flush, not the device's first answer"
             }
@@ -260,6 +291,9 @@ impl Doubt {
             Doubt::TargetFailed { .. } => "look at the kernel log and at the cable",
             Doubt::StillInMemory { .. } => {
                 "read it as the kernel's speed; on a disk, --drop-caches as root measures it cold"
+            }
+            Doubt::ServerSilent { .. } => {
+                "look whether the server still runs, and where its --status is"
             }
             Doubt::NotWatched { .. } => "run as root, or accept that this cannot be excluded",
         }

@@ -135,6 +135,18 @@ pub struct TargetFacts {
     /// How a network disk was reached and what its server offers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkFacts>,
+    /// The link over which a network disk is reached, as far as its rate is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<NetworkLink>,
+}
+
+/// A network interface and what it carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkLink {
+    /// Name of the interface ("eth0").
+    pub interface: String,
+    /// What was agreed with the other end of the cable.
+    pub bits_per_second: u64,
 }
 
 /// How a network block device was reached, and what its server offers.
@@ -318,6 +330,9 @@ pub struct JobResult {
     pub cpu: CpuShares,
     /// Processor time of this process per operation, in nanoseconds.
     pub cpu_ns_per_io: f64,
+    /// Processor time at both ends of the network, where the server was asked for its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub both_ends: Option<BothEnds>,
     /// Stalls, in the order in which they began.
     pub stalls: Vec<Stall>,
     /// How the job ended.
@@ -386,6 +401,86 @@ pub struct CpuShares {
     /// Busy share (everything but idle and iowait) of each core.
     #[serde(default)]
     pub per_core_busy: Vec<f64>,
+}
+
+/// What both ends of a network disk spent between two looks, right before a job and right after it:
+/// warm-up, flush and jobs beside it included.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BothEnds {
+    /// Seconds between the looks.
+    pub seconds: f64,
+    /// Requests that were completed.
+    pub operations: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// What spent the time at this end.
+    pub client_is: ClientEnd,
+    /// This end.
+    pub client: EndCost,
+    /// The server's process.
+    pub server: EndCost,
+}
+
+/// Processor time at one end of a network disk.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndCost {
+    /// Processor seconds, in programs and in the kernel.
+    pub cpu_s: f64,
+    /// The same per GiB moved; absent if nothing moved.
+    pub cpu_s_per_gib: Option<f64>,
+    /// The same per million requests; absent without requests.
+    pub cpu_s_per_million: Option<f64>,
+}
+
+/// What the processor time at the near end of a network disk is that of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientEnd {
+    /// The measuring process, which speaks to the server itself.
+    Process,
+    /// The whole machine: the kernel speaks to the server, in threads and interrupts that belong to
+    /// no process.
+    Machine,
+}
+
+impl BothEnds {
+    /// Both ends with what a GiB and a million requests cost. `operations` requests moved `bytes` in
+    /// `seconds`; the client and the server spent so many processor seconds.
+    pub fn new(
+        seconds: f64,
+        (operations, bytes): (u64, u64),
+        client_is: ClientEnd,
+        [client_s, server_s]: [f64; 2],
+    ) -> BothEnds {
+        let end = |cpu_s: f64| EndCost {
+            cpu_s,
+            cpu_s_per_gib: (bytes > 0).then(|| cpu_s / (bytes as f64 / f64::from(1 << 30))),
+            cpu_s_per_million: (operations > 0).then(|| cpu_s / (operations as f64 / 1e6)),
+        };
+        BothEnds {
+            seconds,
+            operations,
+            bytes,
+            client_is,
+            client: end(client_s),
+            server: end(server_s),
+        }
+    }
+
+    /// Several stretches of the same job as one; nothing without any.
+    pub fn sum(parts: impl IntoIterator<Item = BothEnds>) -> Option<BothEnds> {
+        parts.into_iter().reduce(|all, part| {
+            BothEnds::new(
+                all.seconds + part.seconds,
+                (all.operations + part.operations, all.bytes + part.bytes),
+                part.client_is,
+                [
+                    all.client.cpu_s + part.client.cpu_s,
+                    all.server.cpu_s + part.server.cpu_s,
+                ],
+            )
+        })
+    }
 }
 
 /// A time in which the target did (nearly) nothing, far beyond its usual latency.

@@ -1,7 +1,7 @@
 //! Streams to other programs: TCP and Unix sockets.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
@@ -374,6 +374,18 @@ pub fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, NetError> {
         true => Err(no_address(host, io::ErrorKind::NotFound.into())),
         false => Ok(found),
     }
+}
+
+/// The address of this machine from which it would speak to that one; nothing is sent.
+pub fn own_address_towards(peer: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = match peer {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // Of a datagram socket, this only looks the route up. 9 is the port "discard".
+    socket.connect((peer, 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
 }
 
 fn no_address(host: &str, error: io::Error) -> NetError {

@@ -342,6 +342,10 @@ pub struct Bench {
     /// Use so many connections to an NBD export
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub connections: Option<u32>,
+    /// Ask the server of a network disk what it spends: HOST:PORT or socket of
+    /// its `rubus serve --status`
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["together", "against"])]
+    pub server_status: Option<String>,
     /// Keep the queue full with threads instead of io_uring
     #[arg(long)]
     pub threads: bool,

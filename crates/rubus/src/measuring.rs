@@ -292,7 +292,7 @@ pub fn measure(
     let started = clock::now_rfc3339();
     let (target, known) = target.split();
     let session = Session {
-        watch: watch_paths(known.device.clone(), &machine.power),
+        watch: watch_paths(&known, &machine.power),
         target,
         more_files,
         needs,
@@ -327,7 +327,7 @@ pub fn measure_in_turns(
     let started = clock::now_rfc3339();
     let [baseline, other] = targets.map(Resolved::split);
     let session = |target: Target, known: &Known| Session {
-        watch: watch_paths(known.device.clone(), &machine.power),
+        watch: watch_paths(known, &machine.power),
         target,
         more_files: Vec::new(),
         needs: Vec::new(),
@@ -376,6 +376,7 @@ fn judged(
             path: target.path.display().to_string(),
             filesystem: target.filesystem.or(outcome.target.filesystem),
             device: target.device,
+            link: target.link,
             ..outcome.target
         },
         machine,
@@ -405,10 +406,10 @@ fn judged(
 }
 
 /// Where the watcher looks: the files that the survey found to hold something.
-fn watch_paths(device: Option<String>, power: &Power) -> WatchPaths {
+fn watch_paths(target: &Known, power: &Power) -> WatchPaths {
     let file = |source: &str| Some(PathBuf::from(source)).filter(|path| path.starts_with("/sys"));
     WatchPaths {
-        device,
+        device: target.device.clone(),
         temperatures: power
             .temperatures
             .iter()
@@ -424,6 +425,7 @@ fn watch_paths(device: Option<String>, power: &Power) -> WatchPaths {
             .value()
             .and_then(|_| file(power.undervoltage_alarm.source())),
         throttle_counters: Vec::new(),
+        far_end: target.far_end.clone(),
     }
 }
 

@@ -9,17 +9,20 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use rubus_apply::guard::{self, Consent, Refusal, TargetFacts};
-use rubus_bench::Target;
 use rubus_bench::remote::Remote;
+use rubus_bench::{FarEnd, Target};
 use rubus_core::fact::Fact;
 use rubus_core::machine::Machine;
 use rubus_core::parse::mountinfo;
+use rubus_core::result::{ClientEnd, NetworkLink};
 use rubus_core::units::bytes_iec;
 use rubus_host::blockdev::DeviceNumber;
 use rubus_host::files::Files;
 
 use crate::exit::Refused;
 use crate::network::Export;
+use crate::network::link::{is_network_device, link_of_device, link_to};
+use crate::network::status::ServerStatus;
 use crate::target_name::TargetName;
 
 /// A target, opened as far as needed, with what must be known before the first write.
@@ -36,6 +39,10 @@ pub struct Resolved {
     pub device: Option<String>,
     /// Free bytes for a directory, else the size of the file or device.
     pub room_bytes: u64,
+    /// The link to the server of a network disk, where its rate is known.
+    pub link: Option<NetworkLink>,
+    /// The server of a network disk, where it is to be asked what it spends.
+    pub far_end: Option<FarEnd>,
 }
 
 /// What is known of a target whose session is under way.
@@ -48,6 +55,10 @@ pub struct Known {
     pub filesystem: Option<String>,
     /// Kernel name of the block device below.
     pub device: Option<String>,
+    /// The link to the server of a network disk, where its rate is known.
+    pub link: Option<NetworkLink>,
+    /// The server of a network disk, where it is to be asked what it spends.
+    pub far_end: Option<FarEnd>,
 }
 
 impl Resolved {
@@ -58,14 +69,47 @@ impl Resolved {
             path: self.path,
             filesystem: self.filesystem,
             device: self.device,
+            link: self.link,
+            far_end: self.far_end,
         };
         (self.target, known)
+    }
+
+    /// If this is a network disk, lets its server be asked what it spends, there where it says it.
+    ///
+    /// # Errors
+    /// In words, when the server does not say it there.
+    pub fn ask_server(&mut self, place: &str) -> anyhow::Result<()> {
+        let is_attached = self.device.as_deref().is_some_and(is_network_device);
+        let client = match self.target {
+            Target::Remote { .. } => ClientEnd::Process,
+            _ if is_attached => ClientEnd::Machine,
+            _ => return Ok(()),
+        };
+        let server = Arc::new(ServerStatus::new(place)?);
+        self.far_end = Some(FarEnd::new(server, client));
+        Ok(())
     }
 
     /// Whether it is memory and no disk.
     pub fn is_memory(&self) -> bool {
         matches!(self.target, Target::Ram { .. })
     }
+}
+
+/// Fails when the server of a network disk was to be asked and none of the targets is one.
+///
+/// # Errors
+/// In words.
+pub fn must_have_asked<'a>(
+    place: Option<&str>,
+    mut targets: impl Iterator<Item = &'a Resolved>,
+) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        place.is_none() || targets.any(|target| target.far_end.is_some()),
+        "--server-status is for network disks, and no target is one: measure without it"
+    );
+    Ok(())
 }
 
 /// What the user allows.
@@ -93,16 +137,16 @@ pub fn resolve(
     match name {
         TargetName::Path(path) => of_path(path, machine, files, allowance),
         TargetName::Ram(bytes) => memory(name, *bytes, machine),
-        TargetName::Nbd(address) => export(address, allowance),
+        TargetName::Nbd(address) => export(address, files, allowance),
     }
 }
 
 /// An export of a network block device. Its contents may be lost only if the user gave its
 /// address as the thing to lose.
-fn export(address: &str, allowance: &Allowance) -> anyhow::Result<Resolved> {
+fn export(address: &str, files: &dyn Files, allowance: &Allowance) -> anyhow::Result<Resolved> {
     let remote = Export::open(address, allowance.connections.unwrap_or(1))?;
     let facts = remote.facts();
-    let (uri, size) = (facts.uri.clone(), facts.export_bytes);
+    let (uri, size, peer) = (facts.uri.clone(), facts.export_bytes, facts.peer.clone());
     let is_named = allowance.may_lose.iter().any(|n| n == address || *n == uri);
     let may_overwrite = match &allowance.may_lose[..] {
         [] => false,
@@ -131,6 +175,8 @@ fn export(address: &str, allowance: &Allowance) -> anyhow::Result<Resolved> {
         filesystem: None,
         device: None,
         room_bytes: size,
+        link: link_to(files, &peer),
+        far_end: None,
     })
 }
 
@@ -161,6 +207,8 @@ fn memory(name: &TargetName, bytes: u64, machine: &Machine) -> anyhow::Result<Re
         filesystem: None,
         device: None,
         room_bytes: bytes,
+        link: None,
+        far_end: None,
     })
 }
 
@@ -203,6 +251,8 @@ fn directory(
     Ok(Resolved {
         named: path.display().to_string(),
         target: Target::Directory { path: real.clone() },
+        link: place.link(files),
+        far_end: None,
         filesystem: place.filesystem,
         device: place.device,
         room_bytes: space.available_bytes,
@@ -228,6 +278,8 @@ fn file(
             path: real.clone(),
             may_overwrite,
         },
+        link: place.link(files),
+        far_end: None,
         filesystem: place.filesystem,
         device: place.device,
         room_bytes: size,
@@ -276,6 +328,10 @@ fn device(path: &Path, files: &dyn Files, allowance: &Allowance) -> anyhow::Resu
             may_overwrite: !allowance.read_only,
         },
         filesystem: None,
+        link: device
+            .as_deref()
+            .and_then(|device| link_of_device(files, device)),
+        far_end: None,
         device,
         room_bytes: opened.size_bytes,
         path: opened.path,
@@ -378,6 +434,12 @@ struct Place {
 }
 
 impl Place {
+    /// The link to the server, where this is on a network disk.
+    fn link(&self, files: &dyn Files) -> Option<NetworkLink> {
+        let device = self.device.as_deref()?;
+        link_of_device(files, device)
+    }
+
     /// The kernel's own table says which mount holds a path. The survey, which knows the devices,
     /// leaves some mounts out (FUSE programs); what lies there is on no known device.
     fn of(real: &Path, machine: &Machine, files: &dyn Files) -> Place {

@@ -8,6 +8,7 @@ use rubus_core::result::{JobResult, Outcome, Run};
 use rubus_core::units::{bytes_iec, bytes_si, duration_ns, iops, rate_si};
 use rubus_core::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict};
 
+use crate::ends;
 use crate::network;
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
@@ -32,6 +33,7 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
         title(run, style),
         headline(verdict, style),
         jobs(run, style),
+        ends::table(run, style),
         pipes(verdict, style),
         sentences(verdict, style),
         good_for(verdict, style),
@@ -462,11 +464,14 @@ fn rank(run: &Run, disturbance: &Disturbance) -> u8 {
         Some(Doubt::TargetFailed { .. } | Doubt::Interrupted) => 0,
         Some(
             Doubt::AboveCeiling { .. }
+            | Doubt::AboveLink { .. }
             | Doubt::ThroughPageCache { .. }
             | Doubt::DirectIsBuffered { .. }
             | Doubt::LoopThroughCache { .. },
         ) => 1,
-        Some(Doubt::NotWatched { .. } | Doubt::FewOperations { .. }) => 4,
+        Some(
+            Doubt::NotWatched { .. } | Doubt::ServerSilent { .. } | Doubt::FewOperations { .. },
+        ) => 4,
         Some(Doubt::LongFlush { .. } | Doubt::NoRing { .. }) => 3,
         Some(_) | None => 2,
     }

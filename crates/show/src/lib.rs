@@ -13,6 +13,7 @@ pub mod compression;
 pub mod copy;
 pub mod csv;
 pub mod disk_copy;
+mod ends;
 pub mod findings;
 pub mod fio_json;
 pub mod history;

@@ -89,6 +89,7 @@ pub(crate) fn run(
         access: Access::Buffered,
         content: content_name(session.suite.content),
         network: None,
+        link: None,
     };
     let watcher = Watcher::start(watch);
     observer.event(&Event::Preparing {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::doubt::Doubt;
 use crate::estimate::Estimate;
-use crate::result::{CpuShares, JobResult, Latency, LatencyBins, Outcome, Series, Stall};
+use crate::result::{BothEnds, CpuShares, JobResult, Latency, LatencyBins, Outcome, Series, Stall};
 use crate::stats::interval::{mean, variance};
 use crate::stats::quantile::student_t_95;
 
@@ -35,6 +35,7 @@ pub fn merge(turns: &[JobResult], wanted: f64) -> Option<JobResult> {
         .map(|turn| turn.cpu_ns_per_io * turn.operations as f64)
         .sum();
     merged.cpu_ns_per_io = weighed / merged.operations.max(1) as f64;
+    merged.both_ends = BothEnds::sum(turns.iter().filter_map(|turn| turn.both_ends));
     merged.stalls = stalls(turns);
     merged.series = series(turns);
     merged.latency_bins = bins(turns);

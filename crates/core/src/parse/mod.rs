@@ -5,6 +5,7 @@
 
 pub mod btrfs;
 pub mod mountinfo;
+pub mod route;
 pub mod stat;
 pub mod swaps;
 

@@ -143,6 +143,7 @@ pub struct Disturbance {
 /// Adds the doubts that only the machine's facts can raise: results above what the path can carry.
 /// Called once, before the run is stored.
 pub fn doubt_the_impossible(run: &mut Run) {
+    doubt_more_than_the_link(run);
     let Some((ceiling, what)) = lowest_ceiling(run).map(|(hop, rate)| (rate, hop.link.clone()))
     else {
         return;
@@ -155,6 +156,23 @@ pub fn doubt_the_impossible(run: &mut Run) {
                 bytes_per_second: rate,
                 ceiling,
                 what,
+            });
+        }
+    }
+}
+
+/// A link carries its line rate and never more, and what belongs to the protocols comes off that.
+fn doubt_more_than_the_link(run: &mut Run) {
+    let Some(link) = run.target.link.clone() else {
+        return;
+    };
+    for result in &mut run.results {
+        let rate = result.bytes_per_second.low;
+        if rate * 8.0 > link.bits_per_second as f64 {
+            result.doubts.push(Doubt::AboveLink {
+                bytes_per_second: rate,
+                link_bits_per_second: link.bits_per_second,
+                interface: link.interface.clone(),
             });
         }
     }
@@ -252,6 +270,36 @@ mod tests {
         };
         assert!(doubted(&run.results[0]));
         assert!(!run.results[1..].iter().any(doubted));
+    }
+
+    /// 19 MB/s through a cable of 100 Mbit/s were once published as the speed of a network disk.
+    #[test]
+    fn more_than_the_link_carries_is_the_page_cache() {
+        let mut run = fixture::network_run();
+        run.target.link = Some(crate::result::NetworkLink {
+            interface: "eth0".into(),
+            bits_per_second: 100_000_000,
+        });
+        run.results[0].bytes_per_second = Estimate::exact(19.156e6);
+        run.results[1].bytes_per_second = Estimate::exact(9.798e6);
+        doubt_the_impossible(&mut run);
+        let what = |result: &JobResult| -> Vec<String> {
+            let above = |d: &&Doubt| matches!(d, Doubt::AboveLink { .. });
+            result
+                .doubts
+                .iter()
+                .filter(above)
+                .map(Doubt::what)
+                .collect()
+        };
+        assert_eq!(
+            what(&run.results[0]),
+            [
+                "19.2 MB/s is more than the link eth0 carries (100 Mbit/s, 12.5 MB/s at best): this is a page cache, \
+                 not the wire"
+            ]
+        );
+        assert!(what(&run.results[1]).is_empty());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::job_files::{self, Placed};
 use crate::measuring;
 use crate::outputs::{self, Outputs};
 use crate::signals;
-use crate::target::Allowance;
+use crate::target::{self, Allowance};
 use crate::world::{self, Terminal, World};
 
 /// Runs the job file on each target, or where it says itself.
@@ -38,7 +38,10 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
         targets => targets.iter().map(Some).collect(),
     };
     for target in targets {
-        let placed = job_files::place(&plan, target, &machine, world.files(), &allowance)?;
+        let mut placed = job_files::place(&plan, target, &machine, world.files(), &allowance)?;
+        if let Some(place) = &bench.server_status {
+            placed.target.ask_server(place)?;
+        }
         let mut lowered = plan
             .lower(&placed.facts)
             .map_err(|error| told(path, &error))?;
@@ -48,6 +51,8 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
         placed.must_have_room(&lowered)?;
         ready.push((placed, lowered));
     }
+    let place = bench.server_status.as_deref();
+    target::must_have_asked(place, ready.iter().map(|(placed, _)| &placed.target))?;
     if !general.quiet {
         for note in plan
             .notes

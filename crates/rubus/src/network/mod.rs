@@ -2,6 +2,8 @@
 //! the measuring engine wants.
 
 pub mod connect;
+pub mod link;
+pub mod status;
 
 use std::sync::{Mutex, PoisonError};
 

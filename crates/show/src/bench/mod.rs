@@ -17,6 +17,7 @@ use rubus_core::units::bytes_iec;
 use rubus_core::verdict::Verdict;
 
 use crate::checkup::{self, disturbances, heading, job_file, jobs, joined, paragraph, title};
+use crate::ends;
 use crate::findings::sentences;
 use crate::style::{Style, Tone};
 
@@ -35,6 +36,7 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
     }
     let mut parts = vec![title(run, style), said(run, style)];
     parts.extend(tables(run, style));
+    parts.push(ends::table(run, style));
     parts.push(disturbances(run, verdict, style));
     parts.push(job_file(run, style));
     parts.push(match is_of_course(run) {

@@ -10,6 +10,7 @@ use rubus_core::units::{bytes_iec, bytes_si, duration_ns, rate_si};
 
 use super::jobs::Named;
 use super::share;
+use crate::ends;
 use crate::network;
 use crate::words;
 
@@ -102,6 +103,7 @@ pub fn raw(jobs: &[Named]) -> Markup {
         section aria-labelledby="raw" {
             h2 id="raw" { "All numbers" }
             (processor(jobs))
+            (both_ends(jobs))
             (intervals(jobs))
         }
     }
@@ -137,6 +139,41 @@ fn processor(jobs: &[Named]) -> Markup {
                             }
                             td class="n" { (busiest.map_or("–".into(), share)) }
                             td class="n" { (duration_ns(result.cpu_ns_per_io.max(0.0) as u64)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Processor time at both ends of a network disk, for the jobs that have it.
+fn both_ends(jobs: &[Named]) -> Markup {
+    let results: Vec<JobResult> = jobs.iter().map(|job| job.result.clone()).collect();
+    let Some(legend) = ends::legend(&results) else {
+        return html! {};
+    };
+    let columns = [
+        "here, per GiB",
+        "server, per GiB",
+        "here, per request",
+        "server, per request",
+    ];
+    html! {
+        div class="scroll" role="region" aria-label="Processor time at both ends" tabindex="0" {
+            table {
+                caption { span { "Processor time at both ends of the network; " (legend) } }
+                thead { tr {
+                    th scope="col" { "job" }
+                    @for title in columns { th scope="col" class="n" { (title) } }
+                } }
+                tbody {
+                    @for Named { title, result } in jobs {
+                        @if let Some(ends) = &result.both_ends {
+                            tr {
+                                th scope="row" { (title) }
+                                @for price in ends::prices(ends) { td class="n" { (price) } }
+                            }
                         }
                     }
                 }

@@ -239,6 +239,12 @@ fn every_obstacle_says_what_to_do() {
     let mut network = machine();
     network.block_devices[6].name = "nbd0".into();
     network.block_devices[6].kind = BlockKind::Nbd;
+    let mut on_network = machine();
+    for device in &mut on_network.block_devices {
+        if device.name == "sda" || device.parent.as_deref() == Some("sda") {
+            device.kind = BlockKind::Nbd;
+        }
+    }
     let mut several = machine();
     several.block_devices[6].identity = several.block_devices[4].identity.clone();
     several.system.kernel_release = known("4.19.0");
@@ -252,13 +258,18 @@ fn every_obstacle_says_what_to_do() {
     part.content = known("ext4");
     part.identity.partuuid = None;
     type Case<'a> = (&'a str, &'a Machine, &'a [(&'a str, &'a str)]);
-    let cases: [Case<'_>; 13] = [
+    let cases: [Case<'_>; 14] = [
         ("nothing said", &machine(), &[]),
         ("no such disk", &machine(), &[("to", "disk:/dev/sdz")]),
         ("in use", &machine(), &[("to", "disk:/dev/sda")]),
         ("mounted partition", &machine(), &[("to", "disk:/dev/sda1")]),
         ("memory", &machine(), &[("to", "disk:/dev/zram0")]),
         ("network", &network, &[("to", "disk:/dev/nbd0")]),
+        (
+            "file on the network",
+            &on_network,
+            &[("to", "file:/srv/data/swap")],
+        ),
         ("full memory", &full, &[("to", "none")]),
         ("no PARTUUID", &no_id, &[("to", "disk:/dev/sdb1")]),
         ("on FAT", &machine(), &[("to", "file:/boot/firmware/swap")]),
