@@ -42,4 +42,5 @@ pub mod together;
 pub mod units;
 pub mod usb_ids;
 pub mod verdict;
+pub mod watch;
 pub mod zswap;

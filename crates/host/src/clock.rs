@@ -11,6 +11,12 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Nanoseconds since the machine was started, the time that it slept included (`CLOCK_BOOTTIME`).
+pub fn since_boot_ns() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// Processor time that this program has used so far, all of its threads together, in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
     let used = clock_gettime(ClockId::ProcessCPUTime);

@@ -29,6 +29,7 @@ pub mod net;
 pub mod netlink;
 pub mod new_file;
 pub mod own_names;
+pub mod polled_file;
 pub mod programs;
 pub mod recorder;
 pub mod rehearsal;

@@ -32,6 +32,7 @@ mod system;
 mod udev;
 mod usb;
 mod vm;
+pub mod watch;
 pub mod zswap;
 
 use rubus_core::machine::{Machine, Origin};

@@ -14,6 +14,7 @@ mod history;
 mod looking;
 mod nbd;
 mod serve;
+mod watch;
 
 pub use attach::{Attach, Detach};
 pub use compare::Compare;
@@ -24,6 +25,7 @@ pub use history::{
 pub use looking::{Compression, Zswap};
 pub use nbd::{Nbd, NbdClones, NbdCommand, NbdCopy, NbdInfo, NbdList};
 pub use serve::{Encryption, Serve, address};
+pub use watch::Watch;
 
 use crate::target_name::TargetName;
 
@@ -204,6 +206,8 @@ pub enum Command {
     Compression(Compression),
     /// Show what zswap holds, what its counters mean, and whether it helps
     Zswap(Zswap),
+    /// Watch the machine while it works
+    Watch(Watch),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Print the manual page, or write all of them into a directory

@@ -28,6 +28,7 @@ pub mod suites;
 pub mod survey;
 pub mod table;
 pub mod text;
+pub mod watch;
 pub mod words;
 pub mod zswap;
 

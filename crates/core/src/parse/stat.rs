@@ -1,10 +1,12 @@
 //! The processor lines of `/proc/stat`: where the time of the cores went. Format: proc_stat(5),
 //! Linux man-pages.
 
+use serde::{Deserialize, Serialize};
+
 use crate::result::CpuShares;
 
 /// Times of one core or of all, in ticks since the start of the machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
     /// In programs, niced ones included.
     pub user: u64,

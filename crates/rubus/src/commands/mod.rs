@@ -26,4 +26,5 @@ pub mod survey;
 pub mod together;
 mod trial;
 pub mod verify;
+pub mod watch;
 pub mod zswap;
