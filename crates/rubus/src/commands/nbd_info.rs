@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args::{NbdInfo, NbdList};
 use crate::exit::Exit;
-use crate::network::connect::{Line, Place, inquire};
+use crate::network::connect::{Line, Place, connect, inquire};
 use crate::places::say;
 
 type Flag = (TransmissionFlags, &'static str, &'static str, &'static str);
@@ -160,6 +160,7 @@ fn ask(place: &Place) -> anyhow::Result<Answer> {
         }
     };
     inquiry.end();
+    find_size(place, export, &mut answer.learnt)?;
     // What follows takes a connection each, since it changes how the server speaks.
     let mut second = inquire(place)?;
     answer.extended = second.agrees_to(&OptionRequest::ExtendedHeaders)?;
@@ -174,6 +175,24 @@ fn ask(place: &Place) -> anyhow::Result<Answer> {
         }
     }
     Ok(answer)
+}
+
+/// Some servers (nbd-server) tell the size of an export to those alone who enter it, and 0 before.
+fn find_size(place: &Place, export: &str, learnt: &mut Learnt) -> anyhow::Result<()> {
+    if !matches!(learnt.size_and_flags, Some((0, _))) {
+        return Ok(());
+    }
+    let place = Place {
+        uri: Uri {
+            export: export.into(),
+            ..place.uri.clone()
+        },
+        tls: place.tls.clone(),
+    };
+    let (mut client, offer) = connect(&place)?;
+    client.disconnect();
+    learnt.size_and_flags = Some((offer.size_bytes, offer.flags));
+    Ok(())
 }
 
 /// Words of a server: nothing in them may move the cursor.
@@ -338,6 +357,11 @@ pub fn list(arguments: &NbdList) -> anyhow::Result<Exit> {
         rows.push((name, details, learnt));
     }
     inquiry.end();
+    for (name, _, learnt) in &mut rows {
+        if let Ok(learnt) = learnt {
+            find_size(&place, name, learnt).with_context(trouble)?;
+        }
+    }
     let text = match arguments.json.wanted {
         true => {
             let rows: Vec<_> = rows.iter().map(|(name, details, learnt)| {
