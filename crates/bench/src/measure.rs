@@ -257,7 +257,8 @@ fn find_failure(rig: &dyn Rig, runners: &[Runner<'_>], cancel: &AtomicBool) -> O
     if is_hung(rig, runners) {
         let seconds = GIVE_UP.as_secs();
         return Some(Failure::Target(format!(
-            "no operation ended within {seconds} s"
+            "no operation ended within {seconds} s; look at the kernel's log (dmesg), and over a network at the \
+             server and at the cable"
         )));
     }
     cancel
