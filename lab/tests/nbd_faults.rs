@@ -1,0 +1,123 @@
+//! A disk that fails under `rubus serve`: clients are told so with the right number, and the server goes on.
+
+mod common;
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use common::program::Home;
+use common::{can_run, report, take_turns};
+use rubus_host::net::Stream;
+use rubus_lab::devices::needs::Need;
+use rubus_lab::devices::{FailingDevice, programs};
+use rubus_nbd::client::{Client, Due, Wish, agree};
+use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const SIZE: u64 = 32 << 20;
+const BLOCK: usize = 64 << 10;
+
+struct Served(Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn connect(socket: &std::path::Path) -> Client<Stream> {
+    let wish = Wish {
+        export: String::new(),
+        tls: false,
+        structured_replies: true,
+    };
+    let stream = Stream::unix(socket).expect("it listens");
+    let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
+    Client::new(stream, &offer)
+}
+
+fn ask(
+    client: &mut Client<Stream>,
+    command: Command,
+    flags: CommandFlags,
+    offset: u64,
+) -> ErrorCode {
+    let length = if command == Command::Flush { 0 } else { BLOCK };
+    let due = Due {
+        slot: 0,
+        command,
+        flags,
+        offset,
+        length: length as u32,
+        memory_at: 0,
+    };
+    let (mut memory, mut answers) = (vec![7; BLOCK], Vec::new());
+    client
+        .exchange_within(&[due], &mut memory, &mut answers, PATIENCE)
+        .expect("the connection holds");
+    answers[0].error
+}
+
+#[test]
+fn a_disk_that_fails_is_said_to_fail_and_the_server_goes_on() {
+    let needs = [Need::NbdFile, Need::Program("nbdcopy", "libnbd-bin")];
+    if !can_run("nbd_faults", &needs) {
+        return;
+    }
+    let _turn = take_turns();
+    let home = Home::new();
+    let mut device = FailingDevice::new(SIZE).expect("a device");
+    let socket = home.path().join("socket");
+    let mut command = home.command();
+    command.args(["serve", "--quiet"]).arg(device.path());
+    command.arg("--unix").arg(&socket).stderr(Stdio::null());
+    let mut served = Served(command.spawn().expect("it starts"));
+    let begin = Instant::now();
+    while !socket.exists() {
+        assert!(begin.elapsed() < PATIENCE, "the server does not listen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut client = connect(&socket);
+    let none = CommandFlags::NONE;
+    assert_eq!(ask(&mut client, Command::Write, none, 0), ErrorCode::NONE);
+    assert_eq!(ask(&mut client, Command::Flush, none, 0), ErrorCode::NONE);
+    device.begin_to_fail().expect("it fails from now on");
+    let far = SIZE / 2;
+    assert_eq!(ask(&mut client, Command::Read, none, far), ErrorCode::IO);
+    let durable = ask(&mut client, Command::Write, CommandFlags::FUA, far);
+    assert_eq!(durable, ErrorCode::IO);
+    // A write may lie in memory; then the flush says what became of it.
+    let written = ask(&mut client, Command::Write, none, 2 * BLOCK as u64);
+    let flushed = ask(&mut client, Command::Flush, none, 0);
+    assert!(
+        [written, flushed].contains(&ErrorCode::IO),
+        "{written}, {flushed}"
+    );
+    // Another client, of another maker, is told the same and is not let down.
+    let address = format!("nbd+unix:///?socket={}", socket.display());
+    let size = programs::run("nbdinfo", &["--size", &address]).expect("it answers");
+    assert_eq!(size, SIZE.to_string());
+    let copy = home.path().join("copy").display().to_string();
+    let copied = programs::run("nbdcopy", &[&address, &copy]).expect_err("it fails");
+    assert!(
+        format!("{copied:#}").contains("Input/output error"),
+        "{copied:#}"
+    );
+    // Ours names the place, and keeps nothing that it did not read.
+    let ours = home.run(&["nbd", "copy", &address, "ours.img"]);
+    assert_eq!(ours.status, Some(2), "{ours}");
+    for words in [
+        "reading",
+        "at byte",
+        "input/output error",
+        "look at the log of the server",
+    ] {
+        assert!(ours.stderr.contains(words), "{words}: {ours}");
+    }
+    assert!(!home.path().join("ours.img").exists());
+    assert_eq!(served.0.try_wait().expect("its status"), None, "it ended");
+    report("EIO under the image: clients are told, and the server goes on");
+    drop(served);
+    device.vanish();
+}
