@@ -218,6 +218,15 @@ fn disk<'a>(
         "",
     );
     let name = disk_name(&disk.path);
+    if disks::is_on_network(machine, name) {
+        draft.check(
+            "it is a disk of this machine",
+            false,
+            format!("{shown} is a network disk"),
+            "take a disk that is plugged in: swap over the network stops a machine that is short of memory, and this boot \
+             finds no disk over the network",
+        );
+    }
     let used_for = uses(machine, name);
     draft.check(
         "the running system does not need it",

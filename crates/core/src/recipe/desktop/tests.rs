@@ -495,6 +495,21 @@ fn a_plan_without_a_disk_names_those_that_are_free() {
     assert!(found[0].contains("device=/dev/sda"), "{found:?}");
 }
 
+/// The system, its home and its swap would hang on the network; and the boot would not find it.
+#[test]
+fn a_network_disk_is_no_desktop_disk() {
+    let mut machine = machine();
+    let facts = facts(&machine);
+    for device in &mut machine.block_devices {
+        if device.name == "sda" {
+            device.kind = crate::machine::BlockKind::Nbd;
+        }
+    }
+    let found = obstacles(&plan_of(&machine, &facts, &[]));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("is a network disk"), "{found:?}");
+}
+
 #[test]
 fn made_once_it_is_not_made_again() {
     // After it was applied, before the boot.
