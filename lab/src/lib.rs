@@ -16,6 +16,7 @@ pub mod devices;
 pub mod drives;
 pub mod emulator;
 pub mod firmware;
+pub mod foreign;
 pub mod image;
 pub mod initramfs;
 pub mod kit;

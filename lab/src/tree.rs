@@ -12,7 +12,7 @@ use crate::board::Board;
 use crate::tools;
 
 /// The Debian release on the boards.
-const SUITE: &str = "trixie";
+pub(crate) const SUITE: &str = "trixie";
 
 /// Packages of every board beside the kernel; what they depend on comes with them.
 const PACKAGES: &[&str] = &[
@@ -60,7 +60,8 @@ const PACKAGES: &[&str] = &[
     "zstd",
 ];
 
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Whom to believe what comes from Debian's archive.
+pub(crate) const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// The ordinary user of a board and his numeric identity.
 pub const USER: &str = "pi";
@@ -205,7 +206,10 @@ fn unpack(board: Board, tree: &Path) -> Result<()> {
 }
 
 /// Where this machine gets Debian from: `$RUBUS_LAB_MIRROR`, else as configured for apt.
-fn mirror() -> Result<String> {
+///
+/// # Errors
+/// When apt knows of no archive.
+pub(crate) fn mirror() -> Result<String> {
     if let Ok(mirror) = std::env::var("RUBUS_LAB_MIRROR") {
         return Ok(mirror);
     }

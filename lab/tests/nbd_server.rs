@@ -5,193 +5,29 @@
 mod common;
 
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
+use common::served::{
+    PATIENCE, Random, SIZE, Served, ask, connect, directory, directory_with_image,
+    image_with_a_hole, sum,
+};
 use common::{can_run, program, report, take_turns};
 use rubus_host::net::Stream;
 
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FilesystemKind, NbdServer, SmallFilesystem, programs};
-use rubus_nbd::client::{Client, Due, Wish, agree};
+use rubus_nbd::client::{Client, Wish, agree};
 use rubus_nbd::wire::{Command as Order, CommandFlags, ErrorCode};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(10);
-const SIZE: usize = 24 << 20;
 const NBDKIT: Need = Need::Program("nbdkit", "nbdkit");
 const LIBNBD: Need = Need::Program("nbdcopy", "libnbd-bin");
 const QEMU: Need = Need::Program("qemu-img", "qemu-utils");
 const FIO: Need = Need::Program("fio", "fio");
 const STRACE: Need = Need::Program("strace", "strace");
-
-/// A server of ours on a Unix socket. It is asked to end when this is dropped.
-struct Served {
-    child: Child,
-    directory: TempDir,
-}
-
-impl Served {
-    /// Serves an image of that size beside the socket, or one that is there already.
-    fn new(directory: TempDir, options: &[&str]) -> Served {
-        Served::under(&[], directory, options)
-    }
-
-    /// The same, started by another program.
-    fn under(launcher: &[&str], directory: TempDir, options: &[&str]) -> Served {
-        let image = directory.path().join("disk.img");
-        let mut command = match launcher {
-            [] => Command::new(program::binary()),
-            [first, rest @ ..] => {
-                let mut command = programs::command(first);
-                command.args(rest).arg(program::binary());
-                command
-            }
-        };
-        command.arg("serve").arg(&image);
-        if !image.exists() && !options.contains(&"--size") {
-            command.args(["--size", &SIZE.to_string()]);
-        }
-        command.arg("--unix").arg(directory.path().join("socket"));
-        command.args(options).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("rubus starts");
-        let socket = directory.path().join("socket");
-        let begin = Instant::now();
-        while UnixStream::connect(&socket).is_err() {
-            if let Some(status) = child.try_wait().expect("its status") {
-                panic!("the server ended with {status}: {}", said(&mut child));
-            }
-            assert!(begin.elapsed() < PATIENCE, "the server does not listen");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Served { child, directory }
-    }
-
-    fn address(&self) -> String {
-        format!(
-            "nbd+unix:///?socket={}",
-            self.directory.path().join("socket").display()
-        )
-    }
-
-    fn image(&self) -> PathBuf {
-        self.directory.path().join("disk.img")
-    }
-
-    fn connect(&self) -> Client<Stream> {
-        connect(&self.directory.path().join("socket"))
-    }
-
-    /// Asks it to end, and gives its exit status with what it said.
-    fn end(mut self) -> (i32, String, TempDir) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-        let status = self.child.wait().expect("it ends");
-        let said = said(&mut self.child);
-        let directory = std::mem::replace(&mut self.directory, TempDir::new().expect("another"));
-        (status.code().unwrap_or(-1), said, directory)
-    }
-
-    /// Ends it without a warning.
-    fn kill(mut self) -> TempDir {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
-        std::mem::replace(&mut self.directory, TempDir::new().expect("another"))
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn said(child: &mut Child) -> String {
-    let mut text = String::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        stderr.read_to_string(&mut text).expect("its words");
-    }
-    text
-}
-
-fn connect(socket: &Path) -> Client<Stream> {
-    let stream = Stream::unix(socket).expect("it listens");
-    let wish = Wish {
-        export: String::new(),
-        tls: false,
-        structured_replies: true,
-    };
-    let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
-    Client::new(stream, &offer)
-}
-
-/// One request, answered.
-fn ask(
-    client: &mut Client<Stream>,
-    command: Order,
-    flags: CommandFlags,
-    (offset, length): (usize, usize),
-    memory: &mut [u8],
-) -> ErrorCode {
-    let due = Due {
-        slot: 0,
-        command,
-        flags,
-        offset: offset as u64,
-        length: length as u32,
-        memory_at: 0,
-    };
-    let mut answers = Vec::new();
-    client
-        .exchange_within(&[due], memory, &mut answers, PATIENCE)
-        .expect("the server goes on");
-    answers[0].error
-}
-
-fn sum(path: &Path) -> String {
-    let said = programs::run("sha256sum", &["-b", &path.display().to_string()]);
-    let said = said.expect("sha256sum");
-    said.split(' ').next().unwrap_or_default().to_string()
-}
-
-/// Random numbers, the same every time.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) as usize % end
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        let words = (0..count.div_ceil(4)).map(|_| self.below(1 << 31) as u32);
-        let mut bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
-        bytes.truncate(count);
-        bytes
-    }
-}
-
-fn directory() -> TempDir {
-    TempDir::with_prefix("rubus-lab-").expect("a directory")
-}
-
-/// An image of random bytes with a hole in the middle.
-fn image_with_a_hole(path: &Path) {
-    let bytes = Random(1).bytes(SIZE / 3);
-    let file = std::fs::File::create(path).expect("a file");
-    file.write_all_at(&bytes, 0).expect("the beginning");
-    file.write_all_at(&bytes, (SIZE / 3 * 2) as u64)
-        .expect("the end");
-    file.set_len(SIZE as u64).expect("the size");
-}
 
 #[test]
 fn libnbd_and_qemu_find_what_they_wrote() {
@@ -541,13 +377,6 @@ fn a_file_that_may_not_grow_is_no_reason_to_die() {
         [inside, beyond, read],
         [ErrorCode::NONE, ErrorCode::NO_SPACE, ErrorCode::NONE]
     );
-}
-
-fn directory_with_image() -> TempDir {
-    let place = directory();
-    let file = std::fs::File::create(place.path().join("disk.img")).expect("a file");
-    file.set_len(SIZE as u64).expect("its size");
-    place
 }
 
 #[test]

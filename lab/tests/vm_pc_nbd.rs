@@ -20,24 +20,37 @@ const SOON: Duration = Duration::from_secs(300);
 const BOOT: &str = "boot=11111111-0000-4000-8000-000000000001";
 const OTHER_BOOT: &str = "boot=22222222-0000-4000-8000-000000000002";
 
-/// nbdkit over an image of this machine, on a port that stays the same.
+/// A server over an image of this machine, on a port that stays the same.
 struct Server {
     directory: tempfile::TempDir,
     port: u16,
-    /// What it says of itself.
-    identity: Option<String>,
+    program: Program,
     running: Option<Child>,
 }
 
+/// Which server.
+enum Program {
+    /// nbdkit; it says this of itself, if anything.
+    Nbdkit(Option<String>),
+    /// `rubus serve`.
+    Ours,
+    /// The same with a clone of the image for each client.
+    OurClones,
+}
+
 impl Server {
-    fn start(identity: Option<&str>) -> Server {
+    fn nbdkit(identity: Option<&str>) -> Server {
+        Server::start(Program::Nbdkit(identity.map(Into::into)))
+    }
+
+    fn start(program: Program) -> Server {
         let directory = tempfile::tempdir().unwrap();
         let image = std::fs::File::create(directory.path().join("image")).unwrap();
         image.set_len(256 << 20).unwrap();
         let mut server = Server {
             directory,
             port: rubus_lab::devices::free_port("127.0.0.1").unwrap(),
-            identity: identity.map(Into::into),
+            program,
             running: None,
         };
         server.come_back();
@@ -49,29 +62,56 @@ impl Server {
     }
 
     fn address(&self) -> String {
-        format!("nbd://{HOST_ADDRESS}:{}/", self.port)
+        let name = match self.program {
+            Program::OurClones => "image/the-board",
+            Program::Nbdkit(_) | Program::Ours => "",
+        };
+        format!("nbd://{HOST_ADDRESS}:{}/{name}", self.port)
     }
 
     fn come_back(&mut self) {
+        let mut command = match &self.program {
+            Program::Nbdkit(identity) => self.command_of_nbdkit(identity.as_deref()),
+            Program::Ours | Program::OurClones => self.own_command(),
+        };
+        self.running = Some(command.stdin(Stdio::null()).spawn().unwrap());
+        let end = Instant::now() + SOON;
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(Instant::now() < end, "the server does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn command_of_nbdkit(&self, identity: Option<&str>) -> Command {
         let mut command = programs::command("nbdkit");
         command.args(["--foreground", "--ipaddr", "127.0.0.1", "--port"]);
         command.arg(self.port.to_string());
-        if self.identity.is_some() {
+        if identity.is_some() {
             command.arg("--filter=exportname");
         }
         command.arg("file").arg(self.image());
-        if let Some(boot) = &self.identity {
+        if let Some(boot) = identity {
             let export = "export=33333333-0000-4000-8000-000000000003";
             command.arg(format!(
                 "exportdesc=fixed:a test [rubus {boot} {export} generation=0 sync=0]"
             ));
         }
-        self.running = Some(command.stdin(Stdio::null()).spawn().unwrap());
-        let end = Instant::now() + SOON;
-        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(Instant::now() < end, "nbdkit does not listen");
-            std::thread::sleep(Duration::from_millis(20));
+        command
+    }
+
+    fn own_command(&self) -> Command {
+        let mut command = Command::new(common::program::binary());
+        command
+            .arg("serve")
+            .arg(self.image())
+            .args(["--quiet", "--listen"]);
+        command.arg(format!("127.0.0.1:{}", self.port));
+        if let Program::OurClones = self.program {
+            let clones = self.directory.path().join("clones");
+            std::fs::create_dir_all(&clones).unwrap();
+            command.arg("--clone-per-client").arg(clones);
         }
+        command
     }
 
     fn kill(&mut self) {
@@ -155,6 +195,7 @@ fn a_disk_over_the_network_outlives_its_server() {
     };
     a_filesystem_works_and_is_guarded(&mut board);
     no_write_fails_or_is_lost(&mut board);
+    a_clone_outlives_its_server(&mut board);
     four_connections_come_back_from_a_frozen_server(&mut board);
     board.switch_off().unwrap();
 }
@@ -166,6 +207,7 @@ fn another_disk_is_refused_and_a_recipe_attaches_at_each_boot() {
         return;
     };
     another_disk_is_refused(&mut board);
+    another_image_is_refused(&mut board);
     the_recipe_attaches_and_mounts(&mut board);
     board.switch_off().unwrap();
 }
@@ -194,7 +236,7 @@ fn board() -> Option<Session> {
 }
 
 fn a_filesystem_works_and_is_guarded(board: &mut Session) {
-    let server = Server::start(None);
+    let server = Server::nbdkit(None);
     let said = must(board, &format!("rubus attach {}", server.address()));
     assert!(said.starts_with("/dev/nbd0 is nbd://"), "{said}");
     assert!(said.contains("does not say which disk"), "{said}");
@@ -212,12 +254,7 @@ fn a_filesystem_works_and_is_guarded(board: &mut Session) {
         .unwrap();
     assert_eq!(taken.status, 2, "{}", taken.complaint_text());
     assert!(taken.complaint_text().contains("is attached already"));
-    let different = must(
-        board,
-        "mkfs.ext4 -q /dev/nbd0 && mount /dev/nbd0 /mnt && cp -a /usr/bin /mnt && sync &&
-         echo 3 >/proc/sys/vm/drop_caches && rsync -rlcni --delete /usr/bin/ /mnt/bin/",
-    );
-    assert_eq!(different, "");
+    must(board, "mkfs.ext4 -q /dev/nbd0 && mount /dev/nbd0 /mnt");
     let refused = board.run("rubus detach", "root", SOON).unwrap();
     assert_eq!(refused.status, 3, "{}", refused.complaint_text());
     assert!(refused.complaint_text().contains("is mounted at /mnt"));
@@ -242,14 +279,34 @@ fn a_filesystem_works_and_is_guarded(board: &mut Session) {
 }
 
 fn no_write_fails_or_is_lost(board: &mut Session) {
-    let mut server = Server::start(None);
+    let mut server = Server::start(Program::Ours);
+    let said = must(board, &format!("rubus attach {}", server.address()));
+    assert!(!said.contains("does not say which disk"), "{said}");
+    // Large files, many small ones, and some that go again, while the server is killed again and again.
     must(
         board,
-        &format!(
-            "rubus attach {} --resume-unidentified && mkfs.ext4 -q /dev/nbd0 && mount /dev/nbd0 /mnt",
-            server.address()
-        ),
+        "mkfs.ext4 -q /dev/nbd0 && mount /dev/nbd0 /mnt && rm -f /run/copied
+         setsid sh -c '{ cp -a /usr/bin /mnt && mkdir /mnt/many && cd /mnt/many &&
+           seq 1500 | split -l 1 -a 4 && rm -f *a && sync; } 2>/run/trouble; echo $? >/run/copied' \
+         </dev/null >/dev/null 2>&1 &",
     );
+    for _ in 0..3 {
+        pause(2);
+        server.kill();
+        pause(1);
+        server.come_back();
+    }
+    let different = must(
+        board,
+        "while [ ! -e /run/copied ]; do sleep 0.1; done; cat /run/copied /run/trouble
+         umount /mnt && fsck.ext4 -fn /dev/nbd0 >/run/fsck 2>&1 || cat /run/fsck
+         mount /dev/nbd0 /mnt && echo 3 >/proc/sys/vm/drop_caches && rsync -rlcni --delete /usr/bin/ /mnt/bin/
+         cd /mnt/many && find . -type f | wc -l && sort -n * | uniq -u | wc -l
+         cd / && rm -r /mnt/bin /mnt/many",
+    );
+    assert_eq!(different, "0\n1442\n1442\n");
+    let before = attached(board, "replaced").as_u64().unwrap();
+    assert!(before > 0, "the server was killed while it was used");
     must(board, WRITER);
     server.kill();
     pause(4);
@@ -257,7 +314,7 @@ fn no_write_fails_or_is_lost(board: &mut Session) {
     assert!(waits.contains("waits"), "{waits}");
     server.come_back();
     let killed = end_writer(board);
-    assert_eq!(attached(board, "replaced"), 1);
+    assert_eq!(attached(board, "replaced"), before + 1);
     must(board, "umount /mnt");
     log_is_whole(&server.image(), killed);
 
@@ -270,12 +327,16 @@ fn no_write_fails_or_is_lost(board: &mut Session) {
     pause(5);
     board.plug_network(true).unwrap();
     let last = end_writer(board);
-    assert_eq!(attached(board, "replaced"), 1, "the connection has held");
+    assert_eq!(
+        attached(board, "replaced"),
+        before + 1,
+        "the connection has held"
+    );
     must(board, "rm -f /mnt/log && sync");
     must(board, WRITER);
     board.plug_network(false).unwrap();
     // Longer than a silent peer is believed in.
-    pause(45);
+    pause(60);
     board.plug_network(true).unwrap();
     let cut = end_writer(board);
     must(
@@ -286,12 +347,41 @@ fn no_write_fails_or_is_lost(board: &mut Session) {
     println!("numbers written: {killed}, {last}, {cut}");
 }
 
-fn four_connections_come_back_from_a_frozen_server(board: &mut Session) {
-    let mut server = Server::start(Some(BOOT));
+/// The golden image stays as it is, and the clone is the same disk after its server was killed.
+fn a_clone_outlives_its_server(board: &mut Session) {
+    let mut server = Server::start(Program::OurClones);
+    let image = server.image().display().to_string();
+    let golden = || programs::run("sha256sum", &["-b", &image]).unwrap();
+    let before = golden();
     must(
         board,
         &format!(
-            "rubus attach {} --connections 4 --timeout 3 && mkfs.ext4 -q /dev/nbd0 && mount /dev/nbd0 /mnt",
+            "rubus attach {} && mkfs.ext4 -q /dev/nbd0 && mount /dev/nbd0 /mnt",
+            server.address()
+        ),
+    );
+    must(board, WRITER);
+    server.kill();
+    pause(2);
+    server.come_back();
+    let last = end_writer(board);
+    assert_eq!(attached(board, "replaced"), 1);
+    let text = must(
+        board,
+        "umount /mnt && fsck.ext4 -fn /dev/nbd0 >/dev/null && mount /dev/nbd0 /mnt && cat /mnt/log
+         umount /mnt && rubus detach >&2",
+    );
+    let expected: String = (1..=last).map(|n| format!("{n}\n")).collect();
+    assert_eq!(text, expected);
+    assert_eq!(golden(), before, "nothing was written to the golden image");
+}
+
+fn four_connections_come_back_from_a_frozen_server(board: &mut Session) {
+    let mut server = Server::nbdkit(None);
+    must(
+        board,
+        &format!(
+            "rubus attach {} --resume-unidentified --connections 4 --timeout 3 && mkfs.ext4 -q /dev/nbd0 && mount /dev/nbd0 /mnt",
             server.address()
         ),
     );
@@ -317,7 +407,7 @@ fn four_connections_come_back_from_a_frozen_server(board: &mut Session) {
 }
 
 fn another_disk_is_refused(board: &mut Session) {
-    let mut server = Server::start(Some(BOOT));
+    let mut server = Server::nbdkit(Some(BOOT));
     must(board, &format!("rubus attach {}", server.address()));
     // Written, and flushed by the watcher when nothing more came: nothing can be lost.
     must(
@@ -329,7 +419,7 @@ fn another_disk_is_refused(board: &mut Session) {
          while rubus attach --json | grep -q '\"unflushed\": true'; do sleep 0.1; done",
     );
     server.kill();
-    server.identity = Some(OTHER_BOOT.into());
+    server.program = Program::Nbdkit(Some(OTHER_BOOT.into()));
     server.come_back();
     must(
         board,
@@ -348,7 +438,7 @@ fn another_disk_is_refused(board: &mut Session) {
          while [ $(awk '{ print $5 }' /sys/block/nbd0/stat) -lt $((n + 20)) ]; do sleep 0.1; done",
     );
     server.kill();
-    server.identity = Some(BOOT.into());
+    server.program = Program::Nbdkit(Some(BOOT.into()));
     server.come_back();
     let said = must(
         board,
@@ -360,8 +450,33 @@ fn another_disk_is_refused(board: &mut Session) {
     assert!(said.contains("machine was restarted"), "{said}");
 }
 
+/// A backup that is put back under a running client is not the disk that it had.
+fn another_image_is_refused(board: &mut Session) {
+    let mut server = Server::start(Program::Ours);
+    must(
+        board,
+        &format!(
+            "rm -f /run/ended; rubus attach {} && dd if=/dev/zero of=/dev/nbd0 bs=64k count=4 conv=fsync status=none",
+            server.address()
+        ),
+    );
+    server.kill();
+    let copy = server.directory.path().join("copy");
+    std::fs::copy(server.image(), &copy).unwrap();
+    std::fs::rename(&copy, server.image()).unwrap();
+    server.come_back();
+    let said = must(
+        board,
+        "dd if=/dev/nbd0 of=/dev/null count=1 iflag=direct status=none && exit 1
+         while pgrep -f rubus-attach >/dev/null; do sleep 0.1; done
+         rubus attach; dmesg | grep 'NOT resumed' | tail -n 1",
+    );
+    assert!(said.contains("Nothing is attached"), "{said}");
+    assert!(said.contains("another image"), "{said}");
+}
+
 fn the_recipe_attaches_and_mounts(board: &mut Session) {
-    let server = Server::start(Some(BOOT));
+    let server = Server::nbdkit(Some(BOOT));
     let address = server.address();
     must(
         board,

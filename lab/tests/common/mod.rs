@@ -11,6 +11,7 @@ pub mod nasty_tree;
 pub mod pressure;
 pub mod program;
 pub mod run;
+pub mod served;
 pub mod sshd;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
