@@ -230,7 +230,7 @@ mod tests {
     use clap::FromArgMatches;
 
     /// Options that mean the same over there.
-    const PASSED_ON: [&str; 18] = [
+    const PASSED_ON: [&str; 19] = [
         "against",
         "against-i-will-lose-everything-on",
         "budget",
@@ -244,6 +244,7 @@ mod tests {
         "quiet",
         "read-only",
         "seed",
+        "server-status",
         "size",
         "suite",
         "threads",
