@@ -88,7 +88,7 @@ fn measured_before() -> Vec<(RunId, Run)> {
         .collect()
 }
 
-/// The user's word for every disk of a plan that has something on it: from `given`, else typed. Gives what is to be
+/// The user's word for every disk of a plan that has something on it, or of which that cannot be known: from `given`, else typed. Gives what is to be
 /// written down, by the disk's path in the plan.
 ///
 /// # Errors
@@ -101,15 +101,15 @@ pub fn confirm_losses(
     let mut confirmed = Vec::new();
     for disk in plan.disks_lost() {
         let device = look_at(disk, files)?;
-        if device.contents.is_empty() {
+        let Some(why) = guard::may_lose(&device) else {
             continue;
-        }
+        };
         let wanted = guard::confirmation(&device);
         let is_given = given.iter().any(|words| words.trim() == wanted.text);
         if !is_given && !typed(disk, &device, &wanted)? {
             let option = format!("--i-will-lose-everything-on={}", wanted.text);
             return Err(Refused(format!(
-                "{} holds data that would be lost.\n\n{}\nIf all of this may be lost, confirm it with {}:\n  {option}",
+                "{} {why}.\n\n{}\nIf all of this may be lost, confirm it with {}:\n  {option}",
                 disk.path.display(),
                 guard::card(&device),
                 wanted.kind.phrase()

@@ -104,6 +104,8 @@ pub struct Identity {
     pub partition: Option<u32>,
     /// Its name below `/dev/disk/by-id`, without the directory.
     pub by_id: Option<String>,
+    /// What a network disk is attached to, as its driver was told ("nbd://192.168.1.2/root").
+    pub export: Option<String>,
     /// How it is connected: "USB", "SD card", "loop device over /srv/disk.img".
     pub connected: String,
 }

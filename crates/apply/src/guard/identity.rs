@@ -26,12 +26,29 @@ pub(super) fn read(sys: &Sys<'_>, node: &Node) -> Identity {
         serial,
         partition: partition.and_then(|text| text.trim().parse().ok()),
         by_id: by_id(sys, node),
+        export: export(sys, &disk),
         connected: connected(sys, &disk),
     }
 }
 
-/// Vendor and model, or the name that a card gives itself.
+/// What a network disk is attached to. Rubus tells the driver the address behind its own name; other programs may tell
+/// it anything.
+fn export(sys: &Sys<'_>, disk: &Node) -> Option<String> {
+    if disk.kind() != BlockKind::Nbd {
+        return None;
+    }
+    let told = sys.files.text(&disk.directory.join("backend")).ok()?;
+    let told = told.trim();
+    let address = told.strip_prefix("rubus ").unwrap_or(told);
+    (!address.is_empty()).then(|| address.to_string())
+}
+
+/// Vendor and model, or the name that a card gives itself; of a network disk, what it is attached to: another export
+/// behind the same node is another disk.
 fn model(sys: &Sys<'_>, disk: &Node) -> Option<String> {
+    if let Some(export) = export(sys, disk) {
+        return Some(export);
+    }
     let text = |file: &str| {
         let text = sys.files.text(&disk.directory.join(file)).ok()?;
         Some(text.trim().to_string()).filter(|text| !text.is_empty())
@@ -230,6 +247,19 @@ mod tests {
         assert_eq!(found.serial.as_deref(), Some("4C530001230"));
         assert_eq!(found.partition, Some(1));
         assert_eq!(found.by_id.as_deref(), Some("usb-SanDisk_Ultra-0:0-part1"));
+    }
+
+    #[test]
+    fn a_network_disk_is_known_by_its_export() {
+        const NBD0: &str = "/sys/devices/virtual/block/nbd0";
+        let files = listed(FakeFiles::new(), "nbd0", NBD0);
+        let attached = files.file(format!("{NBD0}/backend"), "rubus nbd://192.168.1.2/root\n");
+        let found = identity(&attached, "nbd0");
+        assert_eq!(found.export.as_deref(), Some("nbd://192.168.1.2/root"));
+        assert_eq!(found.model, found.export, "another export is another disk");
+        let free = listed(FakeFiles::new(), "nbd0", NBD0).file(format!("{NBD0}/backend"), "\n");
+        assert_eq!(identity(&free, "nbd0").export, None);
+        assert_eq!(identity(&free, "nbd0").model, None);
     }
 
     #[test]

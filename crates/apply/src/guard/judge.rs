@@ -39,6 +39,8 @@ pub enum ConfirmationKind {
     SerialAndPartition,
     /// Its name below `/dev/disk/by-id`, since it says no serial number of its own.
     ById,
+    /// The address of the export that a network disk is attached to.
+    Export,
     /// Its path, since it has neither.
     Path,
 }
@@ -52,6 +54,7 @@ impl ConfirmationKind {
                 "the serial number of its disk and its partition number"
             }
             ConfirmationKind::ById => "its name in /dev/disk/by-id (it has no serial number)",
+            ConfirmationKind::Export => "the address of its export",
             ConfirmationKind::Path => "its path (it has no serial number of its own)",
         }
     }
@@ -165,19 +168,27 @@ fn judge_device(device: &DeviceFacts, consent: Option<&Consent>) -> Verdict {
         return Verdict::Refused(reasons);
     }
     let expected = confirmation(device);
-    let is_remote = device.kind == BlockKind::Nbd;
     match consent {
         Some(consent) if consent.typed == expected.text => Verdict::Allowed,
         Some(consent) => Verdict::NeedsConsent(ConsentNeeded {
             wrong: Some(consent.typed.clone()),
             expected,
         }),
-        // Who else uses the far end of a network device cannot be seen from here.
-        None if device.contents.is_empty() && !is_remote => Verdict::Allowed,
+        None if may_lose(device).is_none() => Verdict::Allowed,
         None => Verdict::NeedsConsent(ConsentNeeded {
             expected,
             wrong: None,
         }),
+    }
+}
+
+/// Why a device that can be overwritten needs somebody's consent to that, as the end of a sentence about it; nothing
+/// where it does not.
+pub fn may_lose(device: &DeviceFacts) -> Option<&'static str> {
+    match device.kind {
+        _ if !device.contents.is_empty() => Some("holds data that would be lost"),
+        BlockKind::Nbd => Some("is on the network: who else uses it cannot be seen from here"),
+        _ => None,
     }
 }
 
@@ -192,6 +203,10 @@ pub fn confirmation(device: &DeviceFacts) -> Confirmation {
             ConfirmationKind::SerialAndPartition,
         ),
         (None, _, Some(name)) => (name.clone(), ConfirmationKind::ById),
+        (None, None, None) if identity.export.is_some() => {
+            let address = identity.export.clone().unwrap_or_default();
+            (address, ConfirmationKind::Export)
+        }
         _ => (device.path.clone(), ConfirmationKind::Path),
     };
     Confirmation { text, kind }

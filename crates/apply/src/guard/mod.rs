@@ -32,8 +32,8 @@ use rubus_host::{Files, clock};
 
 pub use disks::{Disk, all as disks};
 pub use facts::{Content, DeviceFacts, Identity, Relation, TargetFacts, Use, UseKind};
-pub use judge::confirmation;
 pub use judge::{Confirmation, ConfirmationKind, Consent, ConsentNeeded, Reason, Verdict, judge};
+pub use judge::{confirmation, may_lose};
 pub(crate) use refusal::content_words;
 pub use refusal::{Refusal, card};
 

@@ -112,7 +112,7 @@ fn gone(meant: &DiskIdentity, disks: &[Disk]) -> String {
         _ => String::new(),
     };
     format!(
-        "{} is not there{now}; plug it in again, or make a new plan",
+        "{} is not there{now}; plug it in again (rubus attach, if it is a network disk), or make a new plan",
         describe(meant)
     )
 }
@@ -287,7 +287,7 @@ pub(super) fn device_of(
     match &found[..] {
         [only] => Ok(only.clone()),
         [] => Err(format!(
-            "no disk has {} with the UUID {uuid}{}; plug the disk in",
+            "no disk has {} with the UUID {uuid}{}; plug the disk in, or attach it again (rubus attach)",
             kind.name(),
             match unreadable.is_empty() {
                 true => String::new(),
@@ -447,6 +447,6 @@ mod tests {
         let why = find_disk(&meant(), &[disk("sda"), disk("sdb")], Some("two")).unwrap_err();
         assert!(why.contains("/dev/sda and /dev/sdb look alike"), "{why}");
         let why = find_disk(&meant(), &[], None).unwrap_err();
-        assert!(why.contains("is not there; plug it in"), "{why}");
+        assert!(why.contains("is not there; plug it in again"), "{why}");
     }
 }
