@@ -40,6 +40,7 @@ fn the_recipes_are_listed() {
             "desktop",
             "format",
             "network-disk",
+            "network-root",
             "raid0",
             "ramdisk",
             "swap",

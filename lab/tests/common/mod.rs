@@ -8,6 +8,7 @@ pub mod desktop;
 pub mod fio;
 pub mod leftovers;
 pub mod nasty_tree;
+pub mod network_root;
 pub mod pressure;
 pub mod program;
 pub mod run;

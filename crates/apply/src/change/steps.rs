@@ -89,12 +89,14 @@ fn below(action: &Action, top: &Path) -> Action {
             path,
             kept,
             modules,
+            files,
         } => Action::BuildInitramfs {
             root: root.clone(),
             release: release.clone(),
             path: place(path),
             kept: kept.as_deref().map(place),
             modules: modules.clone(),
+            files: files.clone(),
         },
         other => other.clone(),
     }

@@ -5,7 +5,7 @@
 //! durable in between, is the one that leaves old or new and nothing else.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rubus_core::boot::initramfs::{self, Listing};
 use rubus_core::boot::modules::{Known, Modules};
@@ -36,6 +36,8 @@ pub(super) struct Wanted<'a> {
     pub kept: Option<&'a Path>,
     /// Modules that must be inside, or built in.
     pub modules: &'a [String],
+    /// Files that must be inside, by their absolute paths there.
+    pub files: &'a [PathBuf],
 }
 
 impl LiveWorks {
@@ -100,6 +102,18 @@ fn prove(
         };
         let is_missing = |module: &String| inside.module(wanted.release, module).is_none();
         missing.extend(needed.into_iter().filter(is_missing));
+    }
+    let absent: Vec<String> = wanted
+        .files
+        .iter()
+        .filter(|file| !inside.has(file.to_string_lossy().trim_start_matches('/')))
+        .map(|file| file.display().to_string())
+        .collect();
+    if !absent.is_empty() {
+        return Err(format!(
+            "it lacks {}: look at the hooks in /etc/initramfs-tools/hooks there",
+            absent.join(", ")
+        ));
     }
     if missing.is_empty() {
         return Ok(match wanted.modules.is_empty() {

@@ -182,6 +182,7 @@ impl Works for LiveWorks {
                 path,
                 kept,
                 modules,
+                files,
             } => {
                 let wanted = initramfs::Wanted {
                     root,
@@ -189,6 +190,7 @@ impl Works for LiveWorks {
                     path,
                     kept: kept.as_deref(),
                     modules,
+                    files,
                 };
                 self.build_initramfs(action, &wanted, site, hands)
             }

@@ -229,6 +229,9 @@ pub enum Action {
         kept: Option<PathBuf>,
         /// Modules that must be inside, or built into the kernel.
         modules: Vec<String>,
+        /// Files that must be inside, by their absolute paths there.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<PathBuf>,
     },
     /// A swap file is made, with what btrfs wants where it lies on that. Undoing removes it.
     MakeSwapFile {

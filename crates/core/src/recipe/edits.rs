@@ -64,11 +64,17 @@ impl<'a> Edits<'a> {
 
     /// A file with this text, whatever was there; with its directory where that is missing.
     pub(super) fn write(&mut self, id: &str, why: &str, path: &Path, text: String) {
+        let mode = self.file(path).map_or(0o644, |was| was.mode);
+        self.put(id, why, path, TextFile { text, mode });
+    }
+
+    /// The same for a program that can be run.
+    pub(super) fn write_program(&mut self, id: &str, why: &str, path: &Path, text: String) {
+        self.put(id, why, path, TextFile { text, mode: 0o755 });
+    }
+
+    fn put(&mut self, id: &str, why: &str, path: &Path, becomes: TextFile) {
         let was = self.file(path).cloned();
-        let becomes = TextFile {
-            text,
-            mode: was.as_ref().map_or(0o644, |was| was.mode),
-        };
         if was.as_ref() == Some(&becomes) {
             return;
         }

@@ -11,7 +11,9 @@ mod format;
 mod identifiers;
 mod image;
 mod mounting;
+mod moving;
 mod network_disk;
+mod network_root;
 mod programs;
 mod raid0;
 mod ramdisk;
@@ -29,6 +31,7 @@ use std::path::{Path, PathBuf};
 
 use edits::Edits;
 pub use image::{IMAGE_PROGRAMS, ImageFacts};
+pub use network_root::{FROM_CARD, NETWORK_ROOT};
 pub use speeds::{measured_speeds, measured_together};
 pub use surveyed::surveyed_disk;
 pub use user::{Fault, UserRecipe};
@@ -39,10 +42,11 @@ use crate::plan::volume::DiskIdentity;
 use crate::plan::{Action, Check, Effort, FORMAT, Gain, Plan, Step, TextFile, Trial};
 
 /// All recipes, by name.
-pub const ALL: [&Recipe; 7] = [
+pub const ALL: [&Recipe; 8] = [
     &desktop::RECIPE,
     &format::RECIPE,
     &network_disk::RECIPE,
+    &network_root::RECIPE,
     &raid0::RECIPE,
     &ramdisk::RECIPE,
     &swap::RECIPE,

@@ -50,10 +50,7 @@ pub(super) static RECIPE: Recipe = Recipe {
             what: "yes: go on also with a server that does not say which disk it serves (nbdkit, nbd-server, qemu-nbd), \
                    which loses writes silently when its machine was restarted; no",
             default: Some("no"),
-            check: |value| match value {
-                "yes" | "no" => Ok(()),
-                _ => Err("write yes or no".into()),
-            },
+            check: yes_or_no,
         },
     ],
     look_at,
@@ -61,7 +58,7 @@ pub(super) static RECIPE: Recipe = Recipe {
 };
 
 /// Where the program must lie to be there at each boot.
-const PROGRAMS: [&str; 4] = [
+pub(super) const PROGRAMS: [&str; 4] = [
     "/usr/local/bin/rubus",
     "/usr/local/sbin/rubus",
     "/usr/bin/rubus",
@@ -89,7 +86,7 @@ fn address(value: &str) -> Result<(), String> {
     }
 }
 
-fn device(value: &str) -> Result<u32, String> {
+pub(super) fn device(value: &str) -> Result<u32, String> {
     let number = value
         .strip_prefix("/dev/nbd")
         .and_then(|n| n.parse().ok())
@@ -97,10 +94,17 @@ fn device(value: &str) -> Result<u32, String> {
     number.ok_or_else(|| "write /dev/nbd0 to /dev/nbd15".into())
 }
 
-fn seconds(value: &str) -> Result<u32, String> {
+pub(super) fn seconds(value: &str) -> Result<u32, String> {
     match value.parse() {
         Ok(seconds @ 1..=31_536_000) => Ok(seconds),
         _ => Err("write seconds, such as 300".into()),
+    }
+}
+
+pub(super) fn yes_or_no(value: &str) -> Result<(), String> {
+    match value {
+        "yes" | "no" => Ok(()),
+        _ => Err("write yes or no".into()),
     }
 }
 
@@ -132,12 +136,12 @@ fn modules(machine: &Machine) -> Vec<PathBuf> {
 }
 
 /// "nbd0".
-fn name(node: &str) -> &str {
+pub(super) fn name(node: &str) -> &str {
     node.strip_prefix("/dev/").unwrap_or(node)
 }
 
 /// What the driver says that a device is attached to.
-fn backend(name: &str) -> PathBuf {
+pub(super) fn backend(name: &str) -> PathBuf {
     format!("/sys/block/{name}/backend").into()
 }
 
@@ -215,7 +219,8 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     promises(attached, at, name, draft);
 }
 
-fn check_program(situation: &Situation<'_>, draft: &mut Draft) -> String {
+/// Where the program is that each boot runs.
+pub(super) fn check_program(situation: &Situation<'_>, draft: &mut Draft) -> String {
     let there = PROGRAMS
         .iter()
         .find(|path| situation.is_there(Path::new(path)));

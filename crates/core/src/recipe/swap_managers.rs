@@ -54,6 +54,28 @@ pub(super) fn switch_off<'m>(
     edits.into_steps()
 }
 
+/// Steps after which none of these managers makes swap on a disk at the next boot; compressed memory stays.
+pub(super) fn memory_only<'m>(
+    managers: impl IntoIterator<Item = &'m SwapManager>,
+    seen: &Seen,
+) -> Vec<Step> {
+    let mut edits = Edits::new(seen);
+    for manager in managers {
+        match manager.name.as_str() {
+            "dphys-swapfile" => dphys(seen, &mut edits),
+            "rpi-swap" if says(manager, "[Main] Mechanism", "none") => {}
+            "rpi-swap" => edits.write(
+                "rpi-swap-memory",
+                "rpi-swap makes the swap of Raspberry Pi OS at each boot; this tells it to make compressed memory, and no file.",
+                Path::new(RPI_SWAP),
+                "# Made by rubus: compressed memory, and no swap file.\n[Main]\nMechanism=zram\n".into(),
+            ),
+            _ => {}
+        }
+    }
+    edits.into_steps()
+}
+
 fn dphys(seen: &Seen, edits: &mut Edits<'_>) {
     let text = match seen.get(Path::new(DPHYS)) {
         Some(super::Sight::Text(file)) => file.text.clone(),
@@ -181,6 +203,27 @@ mod tests {
             manager("zram-tools", &["PERCENT = 50"], "/etc/default/zramswap"),
         ];
         insta::assert_snapshot!(shown(&switch_off(&managers, &seen)));
+    }
+
+    #[test]
+    fn compressed_memory_stays_where_only_disks_are_to_be_left_alone() {
+        let seen = nothing_there();
+        let managers = [
+            manager(
+                "rpi-swap",
+                &["[Main] Mechanism = auto"],
+                "/etc/rpi/swap.conf",
+            ),
+            manager("zram-tools", &["PERCENT = 50"], "/etc/default/zramswap"),
+        ];
+        let steps = shown(&memory_only(&managers, &seen));
+        assert!(steps.ends_with("[Main]\nMechanism=zram\n"), "{steps}");
+        let off = manager(
+            "rpi-swap",
+            &["[Main] Mechanism = none"],
+            "/etc/rpi/swap.conf",
+        );
+        assert_eq!(shown(&memory_only(&[off], &seen)), "");
     }
 
     #[test]

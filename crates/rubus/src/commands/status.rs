@@ -1,12 +1,15 @@
 //! `rubus status`: what was applied, what stands in the middle, and whether it still holds. Only looks, and only at
 //! what answers at once; `rubus verify` looks at all.
 
+use std::path::Path;
+
 use rubus_apply::change::{BOOT_ID, Change, differences, not_done};
 use rubus_apply::works::LiveWorks;
 use rubus_core::machine::Machine;
 use rubus_core::plan::journal::{Receipt, Record, StepState, Way};
 use rubus_core::plan::promise::{Look, Promise};
 use rubus_core::plan::verify::{Answer, Standing, verify};
+use rubus_core::recipe::{FROM_CARD, NETWORK_ROOT};
 use rubus_host::{Files, Live};
 use rubus_show::plan::{ChangeLine, StepLine, receipts, status as status_text};
 
@@ -88,7 +91,7 @@ struct Line {
 }
 
 fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Live) -> Line {
-    let boot = live.text(std::path::Path::new(BOOT_ID)).ok();
+    let boot = live.text(Path::new(BOOT_ID)).ok();
     let started_since = change.started_since(boot.as_deref());
     let is_applied = change.state.is_finished && change.state.way == Way::Apply;
     let is_on_trial = change.state.is_on_trial();
@@ -137,6 +140,9 @@ fn is_ahead_of_journal(change: &Change, live: &Live) -> bool {
 /// What has to be known of a change that stands in the middle, or was turned back.
 pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
     let state = &change.state;
+    if let Some(why) = from_card(change, live) {
+        return vec![why];
+    }
     if let Some(why) = change.went_back_because() {
         return vec![format!("It was turned back: {why}.")];
     }
@@ -154,6 +160,20 @@ pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
         .into_iter()
         .map(|difference| format!("not done yet: {difference}"))
         .collect()
+}
+
+/// Why this start is from the card, where the change has its root on the network.
+fn from_card(change: &Change, live: &Live) -> Option<String> {
+    let is_network_root = change.plan.recipe == NETWORK_ROOT;
+    if !is_network_root || !change.state.is_finished || change.state.way != Way::Apply {
+        return None;
+    }
+    let why = live.text(Path::new(FROM_CARD)).ok()?;
+    Some(format!(
+        "This start is FROM THE CARD: {}. What is changed now is not on the network root. When the server is there again, \
+         start the machine again; to stay on the card, `rubus undo`.",
+        why.trim()
+    ))
 }
 
 /// The promises that can be looked at without waiting.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use rubus_core::recipe::FROM_CARD;
+use rubus_host::Files;
 use rubus_host::capture::{self, Identities};
 use rubus_host::recorder::Recorder;
 
@@ -35,6 +37,12 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();
         places::say(&rubus_show::survey::render(&machine, style))?;
+        if let Ok(why) = recorder.text(Path::new(FROM_CARD)) {
+            let why = why.trim();
+            places::say(&format!(
+                "\nThis start is FROM THE CARD, and not from the network root: {why}\n"
+            ))?;
+        }
     }
     Ok(Exit::Fine)
 }

@@ -76,6 +76,7 @@ fn plan() -> Plan {
                 path: "/boot/firmware/initramfs8".into(),
                 kept: None,
                 modules: vec!["uas".into(), "usb-storage".into()],
+                files: Vec::new(),
             },
         ),
         step(

@@ -38,6 +38,7 @@ fn proven(modules: &[&str], listed: &str) -> Result<String, String> {
         path: Path::new("/boot/firmware/initramfs8"),
         kept: None,
         modules: &modules,
+        files: &[],
     };
     let member = |path: &str| Member {
         path: path.into(),
@@ -98,6 +99,7 @@ fn replace(machine: &mut Rehearsal) -> Result<(), StepError> {
         path: Path::new(PATH),
         kept: Some(Path::new(KEPT)),
         modules: &[],
+        files: &[],
     };
     with_site(|site| {
         keep(&wanted, 3, site, machine)?;

@@ -6,14 +6,18 @@
 use std::path::{Path, PathBuf};
 
 use super::super::edits::on;
+use super::super::moving::{
+    self,
+    steps::{LOST_AND_FOUND, id_of, push, tree},
+};
 use super::super::{Draft, IMAGE_PROGRAMS, ImageFacts, Situation};
-use super::checks::{self, FSTAB, Scene};
+use super::checks::{self, BTRFS, Scene};
 use super::compression::choose;
-use super::ground::{self, Start, used_bytes};
+use super::ground::{self, FSTAB, Start, used_bytes};
 use super::kernels::Kernel;
 use super::layout::{NewDisk, new_disk, root_least_bytes};
 use super::options::{Choice, SwapKind};
-use super::steps::{self, LOST_AND_FOUND, push};
+use super::steps;
 use super::{gains, memory};
 use crate::boot::config_txt::ConfigTxt;
 use crate::plan::volume::Volume;
@@ -93,7 +97,7 @@ fn look<'a>(
     let start = start(situation, draft);
     let kernels = start
         .as_ref()
-        .and_then(|start| checks::boot(situation, start, draft));
+        .and_then(|start| moving::checks::boot(situation, start, &BTRFS, draft));
     let fstab = situation.file(Path::new(FSTAB));
     draft.check(
         "the table of mounts can be read",
@@ -312,7 +316,7 @@ fn draw(
         .filter(|step| !matches!(step.action, Action::MakeDirectory { .. }))
         .filter_map(|step| step.action.path().cloned())
         .collect();
-    let mut without = memory::swap_files(situation);
+    let mut without = moving::steps::swap_files(situation);
     without.push(LOST_AND_FOUND.into());
     copy(scene, Pass::First, without.clone(), draft);
     draft.steps.extend(on(&scene.new.root_volume, files));
@@ -340,7 +344,7 @@ fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: &mut Draft)
              changed for the new root are left as they are.",
         ),
     };
-    let action = steps::tree(scene, pass, without, &[OLD_CHANGES]);
+    let action = tree(&scene.new.root_volume, pass, without, &[OLD_CHANGES]);
     push(draft, id, why, action);
 }
 
@@ -360,7 +364,7 @@ fn boot_files(
         .filter(|kernel| !lacks(situation, image, scene, kernel).is_empty());
     for kernel in needing {
         add(
-            format!("initramfs-{}", steps::id_of(&kernel.file)),
+            format!("initramfs-{}", id_of(&kernel.file)),
             "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount.".into(),
             Action::BuildInitramfs {
                 root: scene.new.root_volume.clone(),
@@ -368,6 +372,7 @@ fn boot_files(
                 path: Path::new("/").join(&kernel.initramfs),
                 kept: None,
                 modules: steps::modules(situation, scene, &kernel.release),
+                files: Vec::new(),
             },
         );
     }
@@ -390,7 +395,7 @@ fn boot_files(
     }
     for (name, file, text) in &scene.cmdlines {
         add(
-            steps::id_of(name),
+            id_of(name),
             "The kernel takes the new root.".into(),
             write(name, file, text.clone()),
         );

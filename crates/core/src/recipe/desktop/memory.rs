@@ -143,31 +143,6 @@ pub(super) fn sysctl_text(lines: &[(&'static str, String, String)]) -> String {
     text
 }
 
-/// Swap files of now, which are not copied.
-pub(super) fn swap_files(situation: &Situation<'_>) -> Vec<std::path::PathBuf> {
-    let swap = &situation.machine.swap;
-    let areas = swap.areas.iter().filter(|area| area.kind == "file");
-    let mut files: Vec<std::path::PathBuf> = areas.map(|area| (&area.path).into()).collect();
-    for manager in &swap.managers {
-        let settings = manager
-            .settings
-            .value()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let values = settings.iter().filter_map(|line| {
-            let (name, value) = line.split_once(" = ")?;
-            matches!(name, "CONF_SWAPFILE" | "[File] Path").then_some(value)
-        });
-        files.extend(values.filter(|path| path.starts_with('/')).map(Into::into));
-        if matches!(manager.name.as_str(), "rpi-swap" | "dphys-swapfile") {
-            files.push("/var/swap".into());
-        }
-    }
-    files.sort();
-    files.dedup();
-    files
-}
-
 /// What [`crate::recipe::swap_managers`] and the rest here want to see.
 pub(super) fn paths() -> Vec<std::path::PathBuf> {
     let mut paths = swap_managers::paths();

@@ -9,9 +9,7 @@
 mod checks;
 mod compression;
 mod gains;
-mod ground;
 mod image;
-mod kernels;
 mod layout;
 mod memory;
 mod options;
@@ -21,6 +19,7 @@ mod trial;
 
 use std::path::{Path, PathBuf};
 
+use super::moving::{ground, kernels};
 use super::{Draft, LookAt, Recipe, Situation, Wishes};
 use crate::machine::Machine;
 use options::Choice;
@@ -33,24 +32,10 @@ pub(super) static RECIPE: Recipe = Recipe {
     draw_up,
 };
 
-/// Texts in the boot partition that usual systems have.
-const BOOT_TEXTS: [&str; 9] = [
-    "config.txt",
-    "cmdline.txt",
-    "cmdline.txt.before-rubus",
-    "config.txt.before-rubus",
-    "usercfg.txt",
-    "syscfg.txt",
-    "distroconfig.txt",
-    "extraconfig.txt",
-    "nobtcmd.txt",
-];
-
 fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     let boot = ground::boot_point(machine);
     let boot_copy = wishes.get("boot-copy").is_some_and(|value| value == "yes");
-    let mut paths: Vec<PathBuf> = vec![boot.clone()];
-    paths.extend(BOOT_TEXTS.map(|name| boot.join(name)));
+    let mut paths = ground::boot_paths(&boot);
     paths.extend(checks::paths(boot_copy));
     paths.extend(kernels::paths());
     paths.extend(memory::paths());

@@ -4,26 +4,22 @@
 use std::path::{Path, PathBuf};
 
 use super::super::edits::{Edits, on};
+use super::super::moving::steps::{
+    INITRAMFS_MODULES, Initramfs, LOST_AND_FOUND, config, config_text, id_of, initramfs,
+    keep_command_lines, paths_of, push, swap_files, tree, with_modules, write,
+};
 use super::super::{Draft, Situation, swap_managers, zswap};
-use super::checks::{FSTAB, Scene};
+use super::checks::Scene;
+use super::ground::FSTAB;
 use super::kernels::{modules_for, modules_for_any};
 use super::layout::{SWAP_FILE, SWAP_POINT};
 use super::options::{Choice, SwapKind};
 use super::{gains, memory, root, trial};
-use crate::boot::config_txt::ConfigTxt;
 use crate::plan::volume::{NewFilesystem, Partition};
 use crate::plan::{Action, Pass, Step, TextFile};
 
-const INITRAMFS_MODULES: &str = "/etc/initramfs-tools/modules";
 const INITRAMFS_POLICY: &str = "/etc/initramfs-tools/conf.d/rubus-desktop.conf";
 const SYSCTLS: &str = "/etc/sysctl.d/90-rubus-desktop.conf";
-/// What is kept of a file in the boot partition.
-pub(super) const KEPT: &str = "before-rubus";
-/// Directories whose contents belong to the running system alone, or are made anew.
-const WITHOUT_CONTENTS: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
-/// What only an ext4 has.
-pub(super) const LOST_AND_FOUND: &str = "/lost+found";
-
 /// What to look at for the files of the new root.
 pub(super) fn paths() -> Vec<PathBuf> {
     let files = [INITRAMFS_MODULES, INITRAMFS_POLICY, SYSCTLS, SWAP_POINT];
@@ -49,7 +45,7 @@ pub(super) fn draw(
     let sysctls = memory::sysctls(situation, choice, link.write, &link.source);
     let files = files(situation, choice, scene, &zswap, &sysctls);
     let changed = paths_of(&files);
-    let mut without = memory::swap_files(situation);
+    let mut without = swap_files(situation);
     without.push(LOST_AND_FOUND.into());
     copy(scene, Pass::First, without.clone(), draft);
     draft.steps.extend(on(&scene.new.root_volume, files));
@@ -84,14 +80,6 @@ pub(super) fn draw(
     if choice.direct_boot {
         gains::direct_boot(situation, draft);
     }
-}
-
-pub(super) fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
-    draft.steps.push(Step {
-        id: id.into(),
-        why: why.into(),
-        action,
-    });
 }
 
 /// Partitions and filesystems.
@@ -146,24 +134,12 @@ pub(super) fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: 
             "What was changed since the first pass follows; the files that were just changed for the new root are left as they are.",
         ),
     };
-    push(draft, id, why, tree(scene, pass, without, &[]));
-}
-
-/// The root is copied, without the contents of the directories that are left out of any system, and of `further` ones.
-pub(super) fn tree(
-    scene: &Scene<'_>,
-    pass: Pass,
-    without: Vec<PathBuf>,
-    further: &[&str],
-) -> Action {
-    let contents = WITHOUT_CONTENTS.iter().chain(further);
-    Action::CopyTree {
-        from: "/".into(),
-        to: scene.new.root_volume.clone(),
-        without_contents_of: contents.map(PathBuf::from).collect(),
-        without,
-        pass,
-    }
+    push(
+        draft,
+        id,
+        why,
+        tree(&scene.new.root_volume, pass, without, &[]),
+    );
 }
 
 pub(super) fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
@@ -243,22 +219,8 @@ pub(super) fn files(
 
 /// What later updates of the kernel have to know.
 fn initramfs_files(situation: &Situation<'_>, scene: &Scene<'_>, edits: &mut Edits<'_>) {
-    let old = match situation.file(Path::new(INITRAMFS_MODULES)) {
-        Some(file) => file.text.clone(),
-        None => String::new(),
-    };
-    let mut text = old.clone();
-    for module in all_modules(situation, scene) {
-        let is_there = |line: &str| line.split_whitespace().next() == Some(module.as_str());
-        if text.lines().any(is_there) {
-            continue;
-        }
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&module);
-        text.push('\n');
-    }
+    let old = situation.text(Path::new(INITRAMFS_MODULES));
+    let text = with_modules(old, &all_modules(situation, scene));
     if text != old {
         let why = match situation.facts.image {
             None => {
@@ -324,37 +286,19 @@ pub(super) fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &st
 /// What the board starts with. The command line is last: it alone decides which root it is.
 fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let point = &scene.start.point;
-    let several = scene.kernels.len() > 1;
-    for kernel in &scene.kernels {
-        let path = point.join(&kernel.initramfs);
-        let id = match several {
-            true => format!("initramfs-{}", kernel.file.replace(['.', '_'], "-")),
-            false => "initramfs".into(),
-        };
-        push(
-            draft,
-            &id,
-            "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount.",
-            Action::BuildInitramfs {
-                root: scene.new.root_volume.clone(),
-                release: kernel.release.clone(),
-                kept: kernel.has_initramfs.then(|| kept(&path)),
-                path,
-                modules: modules(situation, scene, &kernel.release),
-            },
-        );
-    }
-    config(situation, scene, draft);
-    for (name, file, _) in &scene.cmdlines {
-        write(
-            situation,
-            draft,
-            &format!("keep-{}", id_of(name)),
-            "The command line of now, to be renamed back on any PC if the board does not come up.",
-            &kept(&point.join(name)),
-            (*file).clone(),
-        );
-    }
+    initramfs(
+        &Initramfs {
+            start: &scene.start,
+            kernels: &scene.kernels,
+            root: &scene.new.root_volume,
+            why: "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount.",
+            modules: &|release| modules(situation, scene, release),
+            files: &[],
+        },
+        draft,
+    );
+    config(situation, &scene.start, &scene.kernels, draft);
+    keep_command_lines(situation, &scene.start, draft);
     boot_copy(scene, draft);
     if scene.is_tried {
         trial::command_line(situation, scene, draft);
@@ -378,11 +322,16 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
         },
     );
     if scene.is_tried {
-        trial::begin(situation, scene, &config_text(scene), draft);
+        trial::begin(
+            situation,
+            scene,
+            &config_text(&scene.start, &scene.kernels),
+            draft,
+        );
     }
     switch(situation, scene, draft);
     if scene.is_tried {
-        trial::end(scene, &config_text(scene), draft);
+        trial::end(scene, &config_text(&scene.start, &scene.kernels), draft);
     }
 }
 
@@ -458,88 +407,4 @@ fn boot_copy(scene: &Scene<'_>, draft: &mut Draft) {
             },
         );
     }
-}
-
-/// `config.txt` loads the initial RAM filesystems, where it does not yet.
-fn config(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
-    if scene.kernels.iter().all(|kernel| kernel.is_loaded) {
-        return;
-    }
-    let path = scene.start.point.join("config.txt");
-    let why = "The file of now, to be renamed back on any PC.";
-    write(
-        situation,
-        draft,
-        "keep-config-txt",
-        why,
-        &kept(&path),
-        scene.start.config.clone(),
-    );
-    let why = "The firmware loads the initial RAM filesystem with its kernel only when it is told to; the old root starts with it too.";
-    write(
-        situation,
-        draft,
-        "config-txt",
-        why,
-        &path,
-        TextFile {
-            text: config_text(scene),
-            mode: scene.start.config.mode,
-        },
-    );
-}
-
-/// The text of `config.txt` as it will be.
-fn config_text(scene: &Scene<'_>) -> String {
-    let mut text = ConfigTxt::parse(scene.start.config.text.as_str());
-    if !scene.kernels.iter().all(|kernel| kernel.is_loaded) {
-        text.set("auto_initramfs", "1");
-    }
-    text.text().to_string()
-}
-
-/// A file of the boot partition. FAT keeps no modes: every file has the one that the mount gives it, so that a new one
-/// gets that of its neighbours.
-pub(super) fn write(
-    situation: &Situation<'_>,
-    draft: &mut Draft,
-    id: &str,
-    why: &str,
-    path: &Path,
-    becomes: TextFile,
-) {
-    let was = situation.file(path).cloned();
-    if was.as_ref() == Some(&becomes) {
-        return;
-    }
-    push(
-        draft,
-        id,
-        why,
-        Action::WriteFile {
-            path: path.into(),
-            was,
-            becomes,
-        },
-    );
-}
-
-pub(super) fn id_of(name: &str) -> String {
-    name.replace(['.', '/', '_'], "-").to_lowercase()
-}
-
-fn kept(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{KEPT}"));
-    name.into()
-}
-
-/// The files, directories and links that steps change.
-fn paths_of(steps: &[Step]) -> Vec<PathBuf> {
-    let paths = steps
-        .iter()
-        .filter(|step| !matches!(step.action, Action::MakeDirectory { .. }));
-    paths
-        .filter_map(|step| step.action.path().cloned())
-        .collect()
 }

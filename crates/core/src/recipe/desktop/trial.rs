@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::moving::steps::{push, write};
 use super::super::{Draft, Sight, Situation};
 use super::checks::Scene;
 use super::ground::Start;
 use super::options::{Choice, TrialWish};
-use super::steps::{push, write};
 use crate::boot::model::Model;
 use crate::boot::tryboot::{self, Ability};
 use crate::plan::{Action, TextFile, Trial};

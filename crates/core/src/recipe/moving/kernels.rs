@@ -10,7 +10,7 @@ use crate::machine::{BlockDevice, HopKind};
 /// Where the modules of all installed kernels are.
 const MODULES: &str = "/lib/modules";
 /// Modules that a root may need: directory below `kernel`, name.
-const KNOWN: [(&str, &str); 12] = [
+const KNOWN: [(&str, &str); 13] = [
     ("fs/btrfs", "btrfs"),
     ("fs/ext4", "ext4"),
     ("fs/f2fs", "f2fs"),
@@ -20,6 +20,7 @@ const KNOWN: [(&str, &str); 12] = [
     ("drivers/mmc/core", "mmc_block"),
     ("drivers/nvme/host", "nvme"),
     ("drivers/block", "virtio_blk"),
+    ("drivers/block", "nbd"),
     ("crypto", "zstd"),
     ("crypto", "lz4"),
     ("crypto", "lzo-rle"),
@@ -35,22 +36,22 @@ const FLAVOURS: [(&str, &[&str]); 5] = [
 
 /// A kernel that can be started, with the initial RAM filesystem that is loaded with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kernel {
+pub(in crate::recipe) struct Kernel {
     /// Its file in the boot partition.
-    pub(super) file: String,
+    pub(in crate::recipe) file: String,
     /// Its release.
-    pub(super) release: String,
+    pub(in crate::recipe) release: String,
     /// The initial RAM filesystem's file in the boot partition.
-    pub(super) initramfs: String,
+    pub(in crate::recipe) initramfs: String,
     /// Whether that is there now.
-    pub(super) has_initramfs: bool,
+    pub(in crate::recipe) has_initramfs: bool,
     /// Whether `config.txt` lets it be loaded as it is.
-    pub(super) is_loaded: bool,
+    pub(in crate::recipe) is_loaded: bool,
 }
 
 /// Whether a module is in a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Has {
+pub(in crate::recipe) enum Has {
     /// As a file.
     Module,
     /// Always.
@@ -60,7 +61,7 @@ pub(super) enum Has {
 }
 
 /// What to look at.
-pub(super) fn paths() -> Vec<PathBuf> {
+pub(in crate::recipe) fn paths() -> Vec<PathBuf> {
     let mut paths = vec![
         PathBuf::from(MODULES),
         Path::new(MODULES).join("*/modules.builtin"),
@@ -78,7 +79,10 @@ pub(super) fn paths() -> Vec<PathBuf> {
 ///
 /// # Errors
 /// What cannot be told, as a sentence.
-pub(super) fn kernels(situation: &Situation<'_>, start: &Start<'_>) -> Result<Vec<Kernel>, String> {
+pub(in crate::recipe) fn kernels(
+    situation: &Situation<'_>,
+    start: &Start<'_>,
+) -> Result<Vec<Kernel>, String> {
     let releases = releases(situation);
     let running = situation.machine.system.kernel_release.text();
     let mut kernels: Vec<Kernel> = Vec::new();
@@ -123,7 +127,7 @@ pub(super) fn kernels(situation: &Situation<'_>, start: &Start<'_>) -> Result<Ve
 }
 
 /// Whether a kernel has a module.
-pub(super) fn has(situation: &Situation<'_>, release: &str, module: &str) -> Has {
+pub(in crate::recipe) fn has(situation: &Situation<'_>, release: &str, module: &str) -> Has {
     let Some((directory, _)) = KNOWN.iter().find(|(_, name)| *name == module) else {
         return Has::Not;
     };
@@ -149,7 +153,7 @@ pub(super) fn has(situation: &Situation<'_>, release: &str, module: &str) -> Has
 
 /// The modules that the kernel needs for a root on one of these disks with this filesystem, as far as it has
 /// them as modules.
-pub(super) fn modules_for(
+pub(in crate::recipe) fn modules_for(
     situation: &Situation<'_>,
     release: &str,
     disks: &[&BlockDevice],
@@ -185,7 +189,7 @@ pub(super) fn modules_for(
 }
 
 /// The modules for a root with this filesystem on whatever disk an image is written to: a card, USB, NVMe.
-pub(super) fn modules_for_any(
+pub(in crate::recipe) fn modules_for_any(
     situation: &Situation<'_>,
     release: &str,
     filesystem: &str,
@@ -204,7 +208,7 @@ pub(super) fn modules_for_any(
 }
 
 /// The installed kernels.
-pub(super) fn releases(situation: &Situation<'_>) -> Vec<String> {
+pub(in crate::recipe) fn releases(situation: &Situation<'_>) -> Vec<String> {
     match situation.facts.seen.get(Path::new(MODULES)) {
         Some(Sight::Directory(names)) => names.clone(),
         _ => Vec::new(),

@@ -13,15 +13,17 @@ use crate::plan::TextFile;
 
 /// Where boot partitions are mounted: today, and by older systems.
 const BOOT_POINTS: [&str; 2] = ["/boot/firmware", "/boot"];
+/// The table of mounts.
+pub(in crate::recipe) const FSTAB: &str = "/etc/fstab";
 const FAT: [&str; 2] = ["vfat", "msdos"];
 
 /// The filesystem of `/`.
-pub(super) fn root(machine: &Machine) -> Option<&Mount> {
+pub(in crate::recipe) fn root(machine: &Machine) -> Option<&Mount> {
     machine.mounts.iter().rfind(|mount| mount.point == "/")
 }
 
 /// The boot partition, where one is mounted.
-pub(super) fn boot(machine: &Machine) -> Option<&Mount> {
+pub(in crate::recipe) fn boot(machine: &Machine) -> Option<&Mount> {
     let at = |point: &&str| {
         let mut mounts = machine.mounts.iter().rev();
         mounts.find(|mount| mount.point == **point && FAT.contains(&mount.filesystem.as_str()))
@@ -30,39 +32,58 @@ pub(super) fn boot(machine: &Machine) -> Option<&Mount> {
 }
 
 /// The mount point of the boot partition, or where it would be today.
-pub(super) fn boot_point(machine: &Machine) -> PathBuf {
+pub(in crate::recipe) fn boot_point(machine: &Machine) -> PathBuf {
     boot(machine)
         .map_or(BOOT_POINTS[0], |mount| &mount.point)
         .into()
 }
 
+/// Texts in the boot partition that usual systems have.
+const BOOT_TEXTS: [&str; 9] = [
+    "config.txt",
+    "cmdline.txt",
+    "cmdline.txt.before-rubus",
+    "config.txt.before-rubus",
+    "usercfg.txt",
+    "syscfg.txt",
+    "distroconfig.txt",
+    "extraconfig.txt",
+    "nobtcmd.txt",
+];
+
+/// What to look at in the boot partition.
+pub(in crate::recipe) fn boot_paths(point: &Path) -> Vec<PathBuf> {
+    let texts = BOOT_TEXTS.map(|name| point.join(name));
+    std::iter::once(point.to_path_buf()).chain(texts).collect()
+}
+
 /// The disks below a mount.
-pub(super) fn disks<'a>(machine: &'a Machine, mount: &Mount) -> Vec<&'a BlockDevice> {
+pub(in crate::recipe) fn disks<'a>(machine: &'a Machine, mount: &Mount) -> Vec<&'a BlockDevice> {
     let device = mount.device.as_deref();
     device.map_or(Vec::new(), |device| machine.disks_below(device))
 }
 
 /// How the machine starts: the boot partition's text files, and what follows from them.
 #[derive(Clone, Debug)]
-pub(super) struct Start<'a> {
+pub(in crate::recipe) struct Start<'a> {
     /// Mount point of the boot partition.
-    pub(super) point: PathBuf,
+    pub(in crate::recipe) point: PathBuf,
     /// Names at its top.
-    pub(super) names: BTreeSet<&'a str>,
+    pub(in crate::recipe) names: BTreeSet<&'a str>,
     /// `config.txt`.
-    pub(super) config: &'a TextFile,
+    pub(in crate::recipe) config: &'a TextFile,
     /// What the firmware may load, the usual case first.
-    pub(super) paths: Vec<BootPath>,
+    pub(in crate::recipe) paths: Vec<BootPath>,
     /// The files with the kernel's command line, by name.
-    pub(super) cmdlines: BTreeMap<String, &'a TextFile>,
+    pub(in crate::recipe) cmdlines: BTreeMap<String, &'a TextFile>,
     /// Whether files are loaded with a prefix to their names (`os_prefix`).
-    pub(super) has_prefix: bool,
+    pub(in crate::recipe) has_prefix: bool,
 }
 
 impl<'a> Start<'a> {
     /// # Errors
     /// What is missing, as a sentence.
-    pub(super) fn of(situation: &Situation<'a>) -> Result<Start<'a>, String> {
+    pub(in crate::recipe) fn of(situation: &Situation<'a>) -> Result<Start<'a>, String> {
         let machine = situation.machine;
         let point = boot_point(machine);
         let config_path = point.join("config.txt");
@@ -128,12 +149,12 @@ impl<'a> Start<'a> {
     }
 
     /// Whether a file is at the top of the boot partition. FAT does not know capital letters.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(in crate::recipe) fn has(&self, name: &str) -> bool {
         is_file(&self.names, name)
     }
 
     /// The volumes that `root=` of the command lines names.
-    pub(super) fn roots<'v>(&self, volumes: &'v [NamedVolume]) -> Vec<&'v NamedVolume> {
+    pub(in crate::recipe) fn roots<'v>(&self, volumes: &'v [NamedVolume]) -> Vec<&'v NamedVolume> {
         let lines = self.cmdlines.values();
         let names = lines.filter_map(|file| {
             let line = CmdlineTxt::parse(file.text.as_str());
@@ -154,8 +175,20 @@ fn text(sight: &Sight) -> Option<&TextFile> {
     }
 }
 
+/// The disks that the machine starts from and runs on.
+pub(in crate::recipe) fn old_disks(machine: &Machine) -> Vec<&BlockDevice> {
+    let mounts = [root(machine), boot(machine)].into_iter().flatten();
+    let mut found: Vec<&BlockDevice> = Vec::new();
+    for disk in mounts.flat_map(|mount| disks(machine, mount)) {
+        if !found.iter().any(|known| known.name == disk.name) {
+            found.push(disk);
+        }
+    }
+    found
+}
+
 /// The kernel's name of a disk by its path; a link is followed only through what the survey knows.
-pub(super) fn disk_name(path: &Path) -> &str {
+pub(in crate::recipe) fn disk_name(path: &Path) -> &str {
     path.strip_prefix("/dev")
         .ok()
         .and_then(Path::to_str)
@@ -163,7 +196,7 @@ pub(super) fn disk_name(path: &Path) -> &str {
 }
 
 /// The part of a device that is a disk's, or the disk itself.
-pub(super) fn is_on(machine: &Machine, device: &str, disk: &str) -> bool {
+pub(in crate::recipe) fn is_on(machine: &Machine, device: &str, disk: &str) -> bool {
     machine
         .disks_below(device)
         .iter()
@@ -171,7 +204,7 @@ pub(super) fn is_on(machine: &Machine, device: &str, disk: &str) -> bool {
 }
 
 /// What the running system takes on its root, bytes.
-pub(super) fn used_bytes(situation: &Situation<'_>) -> Option<u64> {
+pub(in crate::recipe) fn used_bytes(situation: &Situation<'_>) -> Option<u64> {
     if let Some(size) = situation.facts.trees.get(Path::new("/")) {
         return Some(size.bytes);
     }

@@ -1,0 +1,234 @@
+//! Steps that every move of a root has: the copy, the initial RAM filesystems, the boot partition's files.
+
+use std::path::{Path, PathBuf};
+
+use super::super::{Draft, Situation};
+use super::ground::Start;
+use super::kernels::Kernel;
+use crate::boot::config_txt::ConfigTxt;
+use crate::plan::volume::Volume;
+use crate::plan::{Action, Pass, Step, TextFile};
+
+/// Modules that every initial RAM filesystem gets.
+pub(in crate::recipe) const INITRAMFS_MODULES: &str = "/etc/initramfs-tools/modules";
+/// What is kept of a file in the boot partition.
+pub(in crate::recipe) const KEPT: &str = "before-rubus";
+/// Directories whose contents belong to the running system alone, or are made anew.
+const WITHOUT_CONTENTS: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
+/// What only an ext4 has.
+pub(in crate::recipe) const LOST_AND_FOUND: &str = "/lost+found";
+
+pub(in crate::recipe) fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
+    draft.steps.push(Step {
+        id: id.into(),
+        why: why.into(),
+        action,
+    });
+}
+
+/// Swap files of now, which are not copied.
+pub(in crate::recipe) fn swap_files(situation: &Situation<'_>) -> Vec<PathBuf> {
+    let swap = &situation.machine.swap;
+    let areas = swap.areas.iter().filter(|area| area.kind == "file");
+    let mut files: Vec<PathBuf> = areas.map(|area| (&area.path).into()).collect();
+    for manager in &swap.managers {
+        let settings = manager
+            .settings
+            .value()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let values = settings.iter().filter_map(|line| {
+            let (name, value) = line.split_once(" = ")?;
+            matches!(name, "CONF_SWAPFILE" | "[File] Path").then_some(value)
+        });
+        files.extend(values.filter(|path| path.starts_with('/')).map(Into::into));
+        if matches!(manager.name.as_str(), "rpi-swap" | "dphys-swapfile") {
+            files.push("/var/swap".into());
+        }
+    }
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// The root is copied, without the contents of the directories that are left out of any system, and of `further` ones.
+pub(in crate::recipe) fn tree(
+    to: &Volume,
+    pass: Pass,
+    without: Vec<PathBuf>,
+    further: &[&str],
+) -> Action {
+    let contents = WITHOUT_CONTENTS.iter().chain(further);
+    Action::CopyTree {
+        from: "/".into(),
+        to: to.clone(),
+        without_contents_of: contents.map(PathBuf::from).collect(),
+        without,
+        pass,
+    }
+}
+
+/// The list of modules with these in it too.
+pub(in crate::recipe) fn with_modules(old: &str, modules: &[String]) -> String {
+    let mut text = old.to_owned();
+    for module in modules {
+        let is_there = |line: &str| line.split_whitespace().next() == Some(module.as_str());
+        if text.lines().any(is_there) {
+            continue;
+        }
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(module);
+        text.push('\n');
+    }
+    text
+}
+
+/// The initial RAM filesystems that are made anew.
+pub(in crate::recipe) struct Initramfs<'a> {
+    /// How the board starts.
+    pub(in crate::recipe) start: &'a Start<'a>,
+    /// The kernels that it may start.
+    pub(in crate::recipe) kernels: &'a [Kernel],
+    /// The root on which they are made.
+    pub(in crate::recipe) root: &'a Volume,
+    /// What for.
+    pub(in crate::recipe) why: &'a str,
+    /// What must be inside for a release.
+    pub(in crate::recipe) modules: &'a dyn Fn(&str) -> Vec<String>,
+    /// Files that must be inside.
+    pub(in crate::recipe) files: &'a [PathBuf],
+}
+
+/// One for each kernel; that of now is kept.
+pub(in crate::recipe) fn initramfs(wanted: &Initramfs<'_>, draft: &mut Draft) {
+    let several = wanted.kernels.len() > 1;
+    for kernel in wanted.kernels {
+        let path = wanted.start.point.join(&kernel.initramfs);
+        let id = match several {
+            true => format!("initramfs-{}", kernel.file.replace(['.', '_'], "-")),
+            false => "initramfs".into(),
+        };
+        push(
+            draft,
+            &id,
+            wanted.why,
+            Action::BuildInitramfs {
+                root: wanted.root.clone(),
+                release: kernel.release.clone(),
+                kept: kernel.has_initramfs.then(|| kept(&path)),
+                path,
+                modules: (wanted.modules)(&kernel.release),
+                files: wanted.files.to_vec(),
+            },
+        );
+    }
+}
+
+/// The command lines of now, under second names.
+pub(in crate::recipe) fn keep_command_lines(
+    situation: &Situation<'_>,
+    start: &Start<'_>,
+    draft: &mut Draft,
+) {
+    for (name, file) in &start.cmdlines {
+        write(
+            situation,
+            draft,
+            &format!("keep-{}", id_of(name)),
+            "The command line of now, to be renamed back on any PC if the board does not come up.",
+            &kept(&start.point.join(name)),
+            (*file).clone(),
+        );
+    }
+}
+
+/// `config.txt` loads the initial RAM filesystems, where it does not yet.
+pub(in crate::recipe) fn config(
+    situation: &Situation<'_>,
+    start: &Start<'_>,
+    kernels: &[Kernel],
+    draft: &mut Draft,
+) {
+    if kernels.iter().all(|kernel| kernel.is_loaded) {
+        return;
+    }
+    let path = start.point.join("config.txt");
+    let why = "The file of now, to be renamed back on any PC.";
+    write(
+        situation,
+        draft,
+        "keep-config-txt",
+        why,
+        &kept(&path),
+        start.config.clone(),
+    );
+    let why = "The firmware loads the initial RAM filesystem with its kernel only when it is told to; the old root starts with it too.";
+    write(
+        situation,
+        draft,
+        "config-txt",
+        why,
+        &path,
+        TextFile {
+            text: config_text(start, kernels),
+            mode: start.config.mode,
+        },
+    );
+}
+
+/// The text of `config.txt` as it will be.
+pub(in crate::recipe) fn config_text(start: &Start<'_>, kernels: &[Kernel]) -> String {
+    let mut text = ConfigTxt::parse(start.config.text.as_str());
+    if !kernels.iter().all(|kernel| kernel.is_loaded) {
+        text.set("auto_initramfs", "1");
+    }
+    text.text().to_string()
+}
+
+/// A file of the boot partition. FAT keeps no modes: every file has the one that the mount gives it, so that a new one
+/// gets that of its neighbours.
+pub(in crate::recipe) fn write(
+    situation: &Situation<'_>,
+    draft: &mut Draft,
+    id: &str,
+    why: &str,
+    path: &Path,
+    becomes: TextFile,
+) {
+    let was = situation.file(path).cloned();
+    if was.as_ref() == Some(&becomes) {
+        return;
+    }
+    push(
+        draft,
+        id,
+        why,
+        Action::WriteFile {
+            path: path.into(),
+            was,
+            becomes,
+        },
+    );
+}
+
+pub(in crate::recipe) fn id_of(name: &str) -> String {
+    name.replace(['.', '/', '_'], "-").to_lowercase()
+}
+
+pub(in crate::recipe) fn kept(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{KEPT}"));
+    name.into()
+}
+
+/// The files, directories and links that steps change.
+pub(in crate::recipe) fn paths_of(steps: &[Step]) -> Vec<PathBuf> {
+    let paths = steps
+        .iter()
+        .filter(|step| !matches!(step.action, Action::MakeDirectory { .. }));
+    paths
+        .filter_map(|step| step.action.path().cloned())
+        .collect()
+}
