@@ -64,10 +64,10 @@ impl Appended {
     pub fn open(path: &Path, most: usize) -> io::Result<Option<(Appended, Vec<u8>)>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Ok(None),
-            // Some network filesystems have no locks.
-            Ok(()) | Err(_) => {}
+        let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        // Some network filesystems have no locks, and say something else.
+        if locked == Err(Errno::WOULDBLOCK) {
+            return Ok(None);
         }
         let size = rustix::fs::fstat(&file)?.st_size;
         let size = usize::try_from(size).unwrap_or(usize::MAX);
