@@ -23,6 +23,18 @@ pub fn process_cpu_ns() -> u64 {
     used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
 }
 
+/// How often this thread has slept so far because it had to wait for something. That others had the
+/// processor is not counted.
+pub fn times_waited() -> u64 {
+    // SAFETY: a structure of numbers, which may all be 0, and which the kernel fills.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage
+    };
+    usage.ru_nvcsw as u64
+}
+
 /// The date and time now, UTC, to the millisecond, as RFC 3339: `2026-11-21T09:30:00.250Z`. As
 /// right as the machine's clock: a Raspberry Pi without a network may be off by months.
 pub fn now_rfc3339() -> String {
@@ -45,9 +57,10 @@ mod tests {
 
     #[test]
     fn the_monotonic_clock_goes_forward() {
-        let before = monotonic_ns();
+        let (before, waited) = (monotonic_ns(), times_waited());
         sleep(Duration::from_millis(2));
         assert!(monotonic_ns() - before >= 2_000_000);
+        assert!(times_waited() > waited, "it slept");
     }
 
     #[test]

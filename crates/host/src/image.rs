@@ -15,6 +15,7 @@ use rustix::fs::{
 use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::blockdev::{BlockReader, ClaimedDevice};
+use crate::conduit::{self, Conduit};
 
 /// Why an image cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -163,6 +164,26 @@ impl Image {
             }
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// Has a conduit take bytes that are in memory.
+    ///
+    /// # Errors
+    /// `WouldBlock` when they are not, or nobody knows, or the conduit has no room for so many: then
+    /// it is still empty. Else the system's, and the conduit is of no more use.
+    pub fn fill_ready(&self, conduit: &mut Conduit, offset: u64, bytes: usize) -> io::Result<()> {
+        let is_here = match self.ground {
+            Ground::FileInMemory => true,
+            // The last page may be there and still be read from the device; the others then, too.
+            Ground::File | Ground::Device { .. } => {
+                conduit::is_in_memory(self.fd.as_fd(), offset, bytes)
+                    && self.read_ready(offset + bytes as u64 - 1, &mut [0]).is_ok()
+            }
+        };
+        if !is_here || !Conduit::has_room(offset, bytes) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        conduit.fill(self.fd.as_fd(), offset, bytes)
     }
 
     /// Fills `into`.

@@ -8,6 +8,7 @@ pub mod btrfs;
 pub mod capture;
 pub mod clock;
 pub mod clone_file;
+pub mod conduit;
 pub mod copy_door;
 pub mod digest;
 pub mod fake;

@@ -195,9 +195,22 @@ impl Stream {
     /// `WouldBlock` when the other end has taken nothing for as long as [`Stream::set_patience`]
     /// says; others when the connection is broken.
     #[inline]
-    pub fn send_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+    pub fn send_all(&self, bytes: &[u8]) -> io::Result<()> {
+        self.send_whole(bytes, SendFlags::NOSIGNAL)
+    }
+
+    /// [`Stream::send_all`] of something that is followed by more at once, and may wait for it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send_all_before_more(&self, bytes: &[u8]) -> io::Result<()> {
+        self.send_whole(bytes, SendFlags::NOSIGNAL | SendFlags::MORE)
+    }
+
+    #[inline]
+    fn send_whole(&self, mut bytes: &[u8], flags: SendFlags) -> io::Result<()> {
         while !bytes.is_empty() {
-            match rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL) {
+            match rustix::net::send(&self.fd, bytes, flags) {
                 Err(Errno::INTR) => {}
                 answer => bytes = bytes.get(answer?..).unwrap_or_default(),
             }

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use rubus_host::image::Image;
 use rubus_host::listening::{Caller, Listener};
 use rubus_host::net::Stream;
 use rubus_nbd::client::{Answer, Client, Due, Wish, agree};
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
 use rubus_nbd::server::door::{Opened, Server, Settings, Store};
+use rubus_nbd::server::file_disk::FileDisk;
 use rubus_nbd::server::handshake::{Export, Exports, NoExport};
 use rubus_nbd::server::shelf::{Offered, OneDisk, Shelf};
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
@@ -31,8 +33,8 @@ struct Strange {
     bytes: Mutex<Vec<u8>>,
     /// Cold reads wait until this is true.
     thawed: (Mutex<bool>, Condvar),
-    /// How far a slow write is: 1 when it has begun, 2 when it may end.
-    slow: (Mutex<u32>, Condvar),
+    /// How many slow writes have begun, and how many may end.
+    slow: (Mutex<(u32, u32)>, Condvar),
     /// What was written and not flushed.
     unflushed: AtomicU64,
     flushes: AtomicU64,
@@ -91,10 +93,12 @@ impl Disk for Strange {
                 drop(self.thawed.1.wait_while(thawed, |thawed| !*thawed).unwrap());
             }
             SLOW => {
-                let mut far = self.slow.0.lock().unwrap();
-                *far = 1;
+                let mut slow = self.slow.0.lock().unwrap();
+                slow.0 += 1;
+                let number = slow.0;
                 self.slow.1.notify_all();
-                drop(self.slow.1.wait_while(far, |far| *far < 2).unwrap());
+                let go = &self.slow.1;
+                drop(go.wait_while(slow, |slow| slow.1 < number).unwrap());
             }
             _ => {}
         }
@@ -355,17 +359,26 @@ fn after_a_slow_write_the_next_keeps_nobody_waiting() {
         assert_eq!(reply[4..8], [0; 4], "no error");
         u64::from_be_bytes(reply[8..].try_into().unwrap())
     };
+    let begun = |number| {
+        let slow = run.disk.slow.0.lock().unwrap();
+        let begun = &run.disk.slow.1;
+        drop(begun.wait_while(slow, |slow| slow.0 < number).unwrap());
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let let_go = || {
+        run.disk.slow.0.lock().unwrap().1 += 1;
+        run.disk.slow.1.notify_all();
+    };
+    // The first arouses suspicion. What comes after it is there when it is done.
     socket.write_all(&block(1, 1, SLOW)).expect("it is taken");
-    let far = run.disk.slow.0.lock().unwrap();
-    let mut far = run.disk.slow.1.wait_while(far, |far| *far < 1).unwrap();
-    // They are there when the slow one is done.
-    let both = [block(1, 2, STUCK), block(0, 3, 1)].concat();
-    socket.write_all(&both).expect("they are taken");
-    std::thread::sleep(Duration::from_millis(50));
-    *far = 2;
-    drop(far);
-    run.disk.slow.1.notify_all();
+    begun(1);
+    let more = [block(1, 4, SLOW), block(1, 2, STUCK), block(0, 3, 1)].concat();
+    socket.write_all(&more).expect("they are taken");
+    let_go();
+    begun(2);
+    let_go();
     assert_eq!(answer(&mut socket), 1);
+    assert_eq!(answer(&mut socket), 4);
     assert_eq!(
         answer(&mut socket),
         3,
@@ -497,4 +510,85 @@ fn one_connection_is_served_without_a_door() {
     client.disconnect();
     assert!(thread.join().expect("no panic").is_ok());
     run.end();
+}
+
+#[test]
+fn large_reads_are_right_wherever_they_begin_and_a_file_that_shrank_is_an_error() {
+    let bytes: Vec<u8> = (0..4 << 20).map(|at: usize| (at * 7 % 251) as u8).collect();
+    for place in [std::env::temp_dir(), "/dev/shm".into()] {
+        let directory = tempfile::tempdir_in(place).expect("a directory");
+        let path = directory.path().join("image");
+        std::fs::write(&path, &bytes).expect("an image");
+        let image = Image::open(&path, true).expect("an image");
+        let shelf = Shelf::new(vec![Offered {
+            name: "file".into(),
+            words: String::new(),
+            source: Box::new(OneDisk {
+                disk: Arc::new(FileDisk::new(Arc::new(image))),
+                identity: None,
+                sync: false,
+            }),
+        }]);
+        let server = Server::new(Arc::new(shelf), Settings::default(), |_| {}).expect("a server");
+        for structured_replies in [false, true] {
+            let (ours, theirs) = UnixStream::pair().expect("a pair");
+            let serves = Arc::clone(&server);
+            let thread = std::thread::spawn(move || {
+                let caller = Caller {
+                    name: "pair".into(),
+                    address: None,
+                };
+                serves.run_one(Stream::connected(theirs.into(), "pair".into()), caller)
+            });
+            let wish = Wish {
+                export: "file".into(),
+                tls: false,
+                structured_replies,
+            };
+            let stream = Stream::connected(ours.into(), "pair".into());
+            let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
+            let mut client = Client::new(stream, &offer);
+            let ranges = [
+                (0, 64 << 10),
+                (1, 64 << 10),
+                (4095, 1 << 20),
+                (77, 5),
+                (0, 1 << 20),
+                (123, 300_001),
+                (4096, 4096),
+            ];
+            let mut memory = vec![0; ranges.iter().map(|(_, length)| length).sum()];
+            let mut all = Vec::new();
+            let mut memory_at = 0;
+            for (slot, (offset, length)) in ranges.into_iter().enumerate() {
+                all.push(Due {
+                    offset,
+                    length: length as u32,
+                    memory_at,
+                    ..due(slot, Command::Read, 0, 1)
+                });
+                memory_at += length;
+            }
+            let answers = ask(&mut client, &all, &mut memory);
+            assert!(answers.iter().all(|answer| answer.error == ErrorCode::NONE));
+            for due in &all {
+                let (at, length) = (due.offset as usize, due.length as usize);
+                let got = &memory[due.memory_at..due.memory_at + length];
+                assert!(got == &bytes[at..at + length], "{length} bytes at {at}");
+            }
+            if structured_replies {
+                let file = std::fs::OpenOptions::new().write(true).open(&path);
+                file.expect("it is there")
+                    .set_len(2 << 20)
+                    .expect("it shrinks");
+                let cut = due(0, Command::Read, (2 << 20) / BLOCK - 1, 64);
+                assert_eq!(error_of(&mut client, cut, &mut memory), ErrorCode::IO);
+                let whole = due(0, Command::Read, 3, 64);
+                assert_eq!(error_of(&mut client, whole, &mut memory), ErrorCode::NONE);
+                assert!(memory[..64 * BLOCK] == bytes[3 * BLOCK..67 * BLOCK]);
+            }
+            client.disconnect();
+            assert!(thread.join().expect("no panic").is_ok());
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rubus_host::conduit::Conduit;
+
 use crate::wire::ErrorCode;
 
 /// What a disk can do, and what it is.
@@ -78,6 +80,15 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// `WouldBlock` when a device would have to be waited for; `into` is undefined then.
     fn read_ready(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Has a conduit take what is in memory, so that it need not be copied. The bytes may still change
+    /// with the disk on their way.
+    ///
+    /// # Errors
+    /// `WouldBlock` when that cannot be, and the conduit is still empty; else the device's.
+    fn fill_ready(&self, _: &mut Conduit, _offset: u64, _bytes: usize) -> io::Result<()> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
 
     /// Reads.
     ///

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use rubus_host::conduit::Conduit;
 use rubus_host::image::Image;
 
 use super::disk::{Abilities, Disk, Extent, Zeroing};
@@ -51,6 +52,10 @@ impl Disk for FileDisk {
     #[inline]
     fn read_ready(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.image.read_ready(offset, into)
+    }
+
+    fn fill_ready(&self, conduit: &mut Conduit, offset: u64, bytes: usize) -> io::Result<()> {
+        self.image.fill_ready(conduit, offset, bytes)
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {

@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use rubus_host::conduit::Conduit;
 use rubus_host::net::Stream;
 
 use super::session::{IDLE, PATIENCE};
@@ -246,6 +247,13 @@ impl Outbox {
             self.used = 0;
         }
         Ok(())
+    }
+
+    /// Sends all of it, and then what the conduit holds.
+    pub fn send_with(&mut self, conduit: &mut Conduit, stream: &Stream) -> io::Result<()> {
+        stream.send_all_before_more(&self.memory[..self.used])?;
+        self.used = 0;
+        conduit.send(stream)
     }
 
     /// Gives the memory back, if nothing is in it.

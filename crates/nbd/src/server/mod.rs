@@ -16,6 +16,7 @@ pub mod overlay;
 mod pool;
 mod session;
 pub mod shelf;
+mod slowness;
 pub mod tally;
 pub mod transmission;
 

@@ -16,9 +16,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rubus_host::conduit::Conduit;
+
 use super::disk::{Disk, code_of};
 use super::line::{Inbox, Line, Outbox};
 use super::pool::{Budget, Done, Job, Lane, Outcome, Pool, now_ns};
+use super::slowness::Slowness;
 use super::tally::{Added, Tally};
 use super::transmission::{Parsed, Refusal, Replies, Request, Rules, Ticket, Work};
 use crate::wire::{ErrorCode, Malformed};
@@ -33,10 +36,8 @@ const PIECE_BYTES: usize = 1 << 20;
 /// So many requests of one client may be in the pool at once, and so many bytes.
 const MOST_IN_FLIGHT: usize = 128;
 const MOST_IN_FLIGHT_BYTES: usize = 64 << 20;
-/// A turn with writes that took so long has waited for the device.
-const SLOW_NS: u64 = 20_000_000;
-/// For so long after it the client's writes go to the pool, and its other requests don't wait for them.
-const SLOW_FOR_NS: u64 = 1_000_000_000;
+/// A read that is as large is not copied, if what it reads is in memory.
+const UNCOPIED_BYTES: usize = 64 << 10;
 /// Data that are longer are sent from where they are.
 const COPIED_BYTES: usize = 32 << 10;
 /// Memory for cold reads that is kept.
@@ -117,11 +118,13 @@ pub(super) struct Session {
     scratch: Vec<u8>,
     done: Vec<Done>,
     spare: Vec<Vec<u8>>,
+    /// For large reads, if the system gave one.
+    conduit: Option<Conduit>,
+    had_conduit: bool,
     added: Added,
     /// When the bytes of this turn were there.
     turn_ns: u64,
-    /// Until then writes go to the pool.
-    slow_until_ns: u64,
+    slowness: Slowness,
     /// How long a request has been unfinished.
     waited: Duration,
 }
@@ -166,9 +169,11 @@ impl Session {
             scratch: Vec::new(),
             done: Vec::new(),
             spare: Vec::new(),
+            conduit: None,
+            had_conduit: false,
             added: Added::default(),
             turn_ns: 0,
-            slow_until_ns: 0,
+            slowness: Slowness::default(),
             waited: Duration::ZERO,
         }
     }
@@ -194,6 +199,7 @@ impl Session {
                     self.outbox.shrink();
                     self.lane = None;
                     self.spare = Vec::new();
+                    (self.conduit, self.had_conduit) = (None, false);
                     self.done = Vec::new();
                     return Left::Idle(self);
                 }
@@ -237,8 +243,8 @@ impl Session {
             let now_ns = now_ns();
             let took_ns = now_ns - self.turn_ns;
             self.tally.took(at_once, took_ns);
-            if took_ns >= SLOW_NS && self.added.writes > 0 {
-                self.slow_until_ns = now_ns + SLOW_FOR_NS;
+            if self.added.writes > 0 {
+                self.slowness.turn_took(took_ns, now_ns);
             }
         }
         self.tally.add(&mut self.added);
@@ -314,6 +320,10 @@ impl Session {
         match request.work {
             Work::Read { offset, length, .. } => {
                 let length = length as usize;
+                if length >= UNCOPIED_BYTES && self.read_uncopied(request.ticket, offset, length)? {
+                    self.inbox.used(header_bytes);
+                    return Ok(None);
+                }
                 if length <= PIECE_BYTES && self.read_at_once(request.ticket, offset, length)? {
                     self.inbox.used(header_bytes);
                     return Ok(None);
@@ -351,7 +361,7 @@ impl Session {
                 let Some(payload) = self.inbox.bytes().get(header_bytes..end) else {
                     return Ok(Some(Need::Bytes(end)));
                 };
-                if durable || self.turn_ns < self.slow_until_ns {
+                if durable || self.slowness.is_slow(self.turn_ns) {
                     if let Some(need) = self.reserve(whole) {
                         return Ok(Some(need));
                     }
@@ -368,7 +378,8 @@ impl Session {
                         .defer(request, Some(payload), Vec::new())
                         .map(|()| None);
                 }
-                let result = self.disk.write(offset, payload);
+                let write = || self.disk.write(offset, payload);
+                let result = self.slowness.write(self.turn_ns, write);
                 self.inbox.used(end);
                 self.wrote(request.ticket, length, result)?;
             }
@@ -417,6 +428,42 @@ impl Session {
                 Ok(true)
             }
         }
+    }
+
+    /// Sends what is in memory from there; false when that cannot be, for whatever reason.
+    fn read_uncopied(&mut self, ticket: Ticket, offset: u64, length: usize) -> Result<bool, Gone> {
+        let Line::Plain(stream) = &self.line else {
+            return Ok(false);
+        };
+        let stream = Arc::clone(stream);
+        if !self.had_conduit {
+            self.had_conduit = true;
+            self.conduit = Conduit::new();
+        }
+        let Some(mut conduit) = self.conduit.take() else {
+            return Ok(false);
+        };
+        match self.disk.fill_ready(&mut conduit, offset, length) {
+            Ok(()) => {}
+            Err(error) => {
+                // Something may be in the conduit that was never meant to be. The other way knows what to say.
+                self.had_conduit = error.kind() == io::ErrorKind::WouldBlock;
+                self.conduit = Some(conduit).filter(|_| self.had_conduit);
+                return Ok(false);
+            }
+        }
+        let mut head = [0; Replies::MOST_DATA_HEAD_BYTES];
+        let replies = self.rules.replies;
+        let head_bytes = replies.data_head(ticket, offset, length as u32, true, &mut head);
+        self.outbox
+            .append(&head[..head_bytes], &mut self.line)
+            .and_then(|()| self.outbox.send_with(&mut conduit, &stream))
+            .map_err(sending)?;
+        self.conduit = Some(conduit);
+        self.added.reads += 1;
+        self.added.at_once += 1;
+        self.added.read_bytes += length as u64;
+        Ok(true)
     }
 
     /// Takes another piece of a large write; what is needed for that, unless it is whole.
@@ -553,12 +600,7 @@ impl Session {
         let now_ns = now_ns();
         let mut all = std::mem::take(&mut self.done);
         for done in all.drain(..) {
-            let took_ns = now_ns.saturating_sub(done.begun_ns);
-            self.tally.took(1, took_ns);
-            let is_plain_write = matches!(done.request.work, Work::Write { durable: false, .. });
-            if is_plain_write && took_ns >= SLOW_NS {
-                self.slow_until_ns = now_ns + SLOW_FOR_NS;
-            }
+            self.tally.took(1, now_ns.saturating_sub(done.begun_ns));
             self.in_flight -= 1;
             self.finish(done)?;
         }

@@ -1,0 +1,197 @@
+//! Bytes of an image that go to a socket without being copied.
+//!
+//! The kernel puts the pages that it has of a file into a pipe, by reference, and takes them from
+//! there to the socket. Both steps are system calls of this program, so it knows that all is well
+//! before it says so to whoever waits for the bytes.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+
+use crate::net::Stream;
+
+/// A pipe holds so many bytes at most, if they begin where a page does.
+const MOST_BYTES: usize = 1 << 20;
+/// The kernel counts pages of this size or larger ones; with larger ones a pipe only holds more.
+const PAGE_BYTES: u64 = 4096;
+
+/// The way of pages from a file to a socket.
+#[derive(Debug)]
+pub struct Conduit {
+    into: OwnedFd,
+    from: OwnedFd,
+    held_bytes: usize,
+}
+
+impl Conduit {
+    /// A way for so many bytes at once, at most 1 MiB; nothing where the system has none, because
+    /// this user has too many.
+    pub fn new() -> Option<Conduit> {
+        let (from, into) = pipe_with(PipeFlags::CLOEXEC).ok()?;
+        fcntl_setpipe_size(&into, MOST_BYTES).ok()?;
+        Some(Conduit {
+            into,
+            from,
+            held_bytes: 0,
+        })
+    }
+
+    /// Whether so many bytes at this place can be held at once.
+    pub fn has_room(offset: u64, bytes: usize) -> bool {
+        let first = offset / PAGE_BYTES;
+        let end = (offset + bytes as u64).div_ceil(PAGE_BYTES);
+        (end - first) * PAGE_BYTES <= MOST_BYTES as u64
+    }
+
+    /// Takes bytes of a file, which is to have them in memory: others are waited for. They are what
+    /// the file has when they arrive, should somebody write there meanwhile.
+    ///
+    /// # Errors
+    /// The device's; `UnexpectedEof` when the file has not so many. The conduit is of no more use then.
+    pub(crate) fn fill(
+        &mut self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        bytes: usize,
+    ) -> io::Result<()> {
+        let mut at = offset;
+        while self.held_bytes < bytes {
+            let left = bytes - self.held_bytes;
+            // NONBLOCK is about room in the pipe: if there is too little, this fails and does not hang.
+            let flags = SpliceFlags::NONBLOCK;
+            match splice(file, Some(&mut at), &self.into, None, left, flags) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.held_bytes += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends all that is held, and waits for room as [`Stream::send_all`] does. A connection that is
+    /// gone is also a signal, SIGPIPE, which the program has to ignore.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send(&mut self, to: &Stream) -> io::Result<()> {
+        while self.held_bytes > 0 {
+            let flags = SpliceFlags::empty();
+            match splice(&self.from, None, to, None, self.held_bytes, flags) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.held_bytes -= count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the kernel has all pages of a part of a file in memory; false also where it does not say,
+/// before Linux 6.5.
+pub(crate) fn is_in_memory(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> bool {
+    /// The number of the call is the same for all processors.
+    const CACHESTAT: libc::c_long = 451;
+    static IS_UNKNOWN: AtomicBool = AtomicBool::new(false);
+    if IS_UNKNOWN.load(Ordering::Relaxed) {
+        return false;
+    }
+    let range = [offset, bytes as u64];
+    // Pages that are there, dirty, being written, thrown out, and thrown out lately.
+    let mut counts = [0_u64; 5];
+    // SAFETY: the kernel reads two numbers and writes five, and both arrays live until it is done.
+    let answer = unsafe {
+        libc::syscall(
+            CACHESTAT,
+            file.as_raw_fd(),
+            range.as_ptr(),
+            counts.as_mut_ptr(),
+            0_u32,
+        )
+    };
+    if answer != 0 {
+        let error = io::Error::last_os_error();
+        IS_UNKNOWN.store(
+            error.raw_os_error() == Some(libc::ENOSYS),
+            Ordering::Relaxed,
+        );
+        return false;
+    }
+    let page = rustix::param::page_size() as u64;
+    let pages = (offset + bytes as u64).div_ceil(page) - offset / page;
+    counts[0] >= pages
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Files of its own.
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    const BYTES: usize = 300_000;
+
+    fn file(directory: &std::path::Path) -> (std::fs::File, Vec<u8>) {
+        let path = directory.join("file");
+        let bytes: Vec<u8> = (0..BYTES).map(|at| (at * 7 % 251) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        (std::fs::File::open(&path).unwrap(), bytes)
+    }
+
+    #[test]
+    fn what_is_in_the_file_arrives() {
+        for place in [std::env::temp_dir(), "/dev/shm".into()] {
+            let directory = tempfile::tempdir_in(place).unwrap();
+            let (file, bytes) = file(directory.path());
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let stream = Stream::connected(ours.into(), "pair".into());
+            let mut conduit = Conduit::new().unwrap();
+            // More than a socket holds, so somebody has to read.
+            let reads = std::thread::spawn(move || {
+                let mut all = Vec::new();
+                theirs.read_to_end(&mut all).unwrap();
+                all
+            });
+            for (from, to) in [(0, BYTES), (1, 4097), (4096, 8192), (70_001, 290_000)] {
+                conduit.fill(file.as_fd(), from as u64, to - from).unwrap();
+                conduit.send(&stream).unwrap();
+            }
+            drop(stream);
+            let wanted = [
+                &bytes[..],
+                &bytes[1..4097],
+                &bytes[4096..8192],
+                &bytes[70_001..290_000],
+            ];
+            assert!(reads.join().unwrap() == wanted.concat());
+        }
+    }
+
+    #[test]
+    fn what_the_file_has_not_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, _) = file(directory.path());
+        let mut conduit = Conduit::new().unwrap();
+        let error = conduit
+            .fill(file.as_fd(), BYTES as u64 - 10, 11)
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(Conduit::has_room(0, MOST_BYTES) && !Conduit::has_room(1, MOST_BYTES));
+    }
+
+    #[test]
+    fn pages_that_were_given_up_are_not_in_memory() {
+        // A filesystem in memory gives nothing up.
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let (file, _) = file(directory.path());
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        assert!(!is_in_memory(file.as_fd(), 0, BYTES));
+    }
+}
