@@ -36,6 +36,9 @@ const PIECE_BYTES: usize = 1 << 20;
 /// So many requests of one client may be in the pool at once, and so many bytes.
 const MOST_IN_FLIGHT: usize = 128;
 const MOST_IN_FLIGHT_BYTES: usize = 64 << 20;
+/// Writes that wait in the pool for a slow device hold so many bytes of a client at most; more are
+/// waited for.
+const MOST_SLOW_BYTES: usize = 512 << 10;
 /// A read that is as large is not copied, if what it reads is in memory.
 const UNCOPIED_BYTES: usize = 64 << 10;
 /// Data that are longer are sent from where they are.
@@ -361,7 +364,9 @@ impl Session {
                 let Some(payload) = self.inbox.bytes().get(header_bytes..end) else {
                     return Ok(Some(Need::Bytes(end)));
                 };
-                if durable || self.slowness.is_slow(self.turn_ns) {
+                let is_slow = self.slowness.is_slow(self.turn_ns)
+                    && self.in_flight_bytes + whole <= MOST_SLOW_BYTES;
+                if durable || is_slow {
                     if let Some(need) = self.reserve(whole) {
                         return Ok(Some(need));
                     }
