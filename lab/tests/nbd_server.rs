@@ -264,6 +264,8 @@ fn a_flush_on_one_connection_covers_the_writes_on_another() {
     let trace = place.path().join("trace").display().to_string();
     let launcher = [
         "strace",
+        // As a grandchild: what is killed in the end is the server.
+        "-D",
         "-f",
         "-e",
         "trace=pwrite64,fdatasync",

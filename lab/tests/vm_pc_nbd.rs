@@ -129,10 +129,18 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(mut child) = self.running.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let Some(mut child) = self.running.take() else {
+            return;
+        };
+        let _ = match self.program {
+            // One that is killed leaves what it knows of the clones in memory, for the next one.
+            Program::OurClones => {
+                let pid = child.id().to_string();
+                Command::new("kill").arg(pid).status().map(drop)
+            }
+            Program::Nbdkit(_) | Program::Ours => child.kill(),
+        };
+        let _ = child.wait();
     }
 }
 
