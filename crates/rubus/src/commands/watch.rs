@@ -136,7 +136,10 @@ impl Watcher<'_> {
 
     fn keep(&mut self, sample: &Sample) -> anyhow::Result<()> {
         if let Some(recorder) = &mut self.recorder {
-            recorder.add(sample)?;
+            if let Err(error) = recorder.add(sample) {
+                self.recorder = None;
+                return Err(error);
+            }
         }
         let Some(path) = &self.watch.prometheus else {
             return Ok(());
@@ -281,7 +284,7 @@ fn on_screen(
     let mut notice = Notice::default();
     let (mut is_paused, mut with_programs) = (false, true);
     let mut held: Option<Look> = None;
-    let mut ended_recording = None;
+    let mut trouble = None;
     let mut beat = Beat::new(watcher.watch.interval);
     let taken = Taken::take()?;
     while !is_asked.load(Ordering::Relaxed) {
@@ -291,8 +294,7 @@ fn on_screen(
             if let Err(error) = watcher.step(shows_programs && !is_paused) {
                 // The screen is worth having all the same; the end says it once more.
                 notice.say(format!("{error:#}"));
-                watcher.recorder = None;
-                ended_recording = Some(error);
+                trouble = Some(error);
             }
             if let Some(look) = &watcher.look {
                 trail.push(look);
@@ -344,7 +346,7 @@ fn on_screen(
         }
     }
     drop(taken);
-    match ended_recording {
+    match trouble {
         Some(error) => Err(error),
         None => Ok(Exit::Fine),
     }
@@ -417,6 +419,8 @@ fn replay(general: &General, watch: &Watch, path: &Path) -> anyhow::Result<Exit>
         };
         match taken.wait(left) {
             Woken::Keys(keys) => {
+                // It was read; now the place in the recording is of more interest.
+                notice = Notice::default();
                 for key in keys {
                     match key {
                         Key::Quit => is_asked.store(true, Ordering::Relaxed),
