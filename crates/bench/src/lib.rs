@@ -38,6 +38,7 @@ mod lanes_tests;
 mod live;
 mod loop_device;
 mod measure;
+pub mod memory;
 mod outcome;
 mod page_cache;
 mod passes;

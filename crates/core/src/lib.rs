@@ -25,6 +25,7 @@ pub mod fixture;
 pub mod history;
 pub mod job_file;
 pub mod machine;
+pub mod memory;
 pub mod parse;
 pub mod plan;
 pub mod recipe;

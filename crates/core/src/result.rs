@@ -12,6 +12,7 @@ use crate::doubt::Doubt;
 use crate::estimate::Estimate;
 use crate::finding::Finding;
 use crate::machine::Machine;
+use crate::memory::Memory;
 use crate::spec::{Direction, Operation, Pattern};
 
 /// One run of a suite on one target.
@@ -51,6 +52,9 @@ pub struct Run {
     /// The other run, where two were measured in turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
+    /// The figures of memory; such a run has no other results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
 }
 
 /// The run with which this one was measured in turns, and the rounds of both.

@@ -79,6 +79,8 @@ pub enum Operation {
     DeleteFile,
     /// A block that says where it belongs is written, or read back and looked at.
     Stamp,
+    /// The processor works on something in memory; nothing is read or written.
+    Compute,
 }
 
 impl Operation {
@@ -89,7 +91,10 @@ impl Operation {
 
     /// Whether it is done with a whole small file.
     pub fn is_of_file(self) -> bool {
-        !matches!(self, Operation::Block | Operation::Stamp)
+        !matches!(
+            self,
+            Operation::Block | Operation::Stamp | Operation::Compute
+        )
     }
 }
 

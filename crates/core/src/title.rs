@@ -90,6 +90,7 @@ fn title(
         (Operation::StatFile, _) => "file attributes".into(),
         (Operation::ReadFile, _) => "reading files".into(),
         (Operation::DeleteFile, _) => "deleting files".into(),
+        (Operation::Compute, _) => name.into(),
         (Operation::Stamp, Some(Pattern::Random)) => match direction {
             Direction::Write => "stamps all over".into(),
             Direction::Read => "read back all over".into(),

@@ -25,6 +25,7 @@ pub mod live_hands;
 pub mod live_words;
 pub mod loop_device;
 mod mailbox;
+pub mod memory_group;
 pub mod mounting;
 pub mod net;
 pub mod netlink;

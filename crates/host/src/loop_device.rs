@@ -14,6 +14,7 @@ use crate::hands::WriteError;
 const CONTROL: &str = "/dev/loop-control";
 // Numbers and structures of include/uapi/linux/loop.h.
 const LOOP_CTL_GET_FREE: u32 = 0x4C82;
+const LOOP_SET_DIRECT_IO: u32 = 0x4C08;
 /// Since Linux 5.8.
 const LOOP_CONFIGURE: u32 = 0x4C0A;
 const READ_ONLY: u32 = 1;
@@ -102,6 +103,25 @@ impl LoopDevice {
             path: file.display().to_string(),
             reason: "others take every free loop device; try again".into(),
         })
+    }
+
+    /// Reaches the file past the page cache from now on, as a disk of its own would be reached.
+    ///
+    /// # Errors
+    /// When the file's filesystem cannot do that.
+    pub fn go_past_cache(&self) -> Result<(), WriteError> {
+        use std::os::fd::AsRawFd;
+        // SAFETY: this number takes a number and changes nothing in memory.
+        let answer =
+            unsafe { libc::ioctl(self._open.as_raw_fd(), LOOP_SET_DIRECT_IO as _, 1_usize) };
+        match answer {
+            0 => Ok(()),
+            _ => Err(WriteError {
+                tried: "go past the page cache with",
+                path: self.path.display().to_string(),
+                reason: std::io::Error::last_os_error().to_string(),
+            }),
+        }
     }
 
     /// Its node, `/dev/loopN`.

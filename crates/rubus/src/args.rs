@@ -12,6 +12,7 @@ mod compare;
 mod copy;
 mod history;
 mod looking;
+mod memory;
 mod nbd;
 mod serve;
 mod watch;
@@ -23,6 +24,7 @@ pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
 pub use looking::{Compression, Zswap};
+pub use memory::BenchMemory;
 pub use nbd::{Nbd, NbdClones, NbdCommand, NbdCopy, NbdInfo, NbdList};
 pub use serve::{Encryption, Serve, address};
 pub use watch::Watch;
@@ -69,6 +71,12 @@ impl Args {
         let before = Some(&self.remote).filter(|remote| !remote.on.is_empty());
         let behind = match &self.command {
             None => return Ok(before),
+            Some(Command::Bench(bench)) if bench.of.is_some() => {
+                return match before {
+                    None => Ok(None),
+                    Some(_) => Err("bench memory measures this machine: run it there, with `ssh HOST rubus bench memory`".into()),
+                };
+            }
             Some(Command::Checkup(checkup)) => &checkup.remote,
             Some(Command::Bench(bench)) => &bench.remote,
             Some(Command::Survey(survey)) => &survey.remote,
@@ -282,14 +290,25 @@ pub struct Survey {
     pub remote: Remote,
 }
 
+/// What a bench is of, when it is not of a disk.
+#[derive(Debug, Subcommand)]
+pub enum BenchOf {
+    /// Measure memory, and how much more than itself it carries with swap
+    Memory(Box<BenchMemory>),
+}
+
 /// Measure targets with a suite of jobs.
 ///
 /// A target is a directory (a nameless file of our own is measured), a file
 /// (read only, unless its loss is confirmed) or a block device (read only,
 /// unless its loss is confirmed). ram:SIZE is memory: the most that a disk on
-/// this machine could look like. Put ./ before a path that begins with ram:.
+/// this machine could look like. Put ./ before a path that begins with ram:, or
+/// that is called like one of the commands.
 #[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Bench {
+    #[command(subcommand)]
+    pub of: Option<BenchOf>,
     /// What to measure: directories, files, block devices, or memory as ram:SIZE
     #[arg(required_unless_present = "fio_job", value_name = "TARGET", value_hint = clap::ValueHint::AnyPath,
         value_parser = OsStringValueParser::new().try_map(TargetName::parse))]

@@ -15,6 +15,7 @@ mod measuring;
 mod network;
 mod outputs;
 mod places;
+mod pressure;
 mod progress;
 mod record;
 mod remote;
@@ -59,7 +60,10 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         None => commands::checkup::run(&general, &args::Checkup::of_current_directory(args.json)),
         Some(Command::Checkup(checkup)) => commands::checkup::run(&general, &checkup),
         Some(Command::Survey(survey)) => commands::survey::run(&general, &survey),
-        Some(Command::Bench(bench)) => commands::bench::run(&general, &bench),
+        Some(Command::Bench(bench)) => match &bench.of {
+            Some(args::BenchOf::Memory(memory)) => commands::memory::run(&general, memory),
+            None => commands::bench::run(&general, &bench),
+        },
         Some(Command::Suites(suites)) => commands::suites::run(&general, &suites),
         Some(Command::Compare(compare)) => commands::compare::run(&general, &compare),
         Some(Command::History(history)) => commands::history::run(&general, &history),

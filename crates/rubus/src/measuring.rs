@@ -392,6 +392,7 @@ fn judged(
         on: None,
         job_file: None,
         against: None,
+        memory: None,
     };
     run.doubts
         .extend(power_doubts(&run.machine.power, &world.survey().power));
@@ -489,7 +490,8 @@ pub fn keep(measured: &Measured, keeping: &Keeping) -> Kept {
                 .push(format!("this run is not in the history: {error:#}")),
         }
     }
-    if !keeping.no_html {
+    // The page is about disks.
+    if !keeping.no_html && measured.run.memory.is_none() {
         match write_page(measured, keeping, kept.number) {
             Ok(path) => kept.page = Some(path),
             Err(error) => kept
@@ -503,7 +505,10 @@ pub fn keep(measured: &Measured, keeping: &Keeping) -> Kept {
 fn add_to_history(measured: &Measured, label: Option<&str>) -> anyhow::Result<i64> {
     let mut history = History::open(&places::history()?)?;
     // A suite with a question of its own is remembered by its answer.
-    let found = rubus_show::findings::headline(&measured.run);
+    let found = match &measured.run.memory {
+        Some(memory) => Some(rubus_show::memory::headline(memory)),
+        None => rubus_show::findings::headline(&measured.run),
+    };
     let headline = match rubus_show::bench::is_checkup(&measured.run) {
         false => found.as_ref().unwrap_or(&measured.verdict.headline),
         true => &measured.verdict.headline,

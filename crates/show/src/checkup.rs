@@ -104,7 +104,7 @@ fn headline(verdict: &Verdict, style: Style) -> Vec<String> {
 }
 
 /// "Raspberry Pi 3 Model B Rev 1.2, 4 × Cortex-A53, 905 MiB of memory, Linux 6.12".
-fn board(run: &Run) -> String {
+pub(crate) fn board(run: &Run) -> String {
     let machine = &run.machine;
     let cores = machine
         .cpu

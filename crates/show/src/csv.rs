@@ -56,6 +56,9 @@ const COLUMNS: [&str; 43] = [
 
 /// The runs, with a line of column names.
 pub fn render(runs: &[&Run]) -> String {
+    if runs.iter().any(|run| run.memory.is_some()) {
+        return crate::memory::csv(runs);
+    }
     let mut text = line(COLUMNS.map(String::from).as_slice());
     for run in runs {
         for result in &run.results {

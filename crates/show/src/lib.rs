@@ -18,6 +18,7 @@ pub mod findings;
 pub mod fio_json;
 pub mod history;
 pub mod markdown;
+pub mod memory;
 mod network;
 pub mod page;
 pub mod plan;

@@ -9,6 +9,9 @@ use crate::words;
 
 /// The run, ending in a line feed.
 pub fn render(run: &Run, verdict: &Verdict) -> String {
+    if let Some(memory) = &run.memory {
+        return crate::memory::markdown(run, memory);
+    }
     let mut text = format!("### {}\n\n", escape(&verdict.headline));
     for (name, value) in facts(run) {
         text.push_str(&format!("- {name}: {}\n", escape(&value)));

@@ -28,4 +28,5 @@ pub(crate) use plan::{Plan, READS, WRITES};
 pub(crate) use queued::{Queue, run as run_queued};
 #[cfg(test)]
 pub(crate) use script::{Operation, Script, Step};
+pub(crate) use spread::Spread;
 pub(crate) use work::{Copy, General};

@@ -20,7 +20,7 @@ use super::permutation::Permutation;
 
 /// A distribution over `0..count` blocks.
 #[derive(Clone, Debug)]
-pub(super) struct Spread {
+pub(crate) struct Spread {
     count: u64,
     law: Law,
 }
@@ -46,7 +46,7 @@ struct Stretch {
 
 impl Spread {
     /// The distribution over `count` (at least 1) blocks; `zones` go before it if there are any.
-    pub(super) fn new(count: u64, distribution: Distribution, zones: &[Zone], seed: u64) -> Self {
+    pub(crate) fn new(count: u64, distribution: Distribution, zones: &[Zone], seed: u64) -> Self {
         let count = count.max(1);
         let scatter = || Permutation::new(count, seed);
         let law = match distribution {
@@ -60,7 +60,7 @@ impl Spread {
     }
 
     /// The next block.
-    pub(super) fn draw(&self, random: &mut Rng) -> u64 {
+    pub(crate) fn draw(&self, random: &mut Rng) -> u64 {
         match &self.law {
             Law::Uniform => random.below(self.count),
             Law::Zipf(zipf, scatter) => scatter.at(zipf.draw(random) - 1),

@@ -9,6 +9,16 @@ use crate::units::{bytes_iec, bytes_si};
 pub fn of_run(run: &Run) -> Vec<Named> {
     let target = &run.target;
     let machine = &run.machine;
+    if let Some(memory) = &run.memory {
+        let mut facts = board(machine);
+        facts.extend(memory.facts());
+        facts.push(named(
+            "version",
+            Some(format!("rubus {}", run.rubus_version)),
+        ));
+        facts.extend(settings(machine));
+        return facts;
+    }
     let disks = match target.device.as_deref() {
         Some(device) => machine.disks_below(device),
         None => Vec::new(),

@@ -1,7 +1,7 @@
 //! Which job of one subject is which of another: by what they do, then by their names.
 
 use super::subject::SubjectJob;
-use crate::spec::Pattern;
+use crate::spec::{Operation, Pattern};
 
 /// From this block size on, a published figure of a sequential job may stand against another size.
 const LARGE: u32 = 256 << 10;
@@ -33,6 +33,9 @@ pub(super) fn counterparts(ours: &[SubjectJob], theirs: &[SubjectJob]) -> Vec<Op
 fn likeness(a: &SubjectJob, b: &SubjectJob) -> Option<u32> {
     let same_name = a.name == b.name;
     if a.operation != b.operation || a.unit != b.unit {
+        return None;
+    }
+    if a.operation == Operation::Compute && !same_name {
         return None;
     }
     if a.direction != b.direction || a.commit != b.commit || a.copies != b.copies {

@@ -125,6 +125,8 @@ pub enum Unit {
     BytesPerSecond,
     /// Operations, of jobs with whole small files.
     OperationsPerSecond,
+    /// How often its own size a memory carries.
+    TimesMemory,
 }
 
 /// A number as its source gives it.
@@ -186,7 +188,10 @@ impl Subject {
             source: Source::Run,
             when: Some(run.started.clone()),
             facts: facts::of_run(run),
-            jobs: run.results.iter().map(|result| job(run, result)).collect(),
+            jobs: match &run.memory {
+                Some(memory) => memory.jobs(),
+                None => run.results.iter().map(|result| job(run, result)).collect(),
+            },
             doubts: run.doubts.iter().map(SubjectDoubt::of).collect(),
             note: None,
             against: run.against.clone(),
@@ -265,7 +270,7 @@ fn job(run: &Run, result: &JobResult) -> SubjectJob {
         operation: result.operation,
         throughput: match unit {
             Unit::BytesPerSecond => Figure::of(result.bytes_per_second),
-            Unit::OperationsPerSecond => Figure::of(result.iops),
+            Unit::OperationsPerSecond | Unit::TimesMemory => Figure::of(result.iops),
         },
         unit,
         p50_ns: measured.then(|| latency::p50(result)).flatten(),

@@ -50,7 +50,10 @@ pub fn wanted(checkup: &Checkup) -> Wanted<'_> {
 /// The run as one JSON object, with the verdict beside its fields.
 pub fn json(run: &Run, verdict: &Verdict) -> anyhow::Result<String> {
     let mut object = serde_json::to_value(run).context("cannot write the run as JSON")?;
-    object["verdict"] =
-        serde_json::to_value(verdict).context("cannot write the verdict as JSON")?;
+    // A verdict is about a disk.
+    if run.memory.is_none() {
+        object["verdict"] =
+            serde_json::to_value(verdict).context("cannot write the verdict as JSON")?;
+    }
     Ok(serde_json::to_string_pretty(&object)?)
 }

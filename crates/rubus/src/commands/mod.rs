@@ -15,6 +15,7 @@ pub mod history;
 pub mod image;
 pub mod job_file;
 pub mod manual;
+pub mod memory;
 pub mod nbd;
 mod nbd_clones;
 pub mod nbd_copy;

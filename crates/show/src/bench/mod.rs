@@ -31,6 +31,9 @@ pub fn is_checkup(run: &Run) -> bool {
 
 /// The text of a run, ending in a line feed.
 pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
+    if let Some(memory) = &run.memory {
+        return crate::memory::render(run, memory, style);
+    }
     if is_checkup(run) {
         return checkup::render(run, verdict, style) + &more(run, style);
     }

@@ -44,6 +44,7 @@ pub fn csv(comparison: &Comparison) -> String {
                 match row.unit {
                     Unit::BytesPerSecond => "bytes_per_second".into(),
                     Unit::OperationsPerSecond => "operations_per_second".into(),
+                    Unit::TimesMemory => "times_memory".into(),
                 },
             ];
             for quantity in &QUANTITIES {

@@ -39,6 +39,7 @@ pub(crate) const QUANTITIES: [Quantity; 3] = [
         words: |row, value| match row.unit {
             Unit::BytesPerSecond => rate_si(value),
             Unit::OperationsPerSecond => format!("{}/s", iops(value)),
+            Unit::TimesMemory => format!("{value:.2} ×"),
         },
     },
     Quantity {

@@ -1,0 +1,159 @@
+//! `rubus bench memory`: what the user typed.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use rubus_core::memory::{Part, USUAL_LIMIT_NS};
+use rubus_core::units::parse_size;
+
+use super::{Keeping, history};
+
+/// Measure memory, and how much more than itself it carries with swap.
+///
+/// First how fast it is in order and load after load; then a program takes more
+/// and more of it in a control group with little memory, so that the rest of
+/// the machine stays usable, until touching a page takes too long. Pages go to
+/// the swap that the machine has; what is written to a disk is limited. Needs
+/// root, or a group of one's own:
+/// systemd-run --user --scope -p Delegate=yes rubus bench memory
+#[derive(Debug, ClapArgs)]
+pub struct BenchMemory {
+    /// Which parts; without any, all
+    #[arg(value_name = "PART", value_enum)]
+    pub parts: Vec<PartName>,
+    /// Measure these set-ups of swap as well: no swap, a disk, zram, zswap
+    /// before a disk. They are made for it and taken away (as root)
+    #[arg(long)]
+    pub compare: bool,
+    /// Where the disk of --compare is: a directory, for a file without a name
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp", requires = "compare",
+        value_hint = clap::ValueHint::DirPath)]
+    pub directory: PathBuf,
+    /// A touch of a page that takes longer is slow, such as 5ms
+    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = limit)]
+    pub limit: u64,
+    /// Memory of the group [default: an eighth of the machine's, at most
+    /// 256MiB; with zswap in groups of version 1 more]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub memory: Option<u64>,
+    /// Percent to which the pages compress
+    #[arg(long, value_name = "PERCENT", default_value_t = 33, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub content: u32,
+    /// What may be written to swap on disks under each set-up
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
+    pub budget: u64,
+    /// Seconds that the pages of each size are touched with each access
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
+    pub seconds: f64,
+    /// Largest working set that is tried, over memory
+    #[arg(long, value_name = "TIMES", default_value_t = 4.0, value_parser = most)]
+    pub most: f64,
+    /// Seed of the random order and contents
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Write the result as JSON to a file, or to standard output with `-`
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Keep no row in the history
+    #[arg(long)]
+    pub no_history: bool,
+    /// Name of the run in the history, for finding and comparing it
+    #[arg(long, value_name = "TEXT", conflicts_with = "no_history", value_parser = history::label)]
+    pub label: Option<String>,
+    /// Write CSV to a file, or to standard output with `-`
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write markdown, for a forum or an issue, to a file, or to standard
+    /// output with `-`
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// The program that takes memory
+    #[arg(long, hide = true)]
+    pub eater: bool,
+    /// The program that takes away what was made
+    #[arg(long, hide = true, conflicts_with = "eater")]
+    pub keeper: bool,
+}
+
+/// A part by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PartName {
+    /// Reading, writing and copying in order
+    Bandwidth,
+    /// One load after the other, by the size of what is walked through
+    Latency,
+    /// More than fits: how much memory carries with swap
+    Pressure,
+}
+
+impl BenchMemory {
+    /// The parts in the order of measuring, each once.
+    pub fn wanted_parts(&self) -> Vec<Part> {
+        let is_named = |part: &Part| {
+            let mut names = self.parts.iter().filter_map(ValueEnum::to_possible_value);
+            self.parts.is_empty() || names.any(|name| name.get_name() == part.name())
+        };
+        Part::ALL.into_iter().filter(is_named).collect()
+    }
+
+    /// Where the result goes besides the terminal.
+    pub fn keeping(&self) -> Keeping {
+        Keeping {
+            html: None,
+            no_html: true,
+            no_history: self.no_history,
+            label: self.label.clone(),
+            csv: self.csv.clone(),
+            markdown: self.markdown.clone(),
+        }
+    }
+}
+
+fn limit(text: &str) -> Result<u64, String> {
+    let units = [
+        ("ms", 1e6),
+        ("us", 1e3),
+        ("µs", 1e3),
+        ("ns", 1.0),
+        ("s", 1e9),
+    ];
+    let found = units.iter().find_map(|(unit, factor)| {
+        Some((text.strip_suffix(unit)?.trim().parse::<f64>().ok()?, factor))
+    });
+    match found.map(|(number, factor)| number * factor) {
+        Some(ns) if (1e3..=1e11).contains(&ns) => Ok(ns as u64),
+        _ => Err(format!(
+            "write a time from 1us to 100s, such as {}ms",
+            USUAL_LIMIT_NS / 1_000_000
+        )),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('s').parse::<f64>() {
+        Ok(seconds) if (0.2..=600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("write seconds from 0.2 to 600".into()),
+    }
+}
+
+fn most(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(times) if (1.0..=16.0).contains(&times) => Ok(times),
+        _ => Err("write a number from 1 to 16".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(limit("5ms"), Ok(5_000_000));
+        assert_eq!(limit("100us"), Ok(100_000));
+        assert_eq!(limit("2 s"), Ok(2_000_000_000));
+        for wrong in ["5", "ms", "0ms", "-1ms", "1h"] {
+            assert!(limit(wrong).is_err(), "{wrong}");
+        }
+    }
+}

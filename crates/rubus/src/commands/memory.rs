@@ -1,0 +1,385 @@
+//! `rubus bench memory`: how fast memory is, and how much more than itself it carries.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{anyhow, ensure};
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use rubus_bench::memory::{bandwidth, chase};
+use rubus_core::doubt::Doubt;
+use rubus_core::machine::Machine;
+use rubus_core::memory::group::{self, Place};
+use rubus_core::memory::{LeftOut, Memory, Part, Pressure, SUITE, SetUpKind};
+use rubus_core::result::{Access, Run, TargetFacts, TargetKind};
+use rubus_core::units::bytes_iec;
+use rubus_core::verdict::verdict;
+use rubus_host::clock;
+
+use crate::args::{BenchMemory, General};
+use crate::exit::Exit;
+use crate::measuring::{Measured, power_doubts};
+use crate::outputs::{self, Outputs, Wanted};
+use crate::pressure::course::{self, Course, Which};
+use crate::pressure::set_up::{self, Yard};
+use crate::pressure::{eater, keeper};
+use crate::signals;
+use crate::world::{self, Terminal, World};
+
+/// What a thread goes through in order: larger than the caches of all boards that are known here, where there is so much.
+const BUFFER: u64 = 64 << 20;
+/// The largest that is walked through load after load.
+const WALK: u64 = 128 << 20;
+/// No part takes more than this share of what programs can have.
+const SHARE: u64 = 4;
+/// The least group that means anything.
+const LEAST_GROUP: u64 = 16 << 20;
+
+/// Measures, keeps and shows.
+pub fn run(general: &General, args: &BenchMemory) -> anyhow::Result<Exit> {
+    if args.eater || args.keeper {
+        let is_fine = if args.eater {
+            eater::serve()
+        } else {
+            keeper::serve()
+        };
+        return Ok(if is_fine {
+            Exit::Fine
+        } else {
+            Exit::AnswerIsNo
+        });
+    }
+    world::must_be_live(general, "a bench")?;
+    let keeping = args.keeping();
+    let wanted = Wanted {
+        json: args.json.as_deref(),
+        fio_json: None,
+        keeping: &keeping,
+    };
+    outputs::check(&wanted)?;
+    let cancel = signals::cancel_flag()?;
+    let world = World::of(general)?;
+    let machine = world.survey();
+    let (started, begun) = (clock::now_rfc3339(), Instant::now());
+    let mut memory = Memory {
+        cores: std::thread::available_parallelism().map_or(1, usize::from) as u32,
+        ..Memory::default()
+    };
+    let parts = args.wanted_parts();
+    let line = Line::new(Terminal::of(general));
+    if parts.contains(&Part::Bandwidth) {
+        line.says("reading, writing and copying in order");
+        in_order(&mut memory, &machine, &cancel);
+    }
+    if parts.contains(&Part::Latency) {
+        line.says("one load after the other");
+        let most = at_most(&machine, WALK);
+        match chase(most, args.seed, &cancel) {
+            Ok(points) => memory.chase = points,
+            Err(error) => memory.left_out.push(LeftOut {
+                part: Part::Latency,
+                what: format!("{} cannot be had: {error}", bytes_iec(most)),
+            }),
+        }
+    }
+    let mut doubts = Vec::new();
+    if parts.contains(&Part::Pressure) {
+        match pressure(
+            general,
+            args,
+            &machine,
+            &cancel,
+            &line,
+            &mut memory.left_out,
+        ) {
+            Ok(all) => memory.pressure = all,
+            // Asked for alone, it is not just left out.
+            Err(error) if parts.len() == 1 => return Err(error),
+            Err(error) => memory.left_out.push(LeftOut {
+                part: Part::Pressure,
+                what: format!("{error:#}"),
+            }),
+        }
+    }
+    drop(line);
+    if cancel.load(Ordering::Relaxed) {
+        doubts.push(Doubt::Interrupted);
+    }
+    doubts.extend(power_doubts(&machine.power, &world.survey().power));
+    let run = run_of(
+        machine,
+        args,
+        started,
+        begun.elapsed().as_secs_f64(),
+        memory,
+        doubts,
+    );
+    let mut outputs = Outputs::new(general, wanted, 1);
+    outputs.take(Measured {
+        verdict: verdict(&run),
+        run,
+        ended_by: None,
+        left_out: Vec::new(),
+    })?;
+    outputs.finish()
+}
+
+/// So many bytes, or as many as can be had without making the machine swap.
+fn at_most(machine: &Machine, bytes: u64) -> u64 {
+    let available = machine
+        .memory
+        .available_bytes
+        .get()
+        .unwrap_or(bytes * SHARE);
+    bytes.min(available / SHARE).max(1 << 20)
+}
+
+fn in_order(memory: &mut Memory, machine: &Machine, cancel: &AtomicBool) {
+    let cores = memory.cores;
+    let threads: &[(u32, bool)] = match cores {
+        1 => &[(1, false)],
+        _ => &[(1, false), (cores, true)],
+    };
+    for &(threads, all_cores) in threads {
+        let each = at_most(machine, BUFFER * u64::from(threads)) / u64::from(threads);
+        match bandwidth(threads, all_cores, each.max(1 << 20), cancel) {
+            Ok(rows) => memory.bandwidth.extend(rows),
+            Err(error) => memory.left_out.push(LeftOut {
+                part: Part::Bandwidth,
+                what: format!("{threads} times {} cannot be had: {error}", bytes_iec(each)),
+            }),
+        }
+    }
+}
+
+/// All set-ups that are wanted, one after the other. One that cannot be had is left out.
+fn pressure(
+    general: &General,
+    args: &BenchMemory,
+    machine: &Machine,
+    cancel: &AtomicBool,
+    line: &Line,
+    left_out: &mut Vec<LeftOut>,
+) -> anyhow::Result<Vec<Pressure>> {
+    let place = place()?;
+    course::try_group(&place)?;
+    let set_ups = wanted_set_ups(args, machine);
+    let memory_bytes = group_memory(args, machine, &place, &set_ups)?;
+    if !general.quiet {
+        eprintln!("{}", announcement(args, memory_bytes, &set_ups, machine));
+    }
+    let course = Course {
+        place: &place,
+        memory_bytes,
+        content_percent: args.content,
+        limit_ns: args.limit,
+        budget_bytes: args.budget,
+        seconds: args.seconds,
+        most: args.most,
+        seed: args.seed,
+        cancel,
+    };
+    let yard = Yard {
+        machine,
+        directory: &args.directory,
+        swap_bytes: (memory_bytes * 2).next_multiple_of(1 << 20),
+        cancel,
+    };
+    let mut all = Vec::new();
+    for which in set_ups {
+        if cancel.load(Ordering::Relaxed) {
+            break;
+        }
+        match course::run(which, &course, &yard, &mut |what| line.says(what)) {
+            Ok(pressure) => all.push(pressure),
+            Err(error) => left_out.push(LeftOut {
+                part: Part::Pressure,
+                what: format!("{}: {error:#}", called(which)),
+            }),
+        }
+    }
+    ensure!(
+        !all.is_empty() || cancel.load(Ordering::Relaxed),
+        "{}",
+        left_out
+            .pop()
+            .map_or("nothing was measured".into(), |left| left.what)
+    );
+    Ok(all)
+}
+
+fn called(which: Which) -> &'static str {
+    match which {
+        Which::Own => "own swap",
+        Which::Temporary(kind) => kind.name(),
+    }
+}
+
+/// The machine's own, and those of `--compare` that it is not itself.
+fn wanted_set_ups(args: &BenchMemory, machine: &Machine) -> Vec<Which> {
+    let own = set_up::own(machine).set_up.kind;
+    let mut wanted = vec![Which::Own];
+    if args.compare {
+        use SetUpKind::{Disk, None, Zram, Zswap};
+        for kind in [None, Disk, Zram, Zswap] {
+            // Having no swap is the same whoever arranges it.
+            if kind != None || own != None {
+                wanted.push(Which::Temporary(kind));
+            }
+        }
+    }
+    wanted
+}
+
+/// Where a group can be made.
+fn place() -> anyhow::Result<Place> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    group::place(
+        &read("/proc/cgroups"),
+        &read("/proc/self/cgroup"),
+        &read("/proc/self/mountinfo"),
+        rustix::process::geteuid().is_root(),
+        |group| {
+            let list = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+            list.trim() == std::process::id().to_string()
+        },
+    )
+    .map_err(|why| anyhow!("memory cannot be limited for a measurement: {why}"))
+}
+
+fn group_memory(
+    args: &BenchMemory,
+    machine: &Machine,
+    place: &Place,
+    set_ups: &[Which],
+) -> anyhow::Result<u64> {
+    let has_zswap = set_ups.iter().any(|which| match which {
+        Which::Own => set_up::own(machine).set_up.kind == SetUpKind::Zswap,
+        Which::Temporary(kind) => *kind == SetUpKind::Zswap,
+    });
+    let usual = course::usual_memory(machine, place, has_zswap);
+    let wanted = args.memory.or(usual);
+    let memory = wanted.ok_or_else(|| {
+        anyhow!("this machine does not say how much memory it has; give --memory")
+    })?;
+    ensure!(
+        memory >= LEAST_GROUP,
+        "--memory {} is too little for a program to live in: at least {}",
+        bytes_iec(memory),
+        bytes_iec(LEAST_GROUP)
+    );
+    let available = machine.memory.available_bytes.get().unwrap_or(u64::MAX);
+    // What is in the pool or in zram may not be counted to the group, but is memory all the same.
+    ensure!(
+        memory <= available / 2,
+        "a group of {} is more than half of the {} that are available; give less with --memory, or end some programs",
+        bytes_iec(memory),
+        bytes_iec(available)
+    );
+    Ok(memory)
+}
+
+/// What is going to be done to the machine, before it is.
+fn announcement(
+    args: &BenchMemory,
+    memory_bytes: u64,
+    set_ups: &[Which],
+    machine: &Machine,
+) -> String {
+    let mut text = format!(
+        "A program takes up to {:.1} times the {} of a control group.",
+        args.most,
+        bytes_iec(memory_bytes)
+    );
+    let own = set_up::own(machine);
+    let writes = own.writes_to_disk();
+    let disks = u64::from(writes)
+        + set_ups
+            .iter()
+            .filter(|which| matches!(which, Which::Temporary(SetUpKind::Disk | SetUpKind::Zswap)))
+            .count() as u64;
+    if disks > 0 {
+        text.push_str(&format!(
+            " Writes {} at most to swap on disks ({} under each of {disks} set-up{}).",
+            bytes_iec(args.budget.saturating_mul(disks)),
+            bytes_iec(args.budget),
+            if disks == 1 { "" } else { "s" }
+        ));
+    }
+    if set_ups.len() > 1 {
+        text.push_str(&format!(
+            " Makes swap in {} and in memory, one after the other, and takes each away again, also if it is killed.",
+            args.directory.display()
+        ));
+    }
+    text
+}
+
+fn run_of(
+    machine: Machine,
+    args: &BenchMemory,
+    started: String,
+    elapsed_s: f64,
+    memory: Memory,
+    doubts: Vec<Doubt>,
+) -> Run {
+    let first = memory.pressure.first();
+    Run {
+        rubus_version: env!("CARGO_PKG_VERSION").into(),
+        machine,
+        target: TargetFacts {
+            named: "memory".into(),
+            kind: TargetKind::Ram,
+            path: "memory".into(),
+            filesystem: None,
+            device: None,
+            region_bytes: first.map_or(0, |first| first.group.memory_bytes),
+            access: Access::Buffered,
+            content: format!("compressible to {} %", args.content),
+            network: None,
+            link: None,
+        },
+        suite: SUITE.into(),
+        seed: args.seed,
+        started,
+        elapsed_s,
+        bytes_written: memory
+            .pressure
+            .iter()
+            .map(|pressure| pressure.written_bytes)
+            .sum(),
+        calibration: None,
+        results: Vec::new(),
+        doubts,
+        findings: Vec::new(),
+        on: None,
+        job_file: None,
+        against: None,
+        memory: Some(memory),
+    }
+}
+
+/// What is measured now, on a terminal.
+struct Line(ProgressBar);
+
+impl Line {
+    fn new(terminal: Terminal) -> Self {
+        let target = match terminal.live {
+            true => ProgressDrawTarget::stderr_with_hz(10),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        bar.set_style(indicatif::ProgressStyle::default_spinner());
+        Line(bar)
+    }
+
+    fn says(&self, what: &str) {
+        self.0.set_message(what.to_string());
+        self.0.tick();
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,86 @@
+//! What the kernel counts while memory is short, read in a moment.
+
+use std::path::Path;
+
+use rubus_core::memory::Counters;
+
+const VMSTAT: &str = "/proc/vmstat";
+const PRESSURE: &str = "/proc/pressure/memory";
+const ZSWAP: &str = "/sys/kernel/debug/zswap";
+
+/// Everything that is counted.
+pub fn read() -> Counters {
+    let vmstat = std::fs::read_to_string(VMSTAT).unwrap_or_default();
+    let event = |name: &str| {
+        let mut lines = vmstat.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+    };
+    let pressure = std::fs::read_to_string(PRESSURE).unwrap_or_default();
+    let waited = |kind: &str| {
+        let line = pressure.lines().find(|line| line.starts_with(kind))?;
+        let mut words = line.split_whitespace();
+        words.find_map(|word| word.strip_prefix("total=")?.parse().ok())
+    };
+    Counters {
+        swapped_in: event("pswpin"),
+        swapped_out: event("pswpout"),
+        zswap_in: event("zswpin"),
+        zswap_out: event("zswpout"),
+        zswap_written_back: event("zswpwb").or_else(|| zswap_counter("written_back_pages")),
+        zswap_refused: zswap_refused(),
+        waited_some_us: waited("some "),
+        waited_full_us: waited("full "),
+    }
+}
+
+fn zswap_counter(name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(Path::new(ZSWAP).join(name)).ok()?;
+    text.trim().parse().ok()
+}
+
+/// All reasons together; which there are differs between kernels. Without root nothing is told.
+fn zswap_refused() -> Option<u64> {
+    let names = std::fs::read_dir(ZSWAP).ok()?.flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let refusals = names.filter(|name| name.starts_with("reject_") || name == "pool_limit_hit");
+    Some(refusals.filter_map(|name| zswap_counter(&name)).sum())
+}
+
+/// Memory that zswap's pool takes, and pages in it.
+pub fn zswap_pool() -> Option<(u64, u64)> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = |name: &str| -> Option<u64> {
+        let mut lines = meminfo.lines();
+        let rest = lines.find_map(|line| line.strip_prefix(name))?;
+        rest.split_whitespace().next()?.parse().ok()
+    };
+    match (kib("Zswap:"), kib("Zswapped:")) {
+        (Some(pool), Some(stored)) => Some((pool * 1024, stored * 1024)),
+        // Before Linux 5.19 only root is told.
+        _ => {
+            let page = rustix::param::page_size() as u64;
+            Some((
+                zswap_counter("pool_total_size")?,
+                zswap_counter("stored_pages")? * page,
+            ))
+        }
+    }
+}
+
+/// Memory that a zram device takes, and bytes of the pages in it (`mm_stat`, columns 3 and 1).
+pub fn zram_pool(name: &str) -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string(format!("/sys/block/{name}/mm_stat")).ok()?;
+    let column = |number: usize| text.split_whitespace().nth(number)?.parse().ok();
+    Some((column(2)?, column(0)?))
+}
+
+/// What programs can have without swapping, and free swap, in bytes.
+pub fn available() -> Option<(u64, u64)> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = |name: &str| -> Option<u64> {
+        let mut lines = meminfo.lines();
+        let rest = lines.find_map(|line| line.strip_prefix(name))?;
+        rest.split_whitespace().next()?.parse().ok()
+    };
+    Some((kib("MemAvailable:")? * 1024, kib("SwapFree:")? * 1024))
+}
