@@ -1,3 +1,5 @@
+//! Paths whose prediction is known by hand, and what must hold for every path.
+
 use proptest::prelude::*;
 
 use super::*;
