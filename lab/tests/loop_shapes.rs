@@ -161,10 +161,15 @@ fn a_changed_block_is_found_and_an_unchanged_device_passes() {
     let place = 9 * MIB + 3 * 4096;
     let file = device.file().expect("it has a file of our own");
     let file = File::options()
+        .read(true)
         .write(true)
         .open(file)
         .expect("the file behind it");
-    file.write_all_at(b"?", place + 1234)
+    // Whatever is there: one byte in 256 would be any that was chosen here.
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, place + 1234)
+        .expect("it is read");
+    file.write_all_at(&[!byte[0]], place + 1234)
         .expect("one byte is changed");
     file.sync_all().expect("for good");
     let found = run(CHECK);
