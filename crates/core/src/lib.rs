@@ -33,6 +33,7 @@ pub mod reference;
 pub mod remote;
 pub mod result;
 pub mod revision;
+pub mod rules;
 pub mod sd;
 pub mod signature;
 pub mod spec;

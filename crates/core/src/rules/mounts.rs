@@ -1,0 +1,269 @@
+//! Filesystems: how full, how mounted, on what.
+
+use super::disks::link_of;
+use super::{Rule, Seen, Weight, is_card};
+use crate::machine::{Machine, Mount};
+use crate::units::{bytes_si, percent, rate_si};
+
+pub(super) static RULES: &[Rule] = &[
+    Rule {
+        name: "filesystem-nearly-full",
+        weight: Weight::Danger,
+        source: "btrfs documentation: new chunks need unallocated space; flash translation layers slow down without free blocks",
+        look: nearly_full,
+    },
+    Rule {
+        name: "boot-partition-nearly-full",
+        weight: Weight::Danger,
+        source: "Raspberry Pi OS: a kernel with its initramfs takes 20 to 60 MB on the boot partition, twice during an update",
+        look: boot_full,
+    },
+    Rule {
+        name: "root-went-read-only",
+        weight: Weight::Danger,
+        source: "ext4 documentation: errors=remount-ro",
+        look: read_only_root,
+    },
+    Rule {
+        name: "btrfs-without-compression",
+        weight: Weight::Cost,
+        source: "btrfs documentation, compression; the desktop of a Raspberry Pi was measured at 63 % of its size with zlib",
+        look: uncompressed,
+    },
+    Rule {
+        name: "btrfs-old-compression",
+        weight: Weight::Hint,
+        source: "btrfs documentation, compression: zstd since Linux 4.14, levels since 5.1",
+        look: old_compression,
+    },
+    Rule {
+        name: "access-times-written",
+        weight: Weight::Cost,
+        source: "mount(8): strictatime writes at each read",
+        look: strict_access_times,
+    },
+    Rule {
+        name: "barriers-off",
+        weight: Weight::Danger,
+        source: "ext4 documentation: barrier=0 lets the journal reach the medium out of order",
+        look: no_barriers,
+    },
+    Rule {
+        name: "synchronous-mount",
+        weight: Weight::Cost,
+        source: "mount(8): sync makes every write wait for the medium",
+        look: synchronous,
+    },
+    Rule {
+        name: "trim-at-each-delete",
+        weight: Weight::Hint,
+        source: "mount(8), discard; fstrim(8) once a week is what distributions do",
+        look: discard,
+    },
+    Rule {
+        name: "ntfs-through-fuse",
+        weight: Weight::Cost,
+        source: "Linux 5.15: ntfs3 in the kernel; ntfs-3g passes each request through a program",
+        look: fuse,
+    },
+];
+
+/// Mounts of filesystems on devices, each filesystem once.
+fn on_devices(machine: &Machine) -> impl Iterator<Item = &Mount> {
+    let mounts = &machine.mounts;
+    mounts.iter().enumerate().filter_map(move |(n, mount)| {
+        let device = mount.device.as_ref()?;
+        let earlier = mounts[..n]
+            .iter()
+            .any(|other| other.device.as_ref() == Some(device));
+        (!earlier).then_some(mount)
+    })
+}
+
+fn has(mount: &Mount, option: &str) -> bool {
+    mount.options.iter().any(|have| have == option)
+}
+
+fn is_boot(mount: &Mount) -> bool {
+    ["/boot", "/boot/firmware"].contains(&mount.point.as_str())
+}
+
+fn nearly_full(machine: &Machine) -> Vec<Seen> {
+    on_devices(machine)
+        .filter(|mount| !is_boot(mount) && !["iso9660", "squashfs", "erofs"].contains(&mount.filesystem.as_str()))
+        .filter_map(|mount| {
+            let (size, free) = (mount.size_bytes.get()?, mount.available_bytes.get()?);
+            let share = free as f64 / size.max(1) as f64;
+            // A large disk with a small share may still have a lot.
+            (share < 0.1 && free < 20_000_000_000).then(|| Seen {
+                about: mount.point.clone(),
+                evidence: format!("{} of {} are free ({})", bytes_si(free), bytes_si(size), percent(share)),
+                read_from: mount.available_bytes.source().into(),
+                consequence: if mount.filesystem == "btrfs" {
+                    "btrfs can then fail to write although space is free, and flash gets slower the fuller it is.".into()
+                } else {
+                    "Files are scattered, flash gets slower the fuller it is, and an update may stop in the middle.".into()
+                },
+                fix: "Make room: old packages (apt clean), logs (journalctl --vacuum-size=100M); compression gives about a third of a system's size back.".into(),
+                command: Some(format!("rubus compression {}", mount.point)).filter(|_| mount.filesystem == "btrfs"),
+            })
+        })
+        .collect()
+}
+
+fn boot_full(machine: &Machine) -> Vec<Seen> {
+    machine
+        .mounts
+        .iter()
+        .filter(|mount| is_boot(mount) && mount.filesystem == "vfat")
+        .filter_map(|mount| {
+            let free = mount.available_bytes.get().filter(|free| *free < 60_000_000)?;
+            Some(Seen {
+                about: mount.point.clone(),
+                evidence: format!("{} are free", bytes_si(free)),
+                read_from: mount.available_bytes.source().into(),
+                consequence: "The next kernel does not fit: the update stops, and a half-written kernel or initramfs does not start.".into(),
+                fix: "Remove kernels that are not in use (apt autoremove); images since 2023 have 512 MB here, older ones 256.".into(),
+                command: None,
+            })
+        })
+        .collect()
+}
+
+fn read_only_root(machine: &Machine) -> Vec<Seen> {
+    let Some(root) = super::root(machine) else {
+        return Vec::new();
+    };
+    let line = machine.system.command_line.text().unwrap_or_default();
+    let is_meant = line
+        .split_whitespace()
+        .any(|word| word == "ro" || word == "overlayroot=tmpfs" || word == "boot=overlay");
+    let guards_itself = has(root, "errors=remount-ro") || root.filesystem == "btrfs";
+    if !has(root, "ro") || is_meant || root.device.is_none() || !guards_itself {
+        return Vec::new();
+    }
+    vec![Seen {
+        about: "/".into(),
+        evidence: "the root filesystem is read-only, and nobody asked for that".into(),
+        read_from: "/proc/self/mountinfo".into(),
+        consequence: "The kernel does so after an error of the device. What was written since is lost at the next start.".into(),
+        fix: "Look at `dmesg`, copy what matters away, then check the card (another reader, another card).".into(),
+        command: None,
+    }]
+}
+
+/// Up to here a link is slow enough for compression by any of these boards.
+const SLOW_LINK: f64 = 60e6;
+
+fn uncompressed(machine: &Machine) -> Vec<Seen> {
+    on_devices(machine)
+        .filter(|mount| mount.filesystem == "btrfs" && mount.compression.is_none() && !has(mount, "ro"))
+        .filter_map(|mount| {
+            let (link, carries) = link_of(machine, mount.device.as_deref()?)?;
+            (carries <= SLOW_LINK).then(|| Seen {
+                about: mount.point.clone(),
+                evidence: format!("btrfs without compression behind {link}"),
+                read_from: "/proc/self/mountinfo".into(),
+                consequence: format!("The link carries {}. System files shrink to about two thirds: as much as 1.5 times the link for those, and a third less wear.", rate_si(carries)),
+                fix: "compress=zstd:3 in fstab; what is there already: btrfs filesystem defragment -r -czstd (not with snapshots, it undoes their sharing).".into(),
+                command: Some("rubus plan desktop".into()).filter(|_| mount.point == "/"),
+            })
+        })
+        .collect()
+}
+
+fn old_compression(machine: &Machine) -> Vec<Seen> {
+    on_devices(machine)
+        .filter_map(|mount| {
+            let method = mount.compression.as_deref()?;
+            let is_old = method.starts_with("zlib") || method.starts_with("lzo");
+            (mount.filesystem == "btrfs" && is_old).then(|| Seen {
+                about: mount.point.clone(),
+                evidence: format!("it compresses with {method}"),
+                read_from: "/proc/self/mountinfo".into(),
+                consequence: if method.starts_with("zlib") {
+                    "zstd at level 3 compresses as well and several times as fast.".into()
+                } else {
+                    "zstd at level 1 compresses better and is about as fast to read.".into()
+                },
+                fix: "compress=zstd:3 in fstab; old files stay as they are and readable.".into(),
+                command: Some("rubus bench cpu".into()),
+            })
+        })
+        .collect()
+}
+
+fn strict_access_times(machine: &Machine) -> Vec<Seen> {
+    on_devices(machine)
+        .filter(|mount| ["ext4", "btrfs", "xfs", "f2fs"].contains(&mount.filesystem.as_str()))
+        .filter(|mount| !["relatime", "noatime", "ro"].iter().any(|option| has(mount, option)))
+        .map(|mount| Seen {
+            about: mount.point.clone(),
+            evidence: "every read of a file writes the time of it".into(),
+            read_from: "/proc/self/mountinfo".into(),
+            consequence: "Reads become random writes, which are the slowest thing that a card does; with snapshots each also takes new space.".into(),
+            fix: "noatime in fstab.".into(),
+            command: None,
+        })
+        .collect()
+}
+
+fn no_barriers(machine: &Machine) -> Vec<Seen> {
+    on_devices(machine)
+        .filter(|mount| has(mount, "nobarrier") || has(mount, "barrier=0"))
+        .map(|mount| Seen {
+            about: mount.point.clone(),
+            evidence: "barriers are off".into(),
+            read_from: "/proc/self/mountinfo".into(),
+            consequence: "After a power cut the filesystem may be damaged, and a commit is not durable when it says so. Benchmarks look splendid.".into(),
+            fix: "Take nobarrier or barrier=0 out of fstab.".into(),
+            command: None,
+        })
+        .collect()
+}
+
+fn synchronous(machine: &Machine) -> Vec<Seen> {
+    on_devices(machine)
+        .filter(|mount| has(mount, "sync"))
+        .map(|mount| Seen {
+            about: mount.point.clone(),
+            evidence: "it is mounted with sync".into(),
+            read_from: "/proc/self/mountinfo".into(),
+            consequence: "Each write waits for the medium: the rate is that of commits, ten to a hundred times below that of writing.".into(),
+            fix: "For sticks: the mount option flush (vfat), or none, and umount before you pull it out.".into(),
+            command: None,
+        })
+        .collect()
+}
+
+fn discard(machine: &Machine) -> Vec<Seen> {
+    on_devices(machine)
+        .filter(|mount| has(mount, "discard"))
+        .filter(|mount| {
+            let below = machine.disks_below(mount.device.as_deref().unwrap_or_default());
+            below.iter().any(|disk| is_card(disk) || super::usb_device(disk).is_some())
+        })
+        .map(|mount| Seen {
+            about: mount.point.clone(),
+            evidence: "each deletion is told to the device at once (discard)".into(),
+            read_from: "/proc/self/mountinfo".into(),
+            consequence: "Cards and USB bridges do nothing else meanwhile: deleting many files takes seconds.".into(),
+            fix: "Take discard out of fstab, and let fstrim.timer do it once a week.".into(),
+            command: None,
+        })
+        .collect()
+}
+
+fn fuse(machine: &Machine) -> Vec<Seen> {
+    on_devices(machine)
+        .filter(|mount| mount.filesystem == "fuseblk")
+        .map(|mount| Seen {
+            about: mount.point.clone(),
+            evidence: "its filesystem is a program (FUSE), as ntfs-3g is".into(),
+            read_from: "/proc/self/mountinfo".into(),
+            consequence: "Each request goes through that program: on a small board its core is full at a few tens of MB/s.".into(),
+            fix: "For NTFS the kernel's own ntfs3 (mount -t ntfs3); better a filesystem of Linux if only Linux uses the disk.".into(),
+            command: None,
+        })
+        .collect()
+}
