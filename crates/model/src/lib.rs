@@ -17,6 +17,7 @@ mod demand;
 mod interval;
 mod path;
 mod predict;
+pub mod seeds;
 
 pub use cost::Cost;
 pub use path::{Kind, Resource, Stage, Step, Stripe, Tier};
