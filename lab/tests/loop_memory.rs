@@ -15,7 +15,7 @@ use serde_json::Value;
 
 const NEEDS: [Need; 6] = [
     Need::Root,
-    Need::Loop,
+    Need::DirectLoop,
     Need::BlockThrottle,
     Need::Zswap,
     Need::MemoryGroup,
@@ -61,7 +61,7 @@ impl SwapOn {
             read_iops: Some(READS),
             ..Limits::default()
         };
-        let device = ThrottledLoop::new(size_bytes, limits).expect("a device");
+        let device = ThrottledLoop::for_swap(size_bytes, limits).expect("a device");
         let node = device.path().display().to_string();
         programs::run("mkswap", &[&node]).expect("mkswap runs");
         programs::run("swapon", &["--priority", "100", &node]).expect("it is used");
@@ -131,7 +131,6 @@ fn the_cliff_is_where_pool_and_ratio_say() {
         return;
     }
     let _settings = Settings::set(&[("max_pool_percent", POOL_PERCENT), ("enabled", "Y")]);
-    // In memory, sparse, and only pages that zswap refuses are written to it.
     let swap = SwapOn::new(3 << 30);
     let home = Home::new();
     let answer = swap.bench(&home, &["--seconds", "3", "--most", "2.6"]);

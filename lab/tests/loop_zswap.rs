@@ -14,7 +14,7 @@ use rubus_lab::devices::{LoopDevice, programs};
 
 const NEEDS: [Need; 5] = [
     Need::Root,
-    Need::Loop,
+    Need::DirectLoop,
     Need::Zswap,
     Need::MemoryGroup,
     Need::Program("python3", "python3"),
@@ -66,7 +66,7 @@ struct SwapOn(LoopDevice);
 
 impl SwapOn {
     fn new(size_bytes: u64) -> SwapOn {
-        let device = LoopDevice::on_disk(size_bytes).expect("a loop device");
+        let device = LoopDevice::for_swap(size_bytes).expect("a loop device");
         let node = device.path().display().to_string();
         programs::run("mkswap", &[&node]).expect("mkswap runs");
         programs::run("swapon", &["--priority", "100", &node]).expect("it is used");

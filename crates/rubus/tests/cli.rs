@@ -286,6 +286,24 @@ fn a_capture_of_this_machine_gives_the_survey_of_this_machine() {
 }
 
 #[test]
+fn swap_to_compare_with_is_never_made_in_memory() {
+    let home = home();
+    for (directory, why) in [
+        ("/dev", "/dev is a "),
+        ("/nowhere", "cannot find the directory"),
+    ] {
+        let output = rubus(home.path())
+            .args(["bench", "memory", "pressure", "--compare"])
+            .args(["--directory", directory])
+            .output()
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{directory}");
+        let said = text(&output.stderr);
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
 fn memory_that_cannot_be_spared_is_not_used() {
     let home = home();
     let refuse = |arguments: &[&str]| {

@@ -22,6 +22,22 @@ pub(super) fn sparse_on_disk(size_bytes: u64) -> Result<NamedTempFile> {
     sparse_in(Path::new(ON_DISK), size_bytes)
 }
 
+/// A file of this size on a disk with all its room taken: for what may be written when there is no memory to take room.
+///
+/// # Errors
+/// When it cannot be made, or the filesystem cannot take room ahead.
+pub(super) fn whole_on_disk(size_bytes: u64) -> Result<NamedTempFile> {
+    let file = sparse_on_disk(size_bytes)?;
+    rustix::fs::fallocate(
+        file.as_file(),
+        rustix::fs::FallocateFlags::empty(),
+        0,
+        size_bytes,
+    )
+    .with_context(|| format!("could not take {size_bytes} bytes in {ON_DISK}"))?;
+    Ok(file)
+}
+
 /// Unlike `/tmp` this is meant to survive a restart, and so is on a disk.
 const ON_DISK: &str = "/var/tmp";
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tempfile::NamedTempFile;
 
 use super::block_group::{BlockGroup, Limits};
@@ -38,6 +38,23 @@ impl LoopDevice {
         let file = backing::sparse_on_disk(size_bytes)?;
         let mut device = LoopDevice::over(file.path())?;
         device.file = Some(file);
+        Ok(device)
+    }
+
+    /// A device that swap may be made on: on a disk, past the page cache, with all its room taken. On a file in memory the
+    /// kernel would wait for itself for ever as soon as it swaps out that file's own pages.
+    ///
+    /// # Errors
+    /// When the file or the device cannot be made, or the device cannot go past the page cache.
+    pub fn for_swap(size_bytes: u64) -> Result<Self> {
+        let file = backing::whole_on_disk(size_bytes)?;
+        let mut device = LoopDevice::over(file.path())?;
+        device.file = Some(file);
+        ensure!(
+            device.is_direct(),
+            "{} goes through the page cache, so swap on it would stay in memory",
+            device.path.display()
+        );
         Ok(device)
     }
 
@@ -134,7 +151,7 @@ impl Drop for LoopDevice {
     }
 }
 
-/// A loop device in memory which is only as fast as its limits say, for what runs inside its group.
+/// A loop device which is only as fast as its limits say, for what runs inside its group.
 ///
 /// It has no volatile write cache: else the throttle would count a flush as one more write, and a
 /// short test that ends with one would be slower than the limit.
@@ -146,12 +163,23 @@ pub struct ThrottledLoop {
 }
 
 impl ThrottledLoop {
-    /// A device of this size with these limits.
+    /// A device of this size with these limits, in memory where there is room.
     ///
     /// # Errors
     /// When the device or the group cannot be made.
     pub fn new(size_bytes: u64, limits: Limits) -> Result<Self> {
-        let device = LoopDevice::new(size_bytes)?;
+        Self::of(LoopDevice::new(size_bytes)?, limits)
+    }
+
+    /// A device of this size with these limits that swap may be made on ([`LoopDevice::for_swap`]).
+    ///
+    /// # Errors
+    /// When the device or the group cannot be made.
+    pub fn for_swap(size_bytes: u64, limits: Limits) -> Result<Self> {
+        Self::of(LoopDevice::for_swap(size_bytes)?, limits)
+    }
+
+    fn of(device: LoopDevice, limits: Limits) -> Result<Self> {
         device.without_write_cache()?;
         let group = BlockGroup::new()?;
         group.limit(device.number()?, limits)?;

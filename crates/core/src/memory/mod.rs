@@ -5,6 +5,7 @@
 //! `subject` makes them comparable.
 
 pub mod cliff;
+pub mod ground;
 pub mod group;
 pub mod search;
 mod subject;

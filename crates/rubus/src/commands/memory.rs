@@ -1,13 +1,15 @@
 //! `rubus bench memory`: how fast memory is, and how much more than itself it carries.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::{anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use rubus_bench::memory::{bandwidth, chase};
 use rubus_core::doubt::Doubt;
 use rubus_core::machine::Machine;
+use rubus_core::memory::ground;
 use rubus_core::memory::group::{self, Place};
 use rubus_core::memory::{LeftOut, Memory, Part, Pressure, SUITE, SetUpKind};
 use rubus_core::result::{Access, Run, TargetFacts, TargetKind};
@@ -65,6 +67,9 @@ pub fn run(general: &General, args: &BenchMemory) -> anyhow::Result<Exit> {
         ..Memory::default()
     };
     let parts = args.wanted_parts();
+    if args.compare && parts.contains(&Part::Pressure) {
+        must_be_on_a_disk(&args.directory, &machine)?;
+    }
     let line = Line::new(Terminal::of(general));
     if parts.contains(&Part::Bandwidth) {
         line.says("reading, writing and copying in order");
@@ -121,6 +126,25 @@ pub fn run(general: &General, args: &BenchMemory) -> anyhow::Result<Exit> {
         left_out: Vec::new(),
     })?;
     outputs.finish()
+}
+
+/// Swap in a directory that is itself kept in memory makes no room, and can stop the kernel for good.
+fn must_be_on_a_disk(directory: &Path, machine: &Machine) -> anyhow::Result<()> {
+    let real = std::fs::canonicalize(directory).with_context(|| {
+        format!(
+            "cannot find the directory {} of --compare",
+            directory.display()
+        )
+    })?;
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    match ground::in_memory(machine, &mounts, &real.to_string_lossy()) {
+        None => Ok(()),
+        Some(why) => bail!(
+            "{} is in memory ({why}): swap there would make no room, and the machine could stop for good once it is to \
+             swap that out, too; name a directory on a disk with --directory, or leave --compare away",
+            directory.display()
+        ),
+    }
 }
 
 /// So many bytes, or as many as can be had without making the machine swap.
