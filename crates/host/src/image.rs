@@ -56,6 +56,8 @@ pub struct Image {
     cannot_ask: AtomicBool,
 }
 
+/// Of a read that is as long it is first looked whether its last byte is in memory.
+const PROBED_BYTES: usize = 16 << 10;
 /// Zeros are written in pieces of this size.
 const ZEROS_BYTES: usize = 256 << 10;
 static ZEROS: [u8; ZEROS_BYTES] = [0; ZEROS_BYTES];
@@ -152,6 +154,17 @@ impl Image {
         if self.cannot_ask.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
+        let wanted = into.len();
+        // Whatever is read before the first byte that is not there is copied for nothing. A device that is
+        // read in order has the end last.
+        if wanted >= PROBED_BYTES {
+            self.read_part_ready(offset + wanted as u64 - 1, &mut [0])?;
+        }
+        self.read_part_ready(offset, into)
+    }
+
+    #[inline]
+    fn read_part_ready(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let wanted = into.len();
         let mut part = [IoSliceMut::new(into)];
         match rustix::io::preadv2(&self.fd, &mut part, offset, ReadWriteFlags::NOWAIT) {

@@ -33,6 +33,8 @@ struct Strange {
     bytes: Mutex<Vec<u8>>,
     /// Cold reads wait until this is true.
     thawed: (Mutex<bool>, Condvar),
+    /// The threads that have read what is cold, by name.
+    readers: Mutex<Vec<String>>,
     /// How many slow writes have begun, and how many may end.
     slow: (Mutex<(u32, u32)>, Condvar),
     /// What was written and not flushed.
@@ -81,6 +83,8 @@ impl Disk for Strange {
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let thawed = self.thawed.0.lock().unwrap();
         drop(self.thawed.1.wait_while(thawed, |thawed| !*thawed).unwrap());
+        let reader = std::thread::current().name().map(str::to_string);
+        self.readers.lock().unwrap().extend(reader);
         self.copy(offset, into)
     }
 
@@ -337,6 +341,35 @@ fn what_is_in_memory_does_not_wait_for_what_is_not() {
     assert_eq!(error, ErrorCode::NONE, "nor does another client");
     run.thaw();
     assert_eq!(ask(&mut client, &[], &mut memory).len(), 40);
+    run.end();
+}
+
+#[test]
+fn cold_reads_of_a_client_that_waits_for_each_are_handed_to_nobody() {
+    let run = Run::new(false);
+    run.thaw();
+    let mut client = run.connect();
+    let mut memory = vec![0; 64 * BLOCK];
+    let readers = || std::mem::take(&mut *run.disk.readers.lock().unwrap());
+    // A while it is not known that it waits.
+    for _ in 0..20 {
+        let read = due(0, Command::Read, COLD, 2);
+        assert_eq!(error_of(&mut client, read, &mut memory), ErrorCode::NONE);
+    }
+    let names = readers();
+    assert_eq!(names[..8], ["disk"; 8]);
+    assert_eq!(names[8..], ["client"; 12]);
+    // Several at once are for several threads.
+    let several: Vec<_> = (0..8).map(|n| due(n, Command::Read, COLD + n, 1)).collect();
+    assert_eq!(ask(&mut client, &several, &mut memory).len(), 8);
+    assert_eq!(readers(), ["disk"; 8]);
+    let error = error_of(&mut client, due(0, Command::Read, COLD, 1), &mut memory);
+    assert_eq!(error, ErrorCode::NONE);
+    assert_eq!(
+        readers(),
+        ["disk"],
+        "it has to wait again before that is known"
+    );
     run.end();
 }
 

@@ -34,6 +34,8 @@ const MOST_GREETINGS_OF_ONE: usize = 64;
 const FAREWELL: Duration = Duration::from_secs(10);
 /// When the system has no more descriptors, nobody is accepted for so long.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Memory that clients keep for reads to come, in all.
+const SPARE_BYTES: usize = 32 << 20;
 /// Threads for what waits for disks.
 const DISK_THREADS: usize = 16;
 
@@ -247,6 +249,7 @@ impl Server {
             house: Arc::new(House {
                 pool: Pool::new(DISK_THREADS),
                 budget: Budget::new(settings.most_bytes),
+                spare: Budget::new(SPARE_BYTES),
                 stops: AtomicBool::new(false),
             }),
             settings,

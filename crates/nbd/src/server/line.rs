@@ -249,6 +249,21 @@ impl Outbox {
         Ok(())
     }
 
+    /// Whether there is nothing to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Sends all of it, and then these bytes, as if they were one.
+    pub fn send_before(&mut self, bytes: &[u8], line: &mut Line) -> io::Result<()> {
+        match line {
+            Line::Plain(stream) => stream.send_all_before_more(&self.memory[..self.used])?,
+            Line::Tls(tls) => send_all(tls, &self.memory[..self.used])?,
+        }
+        self.used = 0;
+        line.send_all(bytes)
+    }
+
     /// Sends all of it, and then what the conduit holds.
     pub fn send_with(&mut self, conduit: &mut Conduit, stream: &Stream) -> io::Result<()> {
         stream.send_all_before_more(&self.memory[..self.used])?;

@@ -29,7 +29,7 @@ pub(super) struct Job {
     pub request: Request,
     /// What is to be written; a write without has been written, and is to be made durable.
     pub payload: Option<Vec<u8>>,
-    /// Memory for what is read, to be used again.
+    /// Memory for what is read, as long as that, to be used again.
     pub memory: Vec<u8>,
     /// When the request came.
     pub begun_ns: u64,
@@ -170,11 +170,9 @@ fn run(job: Job) -> Done {
         false => done,
     };
     let result = match request.work {
-        Work::Read { offset, length, .. } => {
-            memory.resize(length as usize, 0);
-            disk.read(offset, &mut memory)
-                .map(|()| Outcome::Data(memory))
-        }
+        Work::Read { offset, .. } => disk
+            .read(offset, &mut memory)
+            .map(|()| Outcome::Data(memory)),
         Work::Write {
             offset, durable, ..
         } => match payload {

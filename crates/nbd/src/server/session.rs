@@ -10,6 +10,8 @@
 //! limit for each client and one for all, at which nothing more is received; and a client that does
 //! not read its answers is not read either, and is given up after a minute.
 
+mod reading;
+
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use std::time::Duration;
 
 use rubus_host::conduit::Conduit;
 
+use self::reading::{Solitude, Spare};
 use super::disk::{Disk, code_of};
 use super::line::{Inbox, Line, Outbox};
 use super::pool::{Budget, Done, Job, Lane, Outcome, Pool, now_ns};
@@ -39,18 +42,12 @@ const MOST_IN_FLIGHT_BYTES: usize = 64 << 20;
 /// Writes that wait in the pool for a slow device hold so many bytes of a client at most; more are
 /// waited for.
 const MOST_SLOW_BYTES: usize = 512 << 10;
-/// A read that is as large is not copied, if what it reads is in memory.
-const UNCOPIED_BYTES: usize = 64 << 10;
-/// Data that are longer are sent from where they are.
-const COPIED_BYTES: usize = 32 << 10;
-/// Memory for cold reads that is kept.
-const SPARE: usize = 32;
-const SPARE_BYTES: usize = 64 << 10;
-
 /// What all clients share.
 pub(super) struct House {
     pub pool: Pool,
     pub budget: Budget,
+    /// Bytes that clients may keep for reads to come.
+    pub spare: Budget,
     /// No new request is done any more.
     pub stops: AtomicBool,
 }
@@ -120,7 +117,8 @@ pub(super) struct Session {
     ends: Option<Gone>,
     scratch: Vec<u8>,
     done: Vec<Done>,
-    spare: Vec<Vec<u8>>,
+    spare: Spare,
+    solitude: Solitude,
     /// For large reads, if the system gave one.
     conduit: Option<Conduit>,
     had_conduit: bool,
@@ -171,7 +169,8 @@ impl Session {
             ends: None,
             scratch: Vec::new(),
             done: Vec::new(),
-            spare: Vec::new(),
+            spare: Spare::default(),
+            solitude: Solitude::default(),
             conduit: None,
             had_conduit: false,
             added: Added::default(),
@@ -201,7 +200,7 @@ impl Session {
                     self.inbox.shrink();
                     self.outbox.shrink();
                     self.lane = None;
-                    self.spare = Vec::new();
+                    self.spare.clear(&self.house.spare);
                     (self.conduit, self.had_conduit) = (None, false);
                     self.done = Vec::new();
                     return Left::Idle(self);
@@ -227,6 +226,7 @@ impl Session {
         }
         self.house.budget.give_back(self.in_flight_bytes);
         self.in_flight_bytes = 0;
+        self.spare.clear(&self.house.spare);
     }
 
     /// One turn; false when there is nothing to do for a while.
@@ -321,26 +321,7 @@ impl Session {
             return Ok(None);
         }
         match request.work {
-            Work::Read { offset, length, .. } => {
-                let length = length as usize;
-                if length >= UNCOPIED_BYTES && self.read_uncopied(request.ticket, offset, length)? {
-                    self.inbox.used(header_bytes);
-                    return Ok(None);
-                }
-                if length <= PIECE_BYTES && self.read_at_once(request.ticket, offset, length)? {
-                    self.inbox.used(header_bytes);
-                    return Ok(None);
-                }
-                if let Some(need) = self.reserve(length) {
-                    return Ok(Some(need));
-                }
-                self.inbox.used(header_bytes);
-                let memory = match self.spare.pop() {
-                    Some(memory) if length <= SPARE_BYTES => memory,
-                    _ => Vec::new(),
-                };
-                self.defer(request, None, memory)?;
-            }
+            Work::Read { .. } => return self.begin_read(request, header_bytes),
             Work::Write {
                 offset,
                 length,
@@ -404,71 +385,6 @@ impl Session {
             }
         }
         Ok(None)
-    }
-
-    /// Reads what is in memory straight into what is sent; false when it is not.
-    #[inline]
-    fn read_at_once(&mut self, ticket: Ticket, offset: u64, length: usize) -> Result<bool, Gone> {
-        let replies = self.rules.replies;
-        let head_bytes = replies.data_head_bytes();
-        let room = self.outbox.room(head_bytes + length, &mut self.line);
-        let room = room.map_err(sending)?;
-        let (head, data) = room.split_at_mut(head_bytes);
-        match self.disk.read_ready(offset, data) {
-            Ok(()) => {
-                let mut bytes = [0; Replies::MOST_DATA_HEAD_BYTES];
-                replies.data_head(ticket, offset, length as u32, true, &mut bytes);
-                head.copy_from_slice(&bytes[..head_bytes]);
-                self.outbox.filled(head_bytes + length);
-                self.added.reads += 1;
-                self.added.at_once += 1;
-                self.added.read_bytes += length as u64;
-                Ok(true)
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => {
-                self.added.reads += 1;
-                self.added.at_once += 1;
-                self.failed(ticket, &error)?;
-                Ok(true)
-            }
-        }
-    }
-
-    /// Sends what is in memory from there; false when that cannot be, for whatever reason.
-    fn read_uncopied(&mut self, ticket: Ticket, offset: u64, length: usize) -> Result<bool, Gone> {
-        let Line::Plain(stream) = &self.line else {
-            return Ok(false);
-        };
-        let stream = Arc::clone(stream);
-        if !self.had_conduit {
-            self.had_conduit = true;
-            self.conduit = Conduit::new();
-        }
-        let Some(mut conduit) = self.conduit.take() else {
-            return Ok(false);
-        };
-        match self.disk.fill_ready(&mut conduit, offset, length) {
-            Ok(()) => {}
-            Err(error) => {
-                // Something may be in the conduit that was never meant to be. The other way knows what to say.
-                self.had_conduit = error.kind() == io::ErrorKind::WouldBlock;
-                self.conduit = Some(conduit).filter(|_| self.had_conduit);
-                return Ok(false);
-            }
-        }
-        let mut head = [0; Replies::MOST_DATA_HEAD_BYTES];
-        let replies = self.rules.replies;
-        let head_bytes = replies.data_head(ticket, offset, length as u32, true, &mut head);
-        self.outbox
-            .append(&head[..head_bytes], &mut self.line)
-            .and_then(|()| self.outbox.send_with(&mut conduit, &stream))
-            .map_err(sending)?;
-        self.conduit = Some(conduit);
-        self.added.reads += 1;
-        self.added.at_once += 1;
-        self.added.read_bytes += length as u64;
-        Ok(true)
     }
 
     /// Takes another piece of a large write; what is needed for that, unless it is whole.
@@ -652,27 +568,6 @@ impl Session {
         self.in_flight_bytes -= reserved;
         self.house.budget.give_back(reserved);
         answered
-    }
-
-    fn send_data(&mut self, ticket: Ticket, work: Work, data: Vec<u8>) -> Result<(), Gone> {
-        let Work::Read { offset, length, .. } = work else {
-            return Ok(());
-        };
-        let mut head = [0; Replies::MOST_DATA_HEAD_BYTES];
-        let replies = self.rules.replies;
-        let head_bytes = replies.data_head(ticket, offset, length, true, &mut head);
-        let (line, outbox) = (&mut self.line, &mut self.outbox);
-        outbox
-            .append(&head[..head_bytes], line)
-            .and_then(|()| match data.len() {
-                few if few <= COPIED_BYTES => outbox.append(&data, line),
-                _ => outbox.send(line).and_then(|()| line.send_all(&data)),
-            })
-            .map_err(sending)?;
-        if self.spare.len() < SPARE && data.capacity() <= SPARE_BYTES {
-            self.spare.push(data);
-        }
-        Ok(())
     }
 
     /// Waits for what is needed; false when there is nothing to do for a while.
