@@ -2,7 +2,7 @@
 """`rubus serve --clone-per-client` beside nbdkit's cow filter and qcow2 overlays: small writes into a fresh overlay.
 
 Each burst has an overlay that nothing was written into. Interleaved rounds in random order, medians; the client has
-processor 0 and the server 1, at depth 1 both have 0. Both have the highest weight among sessions, where this user may give it. Golden image and overlays are in /dev/shm, so that the software is measured and not a disk.
+processor 0 and the server 1, at depth 1 both have 0. Both have the highest priority that this user may give. Golden image and overlays are in /dev/shm, so that the software is measured and not a disk.
 nbdkit's overlay is gone with its process and has nothing on the disk to keep in order; the others survive a crash.
 
 Needs nbdkit, qemu-nbd, qemu-img and release builds:
@@ -69,6 +69,10 @@ def server(name, rubus, golden):
 def prefer(pid):
     with contextlib.suppress(OSError), open(f"/proc/{pid}/autogroup", "w") as file:
         file.write("-20")
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, int(task), -20)
 
 
 def cpu_seconds(pid):

@@ -5,7 +5,8 @@ All serve one image in /dev/shm, the same for all: where an image happens to lie
 makes more difference than the servers do. Interleaved rounds of short bursts in random order; medians, and for the
 processor's time sums. At depth 1 client and server share one processor, so that the software is measured and not the
 waking of another processor; else the client has processor 0 and the server 1, and four connections have both. Servers
-and load have the highest weight among sessions, where this user may give it. For `cold` the image is on the disk, and
+and load have the highest priority that this user may give, as sessions and as processes: without, a server with many
+threads has more of a busy machine than one with few. For `cold` the image is on the disk, and
 its pages are dropped before each burst. `tls` copies the image out with nbdcopy. `clones` is benches/nbd_clones.py.
 
 Needs nbdkit, nbd-server, qemu-nbd, nbdcopy and release builds:
@@ -114,10 +115,15 @@ def server(name, rubus, image, place, way, tls=None):
 
 
 def prefer(pid="self"):
-    """Gives the process's session the highest weight among sessions, as far as this user may: whatever else runs here
-    then disturbs servers and load less, and all of them alike."""
+    """Gives the process's session the highest weight among sessions, as far as this user may, and each of its threads
+    the highest priority, which those that it starts inherit: whatever else runs here then disturbs servers and load
+    less, and all of them alike. Where sessions have no weights, only the priority counts."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/autogroup", "w") as file:
         file.write("-20")
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, int(task), -20)
 
 
 def tree(pid):
