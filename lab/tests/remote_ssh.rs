@@ -6,6 +6,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::io::Read;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use common::program::{Answer, Home, binary};
 use common::run;
-use common::sshd::{HOSTS, NEEDS, NOBODY, Server};
+use common::sshd::{HOSTS, NEEDS, NOBODY, Server, free_port};
 use common::{can_run, take_turns};
+use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FilesystemKind, SmallFilesystem, programs};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
@@ -145,6 +147,132 @@ fn destination(run: &serde_json::Value) -> &str {
     run["on"]["destination"]
         .as_str()
         .expect("it was measured elsewhere")
+}
+
+// --- What a server spends -------------------------------------------------------------------
+
+const NBDKIT: Need = Need::Program("nbdkit", "nbdkit");
+
+/// The quick suite as far as it reads, and no longer than a test needs it.
+const READS: [&str; 7] = [
+    "--read-only",
+    "--size",
+    "16MiB",
+    "--precision",
+    "50%",
+    "--no-html",
+    "--no-history",
+];
+
+/// nbdkit under a name that no other program of this machine has.
+struct OtherServer {
+    name: String,
+    port: u16,
+    child: Child,
+    _directory: TempDir,
+}
+
+impl OtherServer {
+    fn start() -> OtherServer {
+        let directory = TempDir::with_prefix("lab-nbdkit-").unwrap();
+        let name = format!("kit-{}", std::process::id());
+        let program = programs::find("nbdkit").expect("it was looked for");
+        std::os::unix::fs::symlink(program, directory.path().join(&name)).unwrap();
+        let port = free_port();
+        let child = Command::new(directory.path().join(&name))
+            .args(["-f", "-i", "127.0.0.1", "-p", &port.to_string()])
+            .args(["memory", "64M"])
+            .spawn()
+            .expect("nbdkit starts");
+        let server = OtherServer {
+            name,
+            port,
+            child,
+            _directory: directory,
+        };
+        let give_up = Instant::now() + PATIENCE;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < give_up, "nbdkit does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+
+    /// What it has spent, in hundredths of a second.
+    fn ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let numbers = stat.rsplit_once(") ").unwrap().1;
+        let spent = numbers.split_whitespace().skip(11).take(2);
+        spent.map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    }
+}
+
+impl Drop for OtherServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_a_server_of_any_kind_spends_is_told_over_ssh() {
+    let test = "what a server spends";
+    if !can_run(test, &[NBDKIT]) {
+        return;
+    }
+    let Some(lab) = Lab::start(test) else {
+        return;
+    };
+    let other = OtherServer::start();
+    let export = format!("nbd://127.0.0.1:{}/", other.port);
+    let asked = |place: &str, more: &[&str]| {
+        let words = ["bench", &export, "--server-status", place];
+        lab.run(&[&words, &READS[..], more].concat())
+    };
+    let program = format!("ssh://attic/{}", other.name);
+    let before = other.ticks();
+    let answer = asked(&program, &["--json", "-"]);
+    assert_eq!(answer.status, Some(0), "{answer}");
+    let spent_s = (other.ticks() - before) as f64 / 100.0;
+    let run = answer.json();
+    let results = run["results"].as_array().expect("results");
+    let mut told_s = 0.0;
+    for result in results {
+        let ends = &result["both_ends"];
+        assert_eq!(ends["server_is"]["program"], other.name.as_str(), "{run}");
+        assert_eq!(ends["client_is"], "process");
+        told_s += ends["server"]["cpu_s"].as_f64().expect("it was asked");
+    }
+    assert!(!results.is_empty(), "{answer}");
+    // What it spends beside the jobs is in none of them.
+    assert!(
+        told_s > 0.0 && told_s < spent_s + 0.005,
+        "{told_s} of {spent_s} s"
+    );
+    let answer = asked("ssh://attic", &[]);
+    assert_eq!(answer.status, Some(0), "{answer}");
+    for words in ["server/GiB", "server: all of its machine"] {
+        assert!(answer.stdout.contains(words), "{answer}");
+    }
+    for (place, words) in [
+        (
+            "ssh://attic/no-such-server",
+            "no process called 'no-such-server'",
+        ),
+        ("ssh://nobody/nbdkit", "Connection refused"),
+        ("ssh://attic/usr/bin/nbdkit", "no program's name"),
+    ] {
+        let answer = asked(place, &[]);
+        assert_eq!(answer.status, Some(2), "{answer}");
+        assert!(answer.stderr.contains(words), "{answer}");
+    }
+    let answer = lab.run(&["bench", &export, "--suite", "stream"]);
+    assert_eq!(answer.status, Some(2), "{answer}");
+    assert!(
+        answer.stderr.contains("which nothing here needs"),
+        "{answer}"
+    );
+    lab.check_nothing_is_left();
 }
 
 // --- Places and programs --------------------------------------------------------------------

@@ -3,17 +3,22 @@
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rubus_core::result::{BothEnds, ClientEnd};
+use rubus_core::result::{BothEnds, ClientEnd, ServerEnd};
 
 use crate::watch::Sample;
 
 /// A server that says what it has spent.
 pub trait Meter: Debug + Send + Sync {
-    /// Processor time of the server since its start, in nanoseconds.
+    /// Processor time of the server until now, in nanoseconds. Only differences mean something.
     ///
     /// # Errors
     /// In words.
     fn cpu_ns(&self) -> Result<u64, String>;
+
+    /// What that is the processor time of.
+    fn counts(&self) -> ServerEnd {
+        ServerEnd::Process
+    }
 }
 
 /// The server of the target.
@@ -49,6 +54,7 @@ impl FarEnd {
             Ok(cpu_ns) => Some(FarLook {
                 cpu_ns,
                 client: self.client,
+                server: self.meter.counts(),
             }),
             Err(why) => {
                 *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
@@ -65,15 +71,16 @@ impl FarEnd {
 }
 
 /// What the server had spent at one moment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FarLook {
     cpu_ns: u64,
     client: ClientEnd,
+    server: ServerEnd,
 }
 
 /// What both ends spent between two looks, in which so many operations moved so many bytes.
 pub(crate) fn both_ends(first: &Sample, last: &Sample, moved: (u64, u64)) -> Option<BothEnds> {
-    let (before, after) = (first.server?, last.server?);
+    let (before, after) = (first.server.as_ref()?, last.server.as_ref()?);
     // A server that was started anew counts from 0.
     let server_ns = after.cpu_ns.checked_sub(before.cpu_ns)?;
     let seconds = last.at_ns.saturating_sub(first.at_ns) as f64 / 1e9;
@@ -86,7 +93,8 @@ pub(crate) fn both_ends(first: &Sample, last: &Sample, moved: (u64, u64)) -> Opt
         }
     };
     let spent = [client_s, server_ns as f64 / 1e9];
-    Some(BothEnds::new(seconds, moved, after.client, spent))
+    let ends = (after.client, after.server.clone());
+    Some(BothEnds::new(seconds, moved, ends, spent))
 }
 
 #[cfg(test)]
@@ -109,6 +117,7 @@ mod tests {
             server: server_s.map(|s| FarLook {
                 cpu_ns: s * 1_000_000_000,
                 client: ClientEnd::Process,
+                server: ServerEnd::Process,
             }),
             ..Sample::default()
         }
@@ -123,7 +132,7 @@ mod tests {
         assert_eq!(ends.server.cpu_s_per_gib, Some(1.0));
         assert_eq!(ends.client.cpu_s_per_million, Some(8.0));
         assert_eq!(ends.server.cpu_s_per_million, Some(4.0));
-        let twice = BothEnds::sum([ends, ends]).unwrap();
+        let twice = BothEnds::sum([ends.clone(), ends]).unwrap();
         assert_eq!(twice.server.cpu_s, 4.0);
         assert_eq!(twice.server.cpu_s_per_gib, Some(1.0));
     }

@@ -174,7 +174,7 @@ fn result(
         latency_ns: latencies.latency(),
         cpu: mean_shares(&results),
         cpu_ns_per_io: cpu_ns.sum::<f64>() / operations.max(1) as f64,
-        both_ends: BothEnds::sum(results.iter().filter_map(|(_, r)| r.both_ends)),
+        both_ends: BothEnds::sum(results.iter().filter_map(|(_, r)| r.both_ends.clone())),
         stalls: shifted.collect(),
         outcome: match reached {
             _ if failed => Outcome::Inconclusive,

@@ -409,7 +409,7 @@ pub struct CpuShares {
 
 /// What both ends of a network disk spent between two looks, right before a job and right after it:
 /// warm-up, flush and jobs beside it included.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BothEnds {
     /// Seconds between the looks.
     pub seconds: f64,
@@ -421,7 +421,10 @@ pub struct BothEnds {
     pub client_is: ClientEnd,
     /// This end.
     pub client: EndCost,
-    /// The server's process.
+    /// What spent the time at the server's.
+    #[serde(default)]
+    pub server_is: ServerEnd,
+    /// The server's end.
     pub server: EndCost,
 }
 
@@ -447,13 +450,26 @@ pub enum ClientEnd {
     Machine,
 }
 
+/// What the processor time at the far end of a network disk is that of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerEnd {
+    /// The process of `rubus serve`, as it says itself.
+    #[default]
+    Process,
+    /// All processes of a program of this name, as their machine says.
+    Program(String),
+    /// The whole machine, as it says itself.
+    Machine,
+}
+
 impl BothEnds {
     /// Both ends with what a GiB and a million requests cost. `operations` requests moved `bytes` in
     /// `seconds`; the client and the server spent so many processor seconds.
     pub fn new(
         seconds: f64,
         (operations, bytes): (u64, u64),
-        client_is: ClientEnd,
+        (client_is, server_is): (ClientEnd, ServerEnd),
         [client_s, server_s]: [f64; 2],
     ) -> BothEnds {
         let end = |cpu_s: f64| EndCost {
@@ -467,6 +483,7 @@ impl BothEnds {
             bytes,
             client_is,
             client: end(client_s),
+            server_is,
             server: end(server_s),
         }
     }
@@ -477,7 +494,7 @@ impl BothEnds {
             BothEnds::new(
                 all.seconds + part.seconds,
                 (all.operations + part.operations, all.bytes + part.bytes),
-                part.client_is,
+                (part.client_is, part.server_is),
                 [
                     all.client.cpu_s + part.client.cpu_s,
                     all.server.cpu_s + part.server.cpu_s,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use rubus_core::remote::Destination;
+use rubus_core::remote::{Destination, meter};
 
 mod attach;
 mod compare;
@@ -68,6 +68,7 @@ impl Args {
     /// # Errors
     /// When it stands in both places, or before a command that is about this machine.
     pub fn remote(&self) -> Result<Option<&Remote>, String> {
+        self.must_use_ssh()?;
         let before = Some(&self.remote).filter(|remote| !remote.on.is_empty());
         let behind = match &self.command {
             None => return Ok(before),
@@ -102,6 +103,31 @@ impl Args {
         }
         Ok(remote)
     }
+
+    /// Fails when there are options for an ssh that would not run.
+    fn must_use_ssh(&self) -> Result<(), String> {
+        let (behind, is_asked) = match &self.command {
+            Some(Command::Checkup(checkup)) => (Some(&checkup.remote), false),
+            Some(Command::Survey(survey)) => (Some(&survey.remote), false),
+            Some(Command::Bench(bench)) => {
+                let place = bench.server_status.as_deref().unwrap_or_default();
+                (Some(&bench.remote), place.starts_with(meter::SCHEME))
+            }
+            _ => (None, false),
+        };
+        let is_idle = |remote: &Remote| {
+            let has_options = !remote.ssh_option.is_empty() || remote.ssh_config.is_some();
+            has_options && remote.on.is_empty()
+        };
+        if is_idle(&self.remote) || (!is_asked && behind.is_some_and(is_idle)) {
+            return Err(
+                "--ssh-option and --ssh-config are for ssh, which nothing here needs: give --on HOST beside them, or \
+                 to a bench of a network disk --server-status ssh://HOST/PROGRAM"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
 }
 
 /// Options of every command.
@@ -131,10 +157,10 @@ pub struct Remote {
         value_parser = Destination::parse)]
     pub on: Vec<Destination>,
     /// An option for ssh, as in its configuration file, such as Port=2222
-    #[arg(long, short = 'o', value_name = "OPTION", requires = "on")]
+    #[arg(long, short = 'o', value_name = "OPTION")]
     pub ssh_option: Vec<String>,
     /// A configuration file for ssh in place of the usual one
-    #[arg(long, value_name = "FILE", requires = "on")]
+    #[arg(long, value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,
     /// The static rubus to be copied there; else this one, or one beside it
     /// that is called like the machine (rubus-aarch64, rubus-armv7, ...)
@@ -366,7 +392,8 @@ pub struct Bench {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub connections: Option<u32>,
     /// Ask the server of a network disk what it spends: HOST:PORT or socket of
-    /// its `rubus serve --status`
+    /// its `rubus serve --status`; of any other server over ssh:
+    /// ssh://[USER@]HOST[:PORT][/PROGRAM], without PROGRAM all of its machine
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["together", "against"])]
     pub server_status: Option<String>,
     /// Keep the queue full with threads instead of io_uring

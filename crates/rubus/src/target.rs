@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use rubus_apply::guard::{self, Consent, Refusal, TargetFacts};
@@ -18,11 +19,13 @@ use rubus_core::result::{ClientEnd, NetworkLink};
 use rubus_core::units::bytes_iec;
 use rubus_host::blockdev::DeviceNumber;
 use rubus_host::files::Files;
+use rubus_host::ssh::Options;
 
+use crate::args::Bench;
 use crate::exit::Refused;
 use crate::network::Export;
 use crate::network::link::{is_network_device, link_of_device, link_to};
-use crate::network::status::ServerStatus;
+use crate::network::status::meter_at;
 use crate::target_name::TargetName;
 
 /// A target, opened as far as needed, with what must be known before the first write.
@@ -75,20 +78,13 @@ impl Resolved {
         (self.target, known)
     }
 
-    /// If this is a network disk, lets its server be asked what it spends, there where it says it.
-    ///
-    /// # Errors
-    /// In words, when the server does not say it there.
-    pub fn ask_server(&mut self, place: &str) -> anyhow::Result<()> {
+    /// What speaks to the server, if this is a network disk.
+    fn client_end(&self) -> Option<ClientEnd> {
         let is_attached = self.device.as_deref().is_some_and(is_network_device);
-        let client = match self.target {
-            Target::Remote { .. } => ClientEnd::Process,
-            _ if is_attached => ClientEnd::Machine,
-            _ => return Ok(()),
-        };
-        let server = Arc::new(ServerStatus::new(place)?);
-        self.far_end = Some(FarEnd::new(server, client));
-        Ok(())
+        match self.target {
+            Target::Remote { .. } => Some(ClientEnd::Process),
+            _ => is_attached.then_some(ClientEnd::Machine),
+        }
     }
 
     /// Whether it is memory and no disk.
@@ -97,18 +93,32 @@ impl Resolved {
     }
 }
 
-/// Fails when the server of a network disk was to be asked and none of the targets is one.
+/// Lets the server of those targets that are network disks be asked what it spends, if the user wants that.
 ///
 /// # Errors
-/// In words.
-pub fn must_have_asked<'a>(
-    place: Option<&str>,
-    mut targets: impl Iterator<Item = &'a Resolved>,
+/// In words, when none of them is one, or the server does not say it there.
+pub fn ask_server<'a>(
+    bench: &Bench,
+    targets: impl Iterator<Item = &'a mut Resolved>,
+    cancel: &AtomicBool,
 ) -> anyhow::Result<()> {
+    let Some(place) = &bench.server_status else {
+        return Ok(());
+    };
+    let on_network = |target: &'a mut Resolved| Some((target.client_end()?, target));
+    let network_disks: Vec<_> = targets.filter_map(on_network).collect();
     anyhow::ensure!(
-        place.is_none() || targets.any(|target| target.far_end.is_some()),
+        !network_disks.is_empty(),
         "--server-status is for network disks, and no target is one: measure without it"
     );
+    let ssh = Options {
+        config: bench.remote.ssh_config.clone(),
+        settings: bench.remote.ssh_option.clone(),
+    };
+    let meter = meter_at(place, &ssh, cancel)?;
+    for (client, target) in network_disks {
+        target.far_end = Some(FarEnd::new(Arc::clone(&meter), client));
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Processor time at both ends of a network disk.
 
-use rubus_core::result::{BothEnds, ClientEnd, EndCost, JobResult, Run};
+use rubus_core::result::{BothEnds, ClientEnd, EndCost, JobResult, Run, ServerEnd};
 use rubus_core::units::duration_ns;
 
 use crate::checkup::heading;
@@ -31,7 +31,8 @@ pub fn table(run: &Run, style: Style) -> Vec<String> {
     }
     let mut lines = vec![heading("Processor time at both ends", style)];
     lines.extend(table.lines(style));
-    lines.push(style.paint(Tone::Faint, &format!("  {legend}")));
+    let faint = |line: &String| style.paint(Tone::Faint, &format!("  {line}"));
+    lines.extend(legend.iter().map(faint));
     lines
 }
 
@@ -48,13 +49,23 @@ pub fn prices(ends: &BothEnds) -> [String; 4] {
     [gib(here), gib(server), request(here), request(server)]
 }
 
-/// What "here" means; nothing when no job has both ends.
-pub fn legend(results: &[JobResult]) -> Option<&'static str> {
-    let ends = results.iter().find_map(|result| result.both_ends)?;
-    Some(match ends.client_is {
+/// What "here" and "server" mean, in lines; nothing when no job has both ends.
+pub fn legend(results: &[JobResult]) -> Option<[String; 2]> {
+    let ends = results
+        .iter()
+        .find_map(|result| result.both_ends.as_ref())?;
+    let here = match ends.client_is {
         ClientEnd::Process => "here: this process, which speaks to the server itself.",
         ClientEnd::Machine => "here: all of this machine, whose kernel speaks to the server.",
-    })
+    };
+    let server = match &ends.server_is {
+        ServerEnd::Process => "server: the process of `rubus serve`, as it says itself.".into(),
+        ServerEnd::Program(name) => {
+            format!("server: all processes called {name} on its machine, as ssh tells.")
+        }
+        ServerEnd::Machine => "server: all of its machine, as ssh tells.".into(),
+    };
+    Some([here.into(), server])
 }
 
 #[cfg(test)]
@@ -66,7 +77,12 @@ mod tests {
     fn both_ends_of_a_network_disk() {
         let run = fixture::network_run();
         insta::assert_snapshot!(table(&run, Style::PLAIN).join("\n"));
-        let kernel = BothEnds::new(1.0, (0, 0), ClientEnd::Machine, [1.0, 2.0]);
+        let kernel = BothEnds::new(
+            1.0,
+            (0, 0),
+            (ClientEnd::Machine, ServerEnd::Machine),
+            [1.0, 2.0],
+        );
         assert_eq!(prices(&kernel), ["–"; 4]);
         assert_eq!(table(&fixture::slow_sd_card_run(), Style::PLAIN), [""; 0]);
     }

@@ -133,7 +133,7 @@ impl Drop for Server {
 }
 
 /// A port where nobody listens just now.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     listener.local_addr().expect("it has an address").port()
 }

@@ -35,7 +35,7 @@ pub fn merge(turns: &[JobResult], wanted: f64) -> Option<JobResult> {
         .map(|turn| turn.cpu_ns_per_io * turn.operations as f64)
         .sum();
     merged.cpu_ns_per_io = weighed / merged.operations.max(1) as f64;
-    merged.both_ends = BothEnds::sum(turns.iter().filter_map(|turn| turn.both_ends));
+    merged.both_ends = BothEnds::sum(turns.iter().filter_map(|turn| turn.both_ends.clone()));
     merged.stalls = stalls(turns);
     merged.series = series(turns);
     merged.latency_bins = bins(turns);

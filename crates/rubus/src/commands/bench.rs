@@ -38,8 +38,8 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     for name in &bench.targets {
         planned.push(plan(bench, name, &machine, &world)?);
     }
-    let place = bench.server_status.as_deref();
-    target::must_have_asked(place, planned.iter().map(|(target, _)| target))?;
+    let targets = planned.iter_mut().map(|(target, _)| target);
+    target::ask_server(bench, targets, &cancel)?;
     let mut outputs = Outputs::new(general, wanted(bench), planned.len());
     for (target, suite) in planned {
         if !general.quiet {
@@ -128,10 +128,7 @@ fn plan(
     machine: &Machine,
     world: &World,
 ) -> anyhow::Result<(Resolved, Suite)> {
-    let mut target = target::resolve(name, machine, world.files(), &allowance(bench))?;
-    if let Some(place) = &bench.server_status {
-        target.ask_server(place)?;
-    }
+    let target = target::resolve(name, machine, world.files(), &allowance(bench))?;
     let usual = if target.is_memory() { "ram" } else { "quick" };
     let suite = suite_of(bench, &target, usual, bench.size)?;
     Ok((target, suite))

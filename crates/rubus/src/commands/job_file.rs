@@ -38,10 +38,7 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
         targets => targets.iter().map(Some).collect(),
     };
     for target in targets {
-        let mut placed = job_files::place(&plan, target, &machine, world.files(), &allowance)?;
-        if let Some(place) = &bench.server_status {
-            placed.target.ask_server(place)?;
-        }
+        let placed = job_files::place(&plan, target, &machine, world.files(), &allowance)?;
         let mut lowered = plan
             .lower(&placed.facts)
             .map_err(|error| told(path, &error))?;
@@ -51,8 +48,8 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
         placed.must_have_room(&lowered)?;
         ready.push((placed, lowered));
     }
-    let place = bench.server_status.as_deref();
-    target::must_have_asked(place, ready.iter().map(|(placed, _)| &placed.target))?;
+    let targets = ready.iter_mut().map(|(placed, _)| &mut placed.target);
+    target::ask_server(bench, targets, &cancel)?;
     if !general.quiet {
         for note in plan
             .notes

@@ -3,6 +3,7 @@
 
 pub mod connect;
 pub mod link;
+pub mod over_ssh;
 pub mod status;
 
 use std::sync::{Mutex, PoisonError};

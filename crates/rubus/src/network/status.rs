@@ -1,17 +1,35 @@
-//! What a server of ours says of itself where `rubus serve --status` listens: the processor time that it has spent.
+//! What a server spends, where it can be asked: a server of ours says it where `rubus serve --status` listens, the
+//! machine of any server over ssh.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rubus_bench::Meter;
+use rubus_core::remote::meter;
 use rubus_host::net::Stream;
+use rubus_host::ssh::Options;
 use serde_json::Value;
+
+use super::over_ssh::OverSsh;
 
 /// How long the answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// No status is longer: it has some hundred bytes for each client.
 const MOST_BYTES: usize = 4 << 20;
+
+/// The meter at the place of `--server-status`, which is asked once.
+///
+/// # Errors
+/// In words, when it is no such place or nothing answers there.
+pub fn meter_at(place: &str, ssh: &Options, cancel: &AtomicBool) -> anyhow::Result<Arc<dyn Meter>> {
+    Ok(match place.starts_with(meter::SCHEME) {
+        true => Arc::new(OverSsh::connect(place, ssh, cancel)?),
+        false => Arc::new(ServerStatus::new(place)?),
+    })
+}
 
 /// Where a server says what it does.
 #[derive(Debug)]
@@ -35,7 +53,7 @@ impl ServerStatus {
         let place = place(named).with_context(|| {
             format!(
                 "'{named}' is no place of a server's status: give HOST:PORT or the path of its socket, as in \
-                 `rubus serve --status`"
+                 `rubus serve --status`, or ssh://HOST/PROGRAM"
             )
         })?;
         let status = ServerStatus {

@@ -162,7 +162,7 @@ fn both_ends(jobs: &[Named]) -> Markup {
     html! {
         div class="scroll" role="region" aria-label="Processor time at both ends" tabindex="0" {
             table {
-                caption { span { "Processor time at both ends of the network; " (legend) } }
+                caption { span { "Processor time at both ends of the network; " (legend.join(" ")) } }
                 thead { tr {
                     th scope="col" { "job" }
                     @for title in columns { th scope="col" class="n" { (title) } }

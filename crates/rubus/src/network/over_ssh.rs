@@ -1,0 +1,154 @@
+//! What a server spends, as its machine says over ssh: any server, and nothing of ours there.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use rubus_bench::Meter;
+use rubus_core::remote::meter::{Answers, Metered, Reading};
+use rubus_core::result::ServerEnd;
+use rubus_host::ssh::{Options, Said, Session, Ssh};
+
+/// How long one wait is; between waits, Ctrl-C is looked for.
+const MOMENT: Duration = Duration::from_millis(100);
+/// How long an answer may take, once there is a connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A machine that is connected and answers.
+#[derive(Debug)]
+pub struct OverSsh {
+    metered: Metered,
+    talk: Mutex<Talk>,
+}
+
+#[derive(Debug)]
+struct Talk {
+    session: Session,
+    answers: Answers,
+    /// Number of the last question.
+    asked: u64,
+    last: Option<Reading>,
+    /// What ssh said besides.
+    said: Vec<String>,
+    /// Has the connection's socket, so it goes last.
+    _ssh: Ssh,
+}
+
+impl OverSsh {
+    /// Connects and asks once. The user may be asked for passwords meanwhile.
+    ///
+    /// # Errors
+    /// In words, when the address is none, the machine cannot be reached, or the program does not run there.
+    pub fn connect(typed: &str, options: &Options, cancel: &AtomicBool) -> anyhow::Result<OverSsh> {
+        let metered = Metered::parse(typed).map_err(anyhow::Error::msg)?;
+        let destination = metered.destination.clone();
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR");
+        let runtime = runtime.as_deref().map(Path::new);
+        let ssh = Ssh::new(destination.as_str(), options, runtime)
+            .with_context(|| format!("cannot ask {destination} what the server spends"))?;
+        let mut talk = Talk {
+            session: ssh.open(&metered.command())?,
+            answers: Answers::of(&metered),
+            asked: 0,
+            last: None,
+            said: Vec::new(),
+            _ssh: ssh,
+        };
+        let asked = talk.ask();
+        let first = loop {
+            match talk.answer(&asked, MOMENT) {
+                Ok(Some(reading)) => break reading,
+                Ok(None) if cancel.load(Ordering::Relaxed) => bail!("interrupted while connecting"),
+                Ok(None) => {}
+                Err(why) => bail!(
+                    "cannot ask {destination} over ssh what the server spends:\n  {why}\n\
+                     When `ssh {destination} true` works, this works too."
+                ),
+            }
+        };
+        if let (Some(program), 0) = (&metered.program, first.processes()) {
+            bail!(
+                "no process called '{program}' is to be seen on {destination}: `ssh {destination} ps -e` shows the \
+                 names; without a name (ssh://{}) all of that machine is counted",
+                destination.as_str().trim_start_matches("ssh://")
+            );
+        }
+        talk.last = Some(first);
+        Ok(OverSsh {
+            metered,
+            talk: Mutex::new(talk),
+        })
+    }
+}
+
+impl Talk {
+    fn ask(&mut self) -> std::io::Result<()> {
+        self.asked += 1;
+        self.session.say(&self.asked.to_string())
+    }
+
+    /// The answer to the last question; nothing if it does not come within that time.
+    fn answer(
+        &mut self,
+        asked: &std::io::Result<()>,
+        most: Duration,
+    ) -> Result<Option<Reading>, String> {
+        let end = Instant::now() + most;
+        loop {
+            match self
+                .session
+                .next(end.saturating_duration_since(Instant::now()))
+            {
+                Said::Out(line) => match self.answers.line(&line) {
+                    Some((number, answer)) if number == self.asked => return answer.map(Some),
+                    _ => {}
+                },
+                Said::Err(line) => self.said.push(line),
+                Said::Nothing => return Ok(None),
+                Said::End => {
+                    self.said.retain(|line| !line.trim().is_empty());
+                    return Err(match (self.said.is_empty(), asked) {
+                        (false, _) => self.said.join("\n  "),
+                        (true, Err(error)) => error.to_string(),
+                        (true, Ok(())) => "the connection ended".into(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl Meter for OverSsh {
+    fn cpu_ns(&self) -> Result<u64, String> {
+        let mut talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner);
+        let destination = &self.metered.destination;
+        let asked = talk.ask();
+        let reading = match talk.answer(&asked, PATIENCE) {
+            Ok(Some(reading)) => reading,
+            Ok(None) => {
+                let limit = PATIENCE.as_secs();
+                return Err(format!("{destination} did not answer within {limit} s"));
+            }
+            Err(why) => return Err(format!("{destination}: {why}")),
+        };
+        let earlier = talk.last.replace(reading.clone());
+        let Some(program) = &self.metered.program else {
+            return Ok(reading.machine_ns());
+        };
+        match earlier.is_some_and(|earlier| reading.has_lost(&earlier)) {
+            true => Err(format!(
+                "a process of {program} on {destination} ended, and nobody kept what it had spent"
+            )),
+            false => Ok(reading.program_ns()),
+        }
+    }
+
+    fn counts(&self) -> ServerEnd {
+        match &self.metered.program {
+            Some(name) => ServerEnd::Program(name.clone()),
+            None => ServerEnd::Machine,
+        }
+    }
+}
