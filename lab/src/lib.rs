@@ -2,7 +2,7 @@
 //! commands on them. The boards know nothing of the product; the product is pushed into them and
 //! driven from outside.
 //!
-//! [`devices`] stands apart: loop devices, servers and filesystems whose truth is known.
+//! [`devices`] stands apart: loop devices, servers and filesystems whose truth is known. [`model`] holds the pipe model against them.
 //!
 //! Reading order: [`board`] (what the boards are), [`image`] (what is on their disks),
 //! [`kit`] (disks that are kept), [`firmware`] (how they start), [`session`] (how they are driven).
@@ -21,6 +21,7 @@ pub mod image;
 pub mod initramfs;
 pub mod kit;
 pub mod live;
+pub mod model;
 pub mod monitor;
 pub mod outside;
 pub mod power_cuts;

@@ -11,6 +11,7 @@ use rubus_lab::board::{Board, Throttle};
 use rubus_lab::cache::Cache;
 use rubus_lab::firmware::Switches;
 use rubus_lab::kit::{Kit, UsbDisk};
+use rubus_lab::model::{self, Kind, rig::Rig};
 use rubus_lab::power_cuts::{self, Campaign, Stops};
 use rubus_lab::session::{self, Options, Session};
 use rubus_lab::{capture, image, product};
@@ -70,6 +71,12 @@ enum Command {
     /// For each cut: what booted, what ended the change, and whether anything of
     /// the old system was lost. The exit status is 1 when one cut ended badly.
     PowerCuts(CutArguments),
+    /// Hold the pipe model against set-ups that are measured for real (needs root)
+    ///
+    /// The stages of each path are measured alone, the model says what they give
+    /// together, and then the whole path is measured. The exit status is 1 when
+    /// the errors are larger than they should be.
+    Model(ModelArguments),
     /// Boot a board and record it with `rubus survey --save`
     Capture {
         /// Which board
@@ -81,6 +88,25 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+struct ModelArguments {
+    /// Only these kinds
+    #[arg(long, value_name = "KIND", num_args = 1.., value_enum)]
+    only: Vec<Kind>,
+    /// Write the page with every case to this file
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+    /// How often a measurement that others disturbed is repeated at most
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    again: u32,
+    /// The program; without it RUBUS_BIN, else a release build is made
+    #[arg(long, value_name = "PATH")]
+    rubus: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -329,11 +355,40 @@ fn perform(command: Command) -> Result<u8> {
             let page = arguments.markdown.clone();
             cut(&cache, &arguments.campaign()?, page.as_deref())
         }
+        Command::Model(arguments) => hold_model(&arguments),
         Command::Capture { board, rubus, out } => {
             capture::record(&cache, board, &rubus, &out)?;
             Ok(0)
         }
     }
+}
+
+/// Measures the kinds of cases and says how good the predictions are.
+fn hold_model(arguments: &ModelArguments) -> Result<u8> {
+    let named = std::env::var_os("RUBUS_BIN").map(PathBuf::from);
+    let rubus = match arguments.rubus.clone().or(named) {
+        Some(path) => path,
+        None => product::rubus_here()?,
+    };
+    let kinds = match arguments.only.as_slice() {
+        [] => Kind::ALL.to_vec(),
+        some => some.to_vec(),
+    };
+    let report = model::run(&kinds, &Rig::new(&rubus, arguments.again)?, &mut |line| {
+        // Nothing can be done when standard error is closed.
+        let _ = writeln!(stderr(), "{line}");
+    });
+    let page = model::page::markdown(&report);
+    if let Some(path) = &arguments.write {
+        std::fs::write(path, &page).with_context(|| format!("could not write {path:?}"))?;
+    }
+    let judged = model::judge::Judgement::of(&report.cases);
+    match (arguments.json, &arguments.write) {
+        (true, _) => writeln!(stdout(), "{}", serde_json::to_string_pretty(&report)?)?,
+        (false, Some(_)) => writeln!(stdout(), "{judged}")?,
+        (false, None) => writeln!(stdout(), "{page}")?,
+    }
+    Ok(u8::from(!judged.is_good() || report.cases.is_empty()))
 }
 
 /// Runs a campaign and prints a row for each cut; the page has all of them at any time.

@@ -101,6 +101,20 @@ fn build(board: Board) -> Result<PathBuf> {
     Ok(target_directory().join(target).join("release/rubus"))
 }
 
+/// A `rubus` for this machine: a release build made now.
+///
+/// # Errors
+/// When it does not build.
+pub fn rubus_here() -> Result<PathBuf> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    tools::run(
+        std::process::Command::new(cargo)
+            .args(["build", "--release", "--locked", "-p", "rubus"])
+            .current_dir(workspace_root()),
+    )?;
+    Ok(target_directory().join("release/rubus"))
+}
+
 /// An example program of a package of this workspace, built for this machine, which must be of the
 /// board's kind.
 ///

@@ -55,37 +55,21 @@ enum Version {
     Two,
 }
 
-/// A control group of our own; what is started by [`BlockGroup::command`] is inside.
+/// Where a group's limits are written. Dropping it does nothing: the group may be everybody's.
 #[derive(Debug)]
-pub struct BlockGroup {
+struct Throttle {
     directory: PathBuf,
     version: Version,
 }
 
-impl BlockGroup {
-    /// Makes a group without limits.
-    ///
-    /// # Errors
-    /// When the machine has no hierarchy that can throttle, or does not let us use it.
-    pub fn new() -> Result<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let (root, version) = hierarchy("blkio", "io")?;
-        if version == Version::Two {
-            hand_on(&root, "io")?;
-        }
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let directory = root.join(format!("rubus-lab-{}-{number}", std::process::id()));
-        std::fs::create_dir(&directory)
-            .with_context(|| format!("could not make the control group {}", directory.display()))?;
-        Ok(BlockGroup { directory, version })
-    }
+/// A control group of our own; what is started by [`BlockGroup::command`] is inside.
+#[derive(Debug)]
+pub struct BlockGroup {
+    throttle: Throttle,
+}
 
-    /// Limits a device, given by its major and minor number. Takes effect at once, also for what
-    /// is waiting; a limit that is absent is lifted.
-    ///
-    /// # Errors
-    /// When the kernel refuses, as it does for a number that is no whole disk.
-    pub fn limit(&self, device: (u32, u32), limits: Limits) -> Result<()> {
+impl Throttle {
+    fn limit(&self, device: (u32, u32), limits: Limits) -> Result<()> {
         let (major, minor) = device;
         match self.version {
             Version::One => {
@@ -106,33 +90,63 @@ impl BlockGroup {
         Ok(())
     }
 
+    fn write(&self, file: &str, line: &str) -> Result<()> {
+        let path = self.directory.join(file);
+        std::fs::write(&path, line)
+            .with_context(|| format!("could not write \"{line}\" to {}", path.display()))
+    }
+}
+
+impl BlockGroup {
+    /// Makes a group without limits.
+    ///
+    /// # Errors
+    /// When the machine has no hierarchy that can throttle, or does not let us use it.
+    pub fn new() -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let (root, version) = hierarchy("blkio", "io")?;
+        if version == Version::Two {
+            hand_on(&root, "io")?;
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let directory = root.join(format!("rubus-lab-{}-{number}", std::process::id()));
+        std::fs::create_dir(&directory)
+            .with_context(|| format!("could not make the control group {}", directory.display()))?;
+        let throttle = Throttle { directory, version };
+        Ok(BlockGroup { throttle })
+    }
+
+    /// Limits a device, given by its major and minor number. Takes effect at once, also for what
+    /// is waiting; a limit that is absent is lifted.
+    ///
+    /// # Errors
+    /// When the kernel refuses, as it does for a number that is no whole disk.
+    pub fn limit(&self, device: (u32, u32), limits: Limits) -> Result<()> {
+        self.throttle.limit(device, limits)
+    }
+
     /// A command that will run inside the group from its first instruction on.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = programs::command("sh");
         command
             .arg("-c")
             .arg(r#"echo $$ > "$0/cgroup.procs" && exec "$@""#)
-            .arg(&self.directory)
+            .arg(&self.throttle.directory)
             .arg(program);
         command
     }
 
     /// `1` or `2`.
     pub fn version(&self) -> u32 {
-        match self.version {
+        match self.throttle.version {
             Version::One => 1,
             Version::Two => 2,
         }
     }
 
-    fn write(&self, file: &str, line: &str) -> Result<()> {
-        let path = self.directory.join(file);
-        std::fs::write(&path, line)
-            .with_context(|| format!("could not write \"{line}\" to {}", path.display()))
-    }
-
     fn processes(&self) -> Vec<i32> {
-        let list = std::fs::read_to_string(self.directory.join("cgroup.procs")).unwrap_or_default();
+        let list = std::fs::read_to_string(self.throttle.directory.join("cgroup.procs"))
+            .unwrap_or_default();
         list.lines().filter_map(|line| line.parse().ok()).collect()
     }
 }
@@ -142,9 +156,12 @@ impl Drop for BlockGroup {
     /// its turn comes, so this is tried for a while.
     fn drop(&mut self) {
         let give_up = Instant::now() + Duration::from_secs(10);
-        while let Err(error) = std::fs::remove_dir(&self.directory) {
+        while let Err(error) = std::fs::remove_dir(&self.throttle.directory) {
             if Instant::now() > give_up {
-                eprintln!("could not remove {}: {error}", self.directory.display());
+                eprintln!(
+                    "could not remove {}: {error}",
+                    self.throttle.directory.display()
+                );
                 return;
             }
             for process in self.processes() {
@@ -153,6 +170,75 @@ impl Drop for BlockGroup {
                 }
             }
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// A limit for everybody outside other groups, the kernel's own threads among them, that is lifted when this is dropped: what
+/// a filesystem writes later is not its user's, and only this holds it back.
+#[derive(Debug)]
+pub struct LimitForAll {
+    root: Throttle,
+    device: (u32, u32),
+}
+
+impl LimitForAll {
+    /// Limits a device, given by its major and minor number.
+    ///
+    /// # Errors
+    /// When the machine has no hierarchy of version 1 that throttles (version 2 has no limits at its root), or refuses.
+    pub fn new(device: (u32, u32), limits: Limits) -> Result<Self> {
+        let root = LimitForAll::root()?;
+        let limit = LimitForAll { root, device };
+        limit.change(limits)?;
+        Ok(limit)
+    }
+
+    /// Why there can be no such limit; nothing when there can.
+    pub fn missing() -> Option<String> {
+        LimitForAll::root()
+            .err()
+            .map(|error| format!("no throttle for all: {error:#}"))
+    }
+
+    fn root() -> Result<Throttle> {
+        let (directory, version) = hierarchy("blkio", "io")?;
+        if version == Version::Two {
+            bail!("control groups of version 2 have no limits at their root");
+        }
+        if !directory.join("blkio.throttle.io_serviced").exists() {
+            bail!("{} has no throttle", directory.display());
+        }
+        Ok(Throttle { directory, version })
+    }
+
+    /// Other limits, from now on.
+    ///
+    /// # Errors
+    /// When the kernel refuses them.
+    pub fn change(&self, limits: Limits) -> Result<()> {
+        self.root.limit(self.device, limits)
+    }
+
+    /// Writes and flushes of the device that the throttle has counted.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn writes(&self) -> Result<u64> {
+        let (major, minor) = self.device;
+        let path = self.root.directory.join("blkio.throttle.io_serviced");
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("could not read {}", path.display()))?;
+        let wanted = format!("{major}:{minor} Write ");
+        let count = text.lines().find_map(|line| line.strip_prefix(&wanted));
+        Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))
+    }
+}
+
+impl Drop for LimitForAll {
+    fn drop(&mut self) {
+        if let Err(error) = self.change(Limits::default()) {
+            eprintln!("could not lift a limit: {error:#}");
         }
     }
 }

@@ -73,6 +73,22 @@ impl LoopDevice {
         })
     }
 
+    /// A device over a part of another one.
+    ///
+    /// # Errors
+    /// When the device cannot be made.
+    pub fn part_of(device: &Path, offset_bytes: u64, size_bytes: u64) -> Result<Self> {
+        let name = device.to_str().context("a path that is not UTF-8")?;
+        let (offset, size) = (offset_bytes.to_string(), size_bytes.to_string());
+        let arguments = ["--find", "--show", "--direct-io=on"];
+        let part = ["--offset", &offset, "--sizelimit", &size, name];
+        let path = programs::run("losetup", &[&arguments[..], &part].concat())?;
+        Ok(LoopDevice {
+            path: PathBuf::from(path),
+            file: None,
+        })
+    }
+
     /// Its node, `/dev/loopN`.
     pub fn path(&self) -> &Path {
         &self.path

@@ -18,7 +18,7 @@ pub mod needs;
 mod processor;
 pub mod programs;
 
-pub use block_group::{BlockGroup, Limits, memory_group};
+pub use block_group::{BlockGroup, LimitForAll, Limits, memory_group};
 pub use fake_device::{Beyond, FakeDevice};
 pub use filesystem::{FilesystemKind, SmallFilesystem};
 pub use loop_device::{LoopDevice, ThrottledLoop};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::block_group::{BlockGroup, memory_group};
+use super::block_group::{BlockGroup, LimitForAll, memory_group};
 use super::loop_device::LoopDevice;
 use super::programs;
 
@@ -19,6 +19,8 @@ pub enum Need {
     DirectLoop,
     /// The block throttle of the control groups, version 1 or 2.
     BlockThrottle,
+    /// A block throttle that holds for the kernel's own threads, too: control groups of version 1.
+    ThrottleForAll,
     /// `/dev/fuse`, nbdkit and nbdfuse.
     NbdFile,
     /// This many processors.
@@ -47,6 +49,7 @@ impl Need {
             Need::BlockThrottle => BlockGroup::new()
                 .err()
                 .map(|error| format!("no block throttle: {error:#}")),
+            Need::ThrottleForAll => LimitForAll::missing(),
             Need::NbdFile => {
                 if !Path::new("/dev/fuse").exists() {
                     return Some("no /dev/fuse: the kernel has no FUSE".into());

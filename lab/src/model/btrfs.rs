@@ -1,0 +1,107 @@
+//! Compression by btrfs before a slow device: each method, with data that compress more and less.
+
+use anyhow::Result;
+use rubus_core::estimate::Estimate;
+use rubus_model::{Kind as Pipe, Step};
+
+use super::Kind;
+use super::case::{Case, Unit};
+use super::commits::Mounted;
+use super::parts::{operation, rate};
+use super::rig::{Job, Measured, Rig, job};
+use crate::devices::needs::Need;
+use crate::devices::{LimitForAll, Limits, LoopDevice, programs};
+
+pub(super) const ABOUT: &str = "btrfs with each method on a loop device. Alone: the same file written and read where the device is not limited (what \
+     the processors and the filesystem can), how many bytes of it arrive at the device, and the device's limit of 24 MB/s. Predicted: \
+     writing it (with the final flush) and reading it (with an empty cache) at that limit.";
+pub(super) const NEEDS: &[Need] = &[
+    Need::Root,
+    Need::Loop,
+    Need::ThrottleForAll,
+    Need::Filesystem("btrfs"),
+    Need::Program("mkfs.btrfs", "btrfs-progs"),
+];
+
+const MIB: u64 = 1 << 20;
+const FILE: u64 = 32 * MIB;
+const LIMIT: u64 = 24_000_000;
+/// btrfs compresses extents of this size.
+const EXTENT: u64 = 128 << 10;
+/// So many of them are under way: what may be dirty, or is read ahead.
+const EXTENTS: u32 = 32;
+const METHODS: [&str; 5] = ["zlib:3", "lzo", "zstd:1", "zstd:3", "zstd:9"];
+/// Percent of each block that are zeros, and how such data are called.
+const DATA: [(u32, &str); 3] = [
+    (0, "random data"),
+    (50, "half zeros"),
+    (85, "six sevenths zeros"),
+];
+
+pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
+    let device = LoopDevice::new(768 * MIB)?;
+    let node = device.path().display().to_string();
+    programs::run("mkfs.btrfs", &["-q", "-f", "-m", "single", &node])?;
+    let limit = LimitForAll::new(device.number()?, Limits::default())?;
+    let mut cases = Vec::new();
+    for method in METHODS {
+        let options = format!("noatime,compress-force={method}");
+        let mounted = Mounted::new(device.path(), &options)?;
+        for (zeros, data) in DATA {
+            let jobs = [of("write", zeros).with("end_fsync", 1), of("read", zeros)];
+            let run = || rig.jobs(None, Some(mounted.path()), &jobs);
+            limit.change(Limits::default())?;
+            let before = written(&device)?;
+            let alone = rig.fastest(2, run)?;
+            // Twice a file that is written, and twice one to be read.
+            let arrived = (written(&device)? - before) as f64 / (4 * FILE) as f64;
+            limit.change(Limits {
+                read_bytes_per_second: Some(LIMIT),
+                write_bytes_per_second: Some(LIMIT),
+                ..Limits::default()
+            })?;
+            let both = rig.fastest(1, run)?;
+            limit.change(Limits::default())?;
+            for (direction, verb) in [("write", "writing"), ("read", "reading")] {
+                let path = path(job(&alone, direction)?, arrived);
+                cases.push(Case::new(
+                    Kind::Btrfs,
+                    format!("{verb} {data}, {method}"),
+                    format!("{verb} {data}"),
+                    Unit::BytesPerSecond,
+                    (&path, operation(EXTENT, EXTENTS)),
+                    job(&both, direction)?,
+                ));
+            }
+        }
+    }
+    Ok(cases)
+}
+
+fn of(rw: &str, zeros: u32) -> Job {
+    Job::once(rw, rw, MIB, FILE).with("buffer_compress_percentage", zeros)
+}
+
+/// The processors' work on the data as they are, and what is left of them on the device.
+fn path(alone: &Measured, arrived: f64) -> Vec<Step> {
+    vec![
+        rate(Pipe::Compression, "processor", alone.bytes_per_second),
+        Step::Bytes {
+            factor: Estimate::exact(arrived),
+            whole_bytes: 1,
+        },
+        rate(Pipe::Device, "device", Estimate::exact(LIMIT as f64)),
+    ]
+}
+
+/// Bytes written to the device since it was made, as the kernel counts them.
+fn written(device: &LoopDevice) -> Result<u64> {
+    let name = device.path().file_name().unwrap_or_default();
+    let path = std::path::Path::new("/sys/block").join(name).join("stat");
+    let text = std::fs::read_to_string(path)?;
+    let sectors = text.split_whitespace().nth(6);
+    Ok(512
+        * sectors
+            .and_then(|field| field.parse::<u64>().ok())
+            .unwrap_or(0))
+}

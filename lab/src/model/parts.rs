@@ -1,0 +1,64 @@
+//! Steps of a path from what was measured.
+
+use rubus_core::estimate::Estimate;
+use rubus_model::{Bend, Cost, Kind, Operation, Resource, Stage, Step};
+
+use super::rig::Measured;
+
+/// A stage that does nothing but so many bytes per second.
+pub(super) fn rate(kind: Kind, name: &str, bytes_per_second: Estimate) -> Step {
+    Step::Stage(Stage {
+        kind,
+        resource: Some(Resource::one(name)),
+        cost: Cost::rate(bytes_per_second),
+    })
+}
+
+/// A stage that takes so many seconds of one of `servers` that work side by side.
+pub(super) fn fixed(kind: Kind, name: &str, servers: u32, seconds: Estimate) -> Step {
+    Step::Stage(Stage {
+        kind,
+        resource: Some(Resource::many(name, servers)),
+        cost: Cost::fixed(seconds),
+    })
+}
+
+/// A stage by what it did one at a time and at the best depth that was measured, by size.
+pub(super) fn of_pair<'a>(
+    kind: Kind,
+    name: &str,
+    alone: impl IntoIterator<Item = &'a Measured>,
+    best: impl IntoIterator<Item = &'a Measured>,
+) -> Vec<Step> {
+    let by_size = |found: &Measured| (found.block_bytes, found.iops);
+    let alone: Vec<_> = alone.into_iter().map(by_size).collect();
+    let best: Vec<_> = best.into_iter().map(by_size).collect();
+    Stage::of_pair(kind, Resource::one(name), &alone, &best)
+}
+
+/// So many operations in flight of so many bytes, round the knee as nobody has measured it.
+pub(super) fn operation(bytes: u64, depth: u32) -> Operation {
+    Operation {
+        bytes,
+        depth,
+        bend: Bend::unknown(),
+    }
+}
+
+/// The same, of a path whose work takes the same time every time: it follows the sharp lines.
+pub(super) fn even(bytes: u64, depth: u32) -> Operation {
+    Operation {
+        bytes,
+        depth,
+        bend: Bend(Estimate::new(0.0, 0.0, 0.2)),
+    }
+}
+
+/// 4 KiB, 64 KiB, 1 MiB.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        _ if bytes % 1024 == 0 => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} B"),
+    }
+}

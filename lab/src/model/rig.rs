@@ -1,0 +1,332 @@
+//! Measuring with the program's engine, and again when something else on the machine disturbed it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rubus_core::estimate::Estimate;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::devices::{BlockGroup, programs};
+
+/// Share of the time in which some program waited for a processor from which a measurement that hardly needs one counts as disturbed.
+const BUSY: f64 = 0.25;
+/// How long a job of a job file lasts, and how long it runs before that, in milliseconds. The throttle of the control groups works in
+/// slices of 100 ms.
+const RUN_MS: u32 = 2000;
+const RAMP_MS: u32 = 500;
+
+/// What one job gave.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The job's name.
+    pub job: String,
+    /// Bytes per operation.
+    pub block_bytes: u64,
+    /// Operations in flight.
+    pub depth: u32,
+    /// Operations per second.
+    pub iops: Estimate,
+    /// Bytes per second.
+    pub bytes_per_second: Estimate,
+    /// Share of the time in which programs waited for a processor meanwhile.
+    pub starved: f64,
+    /// How often it was measured again.
+    pub again: u32,
+    /// True when the last time was disturbed, too.
+    pub is_disturbed: bool,
+}
+
+impl Measured {
+    /// One rate of whatever is counted.
+    pub fn of_rate(job: &str, per_second: Estimate) -> Measured {
+        Measured {
+            job: job.into(),
+            block_bytes: 1,
+            depth: 1,
+            iops: per_second,
+            bytes_per_second: per_second,
+            starved: 0.0,
+            again: 0,
+            is_disturbed: false,
+        }
+    }
+}
+
+/// A job of a job file.
+#[derive(Clone, Debug)]
+pub struct Job {
+    name: String,
+    lines: String,
+}
+
+impl Job {
+    /// A job that runs for its time: `rw` as fio calls it.
+    pub fn timed(name: impl Into<String>, rw: &str, bytes: u64, depth: u32) -> Job {
+        let name = name.into();
+        let lines = format!(
+            "rw={rw}\nbs={bytes}\niodepth={depth}\nioengine=io_uring\ndirect=1\nramp_time={RAMP_MS}ms\ntime_based\nruntime={RUN_MS}ms\n"
+        );
+        Job { name, lines }
+    }
+
+    /// A job that goes once over so many bytes, through the page cache.
+    pub fn once(name: impl Into<String>, rw: &str, bytes: u64, size_bytes: u64) -> Job {
+        let name = name.into();
+        let lines = format!("rw={rw}\nbs={bytes}\nsize={size_bytes}\nioengine=psync\ndirect=0\n");
+        Job { name, lines }
+    }
+
+    /// One more line, or another value for one that is there.
+    pub fn with(mut self, option: &str, value: impl std::fmt::Display) -> Job {
+        let _ = writeln!(self.lines, "{option}={value}");
+        self
+    }
+}
+
+/// Where the program is, and a home of its own.
+#[derive(Debug)]
+pub struct Rig {
+    rubus: PathBuf,
+    home: TempDir,
+    again: u32,
+}
+
+impl Rig {
+    /// A rig that measures with this program, and a disturbed measurement again up to so many times.
+    ///
+    /// # Errors
+    /// When the program is not there or there is no room for its home.
+    pub fn new(rubus: &Path, again: u32) -> Result<Rig> {
+        let rubus = rubus
+            .canonicalize()
+            .with_context(|| format!("no program at {}", rubus.display()))?;
+        let home = TempDir::with_prefix("rubus-lab-model-")?;
+        Ok(Rig { rubus, home, again })
+    }
+
+    /// A directory of its own, gone at the end.
+    pub fn directory(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The program, first among ordinary ones; inside a control group when there is one.
+    pub fn command(&self, group: Option<&BlockGroup>) -> Command {
+        let mut command = match group {
+            Some(group) => group.command("nice"),
+            None => programs::command("nice"),
+        };
+        command
+            .args(["-n", "-20"])
+            .arg(&self.rubus)
+            .env("HOME", self.home.path())
+            .env("XDG_DATA_HOME", self.home.path())
+            .env("NO_COLOR", "1")
+            .current_dir(self.home.path());
+        command
+    }
+
+    /// Runs jobs one after the other on `target`; what is on a device is lost.
+    ///
+    /// # Errors
+    /// When the program fails or one of the jobs was not run.
+    pub fn jobs(
+        &self,
+        group: Option<&BlockGroup>,
+        target: Option<&Path>,
+        jobs: &[Job],
+    ) -> Result<Vec<Measured>> {
+        let mut text = String::new();
+        for job in jobs {
+            let _ = write!(text, "[{}]\nstonewall\n{}\n", job.name, job.lines);
+        }
+        let file = self.home.path().join("jobs.fio");
+        std::fs::write(&file, text)?;
+        let mut command = self.command(group);
+        command.arg("bench").arg("--fio-job").arg(&file);
+        if let Some(target) = target {
+            command.arg(target);
+            if !target.is_dir() {
+                let lose = format!("--i-will-lose-everything-on={}", target.display());
+                command.arg(lose);
+            }
+        }
+        let found = bench(command)?;
+        if let Some(job) = jobs
+            .iter()
+            .find(|job| found.iter().all(|found| found.job != job.name))
+        {
+            bail!("the job {} was not measured", job.name);
+        }
+        Ok(found)
+    }
+
+    /// Random reads of 4 KiB of a network disk with 1, 2, 4 … 256 in flight.
+    ///
+    /// # Errors
+    /// When the program fails.
+    pub fn sweep(&self, address: &str, suite: &str, more: &[&str]) -> Result<Vec<Measured>> {
+        self.undisturbed(|| {
+            let mut command = self.command(None);
+            command.args(["bench", address, "--suite", suite, "--read-only"]);
+            command.args(["--precision", "25%"]).args(more);
+            bench(command)
+        })
+    }
+
+    /// Measures, and again when programs waited for a processor: for what hardly needs one itself. The calmest time counts.
+    ///
+    /// # Errors
+    /// When measuring fails.
+    pub fn undisturbed(
+        &self,
+        mut measure: impl FnMut() -> Result<Vec<Measured>>,
+    ) -> Result<Vec<Measured>> {
+        let mut best: Option<(f64, Vec<Measured>)> = None;
+        for again in 0..=self.again {
+            let since = Waiting::now();
+            let mut found = measure()?;
+            let starved = since.share();
+            for one in &mut found {
+                one.starved = starved;
+                one.again = again;
+                one.is_disturbed = starved > BUSY;
+            }
+            if best.as_ref().is_none_or(|(least, _)| starved < *least) {
+                best = Some((starved, found));
+            }
+            if best.as_ref().is_some_and(|(least, _)| *least <= BUSY) {
+                break;
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        Ok(best.map(|(_, found)| found).unwrap_or_default())
+    }
+
+    /// Measures so many times and takes of each job the fastest: for what needs the processors itself, where others can only slow
+    /// it down.
+    ///
+    /// # Errors
+    /// When measuring fails.
+    pub fn fastest(
+        &self,
+        times: u32,
+        mut measure: impl FnMut() -> Result<Vec<Measured>>,
+    ) -> Result<Vec<Measured>> {
+        let mut best: Vec<Measured> = Vec::new();
+        for _ in 0..times {
+            let since = Waiting::now();
+            let mut found = measure()?;
+            let starved = since.share();
+            for (i, one) in found.iter_mut().enumerate() {
+                one.starved = starved;
+                match best.get_mut(i) {
+                    Some(kept) if kept.iops.value < one.iops.value => *kept = one.clone(),
+                    Some(_) => {}
+                    None => best.push(one.clone()),
+                }
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// Adds what every measurement has, runs it, and reads what came out.
+fn bench(mut command: Command) -> Result<Vec<Measured>> {
+    command.args(["--json", "-", "--no-html", "--no-history", "--quiet"]);
+    let output = command.output().context("could not start the program")?;
+    if !output.status.success() {
+        bail!(
+            "{command:?}: {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    let run: Value = serde_json::from_slice(&output.stdout).context("its JSON")?;
+    let results = run["results"].as_array().context("a run without results")?;
+    results.iter().map(read_result).collect()
+}
+
+fn read_result(result: &Value) -> Result<Measured> {
+    let estimate = |field: &str| -> Result<Estimate> {
+        serde_json::from_value(result[field].clone())
+            .with_context(|| format!("{field} in {result}"))
+    };
+    Ok(Measured {
+        job: result["job"].as_str().unwrap_or_default().into(),
+        block_bytes: result["block_bytes"].as_u64().unwrap_or(1),
+        depth: result["queue_depth"]
+            .as_u64()
+            .and_then(|depth| u32::try_from(depth).ok())
+            .unwrap_or(1),
+        iops: estimate("iops")?,
+        bytes_per_second: estimate("bytes_per_second")?,
+        starved: 0.0,
+        again: 0,
+        is_disturbed: false,
+    })
+}
+
+/// The job of that name.
+///
+/// # Errors
+/// When there is none.
+pub fn job<'a>(found: &'a [Measured], name: &str) -> Result<&'a Measured> {
+    found
+        .iter()
+        .find(|one| one.job == name)
+        .with_context(|| format!("no result of {name}"))
+}
+
+/// The kernel's account of programs that waited for a processor; where it keeps none, nobody waited.
+struct Waiting {
+    began: Instant,
+    waited_us: u64,
+}
+
+impl Waiting {
+    fn now() -> Waiting {
+        Waiting {
+            began: Instant::now(),
+            waited_us: waited_us(),
+        }
+    }
+
+    fn share(&self) -> f64 {
+        let waited_s = waited_us().saturating_sub(self.waited_us) as f64 / 1e6;
+        waited_s / self.began.elapsed().as_secs_f64()
+    }
+}
+
+fn waited_us() -> u64 {
+    let text = std::fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
+    let some = text.lines().find(|line| line.starts_with("some "));
+    let total = some.and_then(|line| {
+        let mut words = line.split_whitespace();
+        words.find_map(|word| word.strip_prefix("total="))
+    });
+    total.and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// Processors, memory and kernel, in words.
+pub fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let cpuinfo = read("/proc/cpuinfo");
+    let model = cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map_or("unknown processor", |(_, model)| model);
+    let release = read("/proc/sys/kernel/osrelease");
+    let version: String = release
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == '.')
+        .collect();
+    format!(
+        "{processors} × {model}, Linux {}",
+        version.trim_end_matches('.')
+    )
+}

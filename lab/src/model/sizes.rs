@@ -1,0 +1,59 @@
+//! A device that limits both operations and bytes: sizes and depths that were not measured, from some that were.
+
+use anyhow::Result;
+use rubus_model::Kind as Pipe;
+
+use super::Kind;
+use super::case::{Case, Unit};
+use super::parts::{even, of_pair, size};
+use super::rig::{Job, Rig, job};
+use crate::devices::needs::Need;
+use crate::devices::{BlockGroup, Limits, LoopDevice};
+
+pub(super) const ABOUT: &str = "A loop device that lets 2000 reads and 40 MB per second through. Alone: 4, 16, 64, 256 KiB and 1 MiB, at \
+     depths 1 and 32. Predicted: sizes between them, at depths 1 to 64.";
+pub(super) const NEEDS: &[Need] = &[Need::Root, Need::Loop, Need::BlockThrottle];
+
+const MIB: u64 = 1 << 20;
+const KNOWN: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+
+pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
+    let device = LoopDevice::new(128 * MIB)?;
+    let group = BlockGroup::new()?;
+    let limits = Limits {
+        read_iops: Some(2000),
+        read_bytes_per_second: Some(40_000_000),
+        ..Limits::default()
+    };
+    group.limit(device.number()?, limits)?;
+    let name = |bytes: u64, depth: u32| format!("{bytes} at {depth}");
+    let mut wanted: Vec<(u64, u32)> = Vec::new();
+    for bytes in [8 << 10, 32 << 10, 128 << 10, 512 << 10] {
+        wanted.extend([1, 8, 64].map(|depth| (bytes, depth)));
+    }
+    wanted.extend([2, 4, 16, 64].map(|depth| (4 << 10, depth)));
+    let known = KNOWN
+        .iter()
+        .flat_map(|&bytes| [1, 32].map(|depth| (bytes, depth)));
+    let jobs: Vec<Job> = known
+        .chain(wanted.iter().copied())
+        .map(|(bytes, depth)| Job::timed(name(bytes, depth), "randread", bytes, depth))
+        .collect();
+    let found = rig.undisturbed(|| rig.jobs(Some(&group), Some(device.path()), &jobs))?;
+    let at = |depth: u32| {
+        let of_size = |&bytes: &u64| job(&found, &name(bytes, depth));
+        KNOWN.iter().map(of_size).collect::<Result<Vec<_>>>()
+    };
+    let path = of_pair(Pipe::Device, "device", at(1)?, at(32)?);
+    let cases = wanted.iter().map(|&(bytes, depth)| {
+        Ok(Case::new(
+            Kind::Sizes,
+            format!("{} reads, {depth} in flight", size(bytes)),
+            "one device",
+            Unit::BytesPerSecond,
+            (&path, even(bytes, depth)),
+            job(&found, &name(bytes, depth))?,
+        ))
+    });
+    cases.collect()
+}
