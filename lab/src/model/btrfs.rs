@@ -79,7 +79,10 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
 }
 
 fn of(rw: &str, zeros: u32) -> Job {
-    Job::once(rw, rw, MIB, FILE).with("buffer_compress_percentage", zeros)
+    // What lies in extents that were reserved before is not compressed.
+    Job::once(rw, rw, MIB, FILE)
+        .with("buffer_compress_percentage", zeros)
+        .with("fallocate", "none")
 }
 
 /// The processors' work on the data as they are, and what is left of them on the device.
