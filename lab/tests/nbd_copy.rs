@@ -317,6 +317,26 @@ fn what_would_lose_data_or_cannot_be_is_refused() {
 }
 
 #[test]
+fn a_server_that_thinks_is_waited_for_as_long_as_was_said() {
+    if !can_run("nbd_copy_patience", &[NBDKIT]) {
+        return;
+    }
+    let _turn = take_turns();
+    let home = Home::new();
+    let to = text(&home.path().join("copy.img"));
+    let thinks = ["--filter=delay", "pattern", "1M", "delay-read=6"];
+    let server = NbdServer::nbdkit(&thinks).expect("nbdkit");
+    let begin = Instant::now();
+    let answer = copy(&home, server.address(), &to, &["--patience", "1"]);
+    assert_eq!(answer.status, Some(2), "{answer}");
+    let words = "the server did not answer within 1 s";
+    assert!(answer.stderr.contains(words), "{answer}");
+    assert!(begin.elapsed() < Duration::from_secs(6), "{answer}");
+    // With the usual patience the same command goes on.
+    fine(&copy(&home, server.address(), &to, &[]));
+}
+
+#[test]
 fn what_failed_to_be_read_is_never_written() {
     if !can_run("nbd_copy_read_errors", &[NBDKIT]) {
         return;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 use rubus_nbd::server::overlay::ClientName;
@@ -65,8 +66,19 @@ pub struct NbdCopy {
     /// Requests in flight on each connection
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub depth: u16,
+    /// Seconds that a server may take for an answer, while its machine is
+    /// there: a disk may write back for minutes what memory held
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub patience: u32,
     #[command(flatten)]
     pub json: Json,
+}
+
+impl NbdCopy {
+    /// How long a server may take for an answer.
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(self.patience.into())
+    }
 }
 
 /// Show everything that a server offers of an export.

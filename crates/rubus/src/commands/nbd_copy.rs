@@ -37,7 +37,7 @@ pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
         name(arguments.destination.clone())?,
     );
     anyhow::ensure!(from != to, "{from} cannot be copied to itself");
-    let source = source::open(&from)?;
+    let source = source::open(&from, arguments.patience())?;
     let destination = destination::open(&to, source.end.size_bytes(), arguments)?;
     let grid = cut(&source.end, &destination.end, REQUEST_BYTES)?;
     let ledger = Ledger::new(grid);

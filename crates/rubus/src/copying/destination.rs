@@ -70,7 +70,7 @@ fn kept(arguments: &NbdCopy) -> anyhow::Result<Option<Kept>> {
 
 fn of_export(address: &str, arguments: &NbdCopy) -> anyhow::Result<Destination> {
     let journal = kept(arguments)?;
-    let export = export(address)?;
+    let export = export(address, arguments.patience())?;
     anyhow::ensure!(
         !export.can(TransmissionFlags::READ_ONLY),
         "cannot copy to {address}: its server offers it for reading only; let the server allow writing"

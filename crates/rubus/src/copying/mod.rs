@@ -5,9 +5,10 @@ pub mod journal;
 pub mod source;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
-use rubus_nbd::client::{Extras, Offer};
+use rubus_nbd::client::{Extras, Offer, Patience};
 use rubus_nbd::copy::Export;
 use rubus_nbd::identity::Identity;
 
@@ -19,19 +20,26 @@ const EXTRAS: Extras = Extras {
     allocation: true,
 };
 
-/// Connects to an export.
+/// Connects to an export whose server is waited for so long, while its machine is there.
 ///
 /// # Errors
 /// In words.
-pub fn export(address: &str) -> anyhow::Result<Export<Line>> {
+pub fn export(address: &str, patience: Duration) -> anyhow::Result<Export<Line>> {
     let place = Arc::new(Place::of(address)?);
-    let (client, offer) =
-        connect_with(&place, EXTRAS).with_context(|| format!("cannot copy with {address}"))?;
-    let name = place.uri.to_string();
+    let known = Arc::clone(&place);
+    let connect = move || {
+        let (mut client, offer) = connect_with(&place, EXTRAS)?;
+        client.set_patience(Patience {
+            server: patience,
+            ..Patience::OF_A_DISK
+        });
+        anyhow::Ok((client, offer))
+    };
+    let (client, offer) = connect().with_context(|| format!("cannot copy with {address}"))?;
+    let name = known.uri.to_string();
     let again = name.clone();
     let dial = move || {
-        connect_with(&place, EXTRAS)
-            .map_err(|error| format!("cannot connect to {again} once more: {error:#}"))
+        connect().map_err(|error| format!("cannot connect to {again} once more: {error:#}"))
     };
     Ok(Export::new(name, client, offer, Box::new(dial)))
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use rubus_apply::guard::{self, TargetFacts};
@@ -24,14 +25,14 @@ pub struct Source {
     pub remarks: Vec<String>,
 }
 
-/// Opens it for reading.
+/// Opens it for reading. The server of an export is waited for so long.
 ///
 /// # Errors
 /// In words.
-pub fn open(name: &TargetName) -> anyhow::Result<Source> {
+pub fn open(name: &TargetName, patience: Duration) -> anyhow::Result<Source> {
     match name {
         TargetName::Nbd(address) => {
-            let export = export(address)?;
+            let export = export(address, patience)?;
             Ok(Source {
                 mark: mark_of(&export.name, &export.offer),
                 end: End::Export(export),
