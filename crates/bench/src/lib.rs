@@ -43,6 +43,7 @@ mod outcome;
 mod page_cache;
 mod passes;
 mod probe;
+pub mod processor;
 pub mod remote;
 mod rig;
 mod ring;

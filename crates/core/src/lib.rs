@@ -28,6 +28,7 @@ pub mod machine;
 pub mod memory;
 pub mod parse;
 pub mod plan;
+pub mod processor;
 pub mod recipe;
 pub mod reference;
 pub mod remote;

@@ -13,6 +13,7 @@ use crate::estimate::Estimate;
 use crate::finding::Finding;
 use crate::machine::Machine;
 use crate::memory::Memory;
+use crate::processor::ProcessorRun;
 use crate::spec::{Direction, Operation, Pattern};
 
 /// One run of a suite on one target.
@@ -55,6 +56,9 @@ pub struct Run {
     /// The figures of memory; such a run has no other results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
+    /// The figures of the processor; such a run has no other results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<ProcessorRun>,
 }
 
 /// The run with which this one was measured in turns, and the rounds of both.

@@ -63,6 +63,8 @@ fn every_field_of_a_run_is_documented_and_every_documented_field_exists() {
     paths(&remote, "", &mut real);
     let memory = serde_json::to_value(fixture::memory_run()).expect("a run serialises");
     paths(&memory, "", &mut real);
+    let processor = serde_json::to_value(fixture::processor_run()).expect("a run serialises");
+    paths(&processor, "", &mut real);
     let network = serde_json::to_value(fixture::network_run()).expect("a run serialises");
     paths(&network, "", &mut real);
     let unusual = serde_json::to_value(unusual_run()).expect("a run serialises");

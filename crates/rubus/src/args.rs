@@ -10,6 +10,7 @@ use rubus_core::remote::{Destination, meter};
 mod attach;
 mod compare;
 mod copy;
+mod cpu;
 mod history;
 mod looking;
 mod memory;
@@ -20,6 +21,7 @@ mod watch;
 pub use attach::{Attach, Detach};
 pub use compare::Compare;
 pub use copy::{Copy, HowMuch};
+pub use cpu::BenchCpu;
 pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
@@ -73,9 +75,12 @@ impl Args {
         let behind = match &self.command {
             None => return Ok(before),
             Some(Command::Bench(bench)) if bench.of.is_some() => {
+                let name = bench.of.as_ref().map_or("", BenchOf::name);
                 return match before {
                     None => Ok(None),
-                    Some(_) => Err("bench memory measures this machine: run it there, with `ssh HOST rubus bench memory`".into()),
+                    Some(_) => Err(format!(
+                        "bench {name} measures this machine: run it there, with `ssh HOST rubus bench {name}`"
+                    )),
                 };
             }
             Some(Command::Checkup(checkup)) => &checkup.remote,
@@ -319,8 +324,19 @@ pub struct Survey {
 /// What a bench is of, when it is not of a disk.
 #[derive(Debug, Subcommand)]
 pub enum BenchOf {
+    /// Measure the processor: ciphers and checksums
+    Cpu(Box<BenchCpu>),
     /// Measure memory, and how much more than itself it carries with swap
     Memory(Box<BenchMemory>),
+}
+
+impl BenchOf {
+    fn name(&self) -> &'static str {
+        match self {
+            BenchOf::Cpu(_) => "cpu",
+            BenchOf::Memory(_) => "memory",
+        }
+    }
 }
 
 /// Measure targets with a suite of jobs.

@@ -9,6 +9,7 @@ mod changing;
 mod commands;
 mod copying;
 mod exit;
+mod heat_watch;
 mod job_files;
 mod leash;
 mod measuring;
@@ -61,6 +62,7 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Checkup(checkup)) => commands::checkup::run(&general, &checkup),
         Some(Command::Survey(survey)) => commands::survey::run(&general, &survey),
         Some(Command::Bench(bench)) => match &bench.of {
+            Some(args::BenchOf::Cpu(cpu)) => commands::cpu::run(&general, cpu),
             Some(args::BenchOf::Memory(memory)) => commands::memory::run(&general, memory),
             None => commands::bench::run(&general, &bench),
         },

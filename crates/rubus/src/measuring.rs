@@ -393,6 +393,7 @@ fn judged(
         job_file: None,
         against: None,
         memory: None,
+        processor: None,
     };
     run.doubts
         .extend(power_doubts(&run.machine.power, &world.survey().power));
@@ -491,7 +492,8 @@ pub fn keep(measured: &Measured, keeping: &Keeping) -> Kept {
         }
     }
     // The page is about disks.
-    if !keeping.no_html && measured.run.memory.is_none() {
+    let is_of_disk = measured.run.memory.is_none() && measured.run.processor.is_none();
+    if !keeping.no_html && is_of_disk {
         match write_page(measured, keeping, kept.number) {
             Ok(path) => kept.page = Some(path),
             Err(error) => kept
@@ -505,9 +507,10 @@ pub fn keep(measured: &Measured, keeping: &Keeping) -> Kept {
 fn add_to_history(measured: &Measured, label: Option<&str>) -> anyhow::Result<i64> {
     let mut history = History::open(&places::history()?)?;
     // A suite with a question of its own is remembered by its answer.
-    let found = match &measured.run.memory {
-        Some(memory) => Some(rubus_show::memory::headline(memory)),
-        None => rubus_show::findings::headline(&measured.run),
+    let found = match (&measured.run.memory, &measured.run.processor) {
+        (Some(memory), _) => Some(rubus_show::memory::headline(memory)),
+        (None, Some(processor)) => Some(rubus_show::processor::headline(processor)),
+        (None, None) => rubus_show::findings::headline(&measured.run),
     };
     let headline = match rubus_show::bench::is_checkup(&measured.run) {
         false => found.as_ref().unwrap_or(&measured.verdict.headline),

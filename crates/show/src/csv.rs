@@ -59,6 +59,9 @@ pub fn render(runs: &[&Run]) -> String {
     if runs.iter().any(|run| run.memory.is_some()) {
         return crate::memory::csv(runs);
     }
+    if runs.iter().any(|run| run.processor.is_some()) {
+        return crate::processor::csv(runs);
+    }
     let mut text = line(COLUMNS.map(String::from).as_slice());
     for run in runs {
         for result in &run.results {

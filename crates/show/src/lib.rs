@@ -22,6 +22,7 @@ pub mod memory;
 mod network;
 pub mod page;
 pub mod plan;
+pub mod processor;
 pub mod progress;
 pub mod side_by_side;
 pub mod style;

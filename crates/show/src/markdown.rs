@@ -12,6 +12,9 @@ pub fn render(run: &Run, verdict: &Verdict) -> String {
     if let Some(memory) = &run.memory {
         return crate::memory::markdown(run, memory);
     }
+    if let Some(processor) = &run.processor {
+        return crate::processor::markdown(run, processor);
+    }
     let mut text = format!("### {}\n\n", escape(&verdict.headline));
     for (name, value) in facts(run) {
         text.push_str(&format!("- {name}: {}\n", escape(&value)));

@@ -9,9 +9,13 @@ use crate::units::{bytes_iec, bytes_si};
 pub fn of_run(run: &Run) -> Vec<Named> {
     let target = &run.target;
     let machine = &run.machine;
-    if let Some(memory) = &run.memory {
+    let of_no_disk = match (&run.memory, &run.processor) {
+        (Some(memory), _) => Some(memory.facts()),
+        (None, processor) => processor.as_ref().map(|processor| processor.facts()),
+    };
+    if let Some(of_no_disk) = of_no_disk {
         let mut facts = board(machine);
-        facts.extend(memory.facts());
+        facts.extend(of_no_disk);
         facts.push(named(
             "version",
             Some(format!("rubus {}", run.rubus_version)),

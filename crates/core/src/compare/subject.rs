@@ -188,9 +188,10 @@ impl Subject {
             source: Source::Run,
             when: Some(run.started.clone()),
             facts: facts::of_run(run),
-            jobs: match &run.memory {
-                Some(memory) => memory.jobs(),
-                None => run.results.iter().map(|result| job(run, result)).collect(),
+            jobs: match (&run.memory, &run.processor) {
+                (Some(memory), _) => memory.jobs(),
+                (None, Some(processor)) => processor.jobs(),
+                (None, None) => run.results.iter().map(|result| job(run, result)).collect(),
             },
             doubts: run.doubts.iter().map(SubjectDoubt::of).collect(),
             note: None,

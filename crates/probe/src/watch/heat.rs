@@ -98,6 +98,27 @@ impl<'a> HeatFiles<'a> {
     }
 }
 
+/// Clock, heat and supply alone, all of them at every look.
+pub struct HeatSampler<'a> {
+    files: HeatFiles<'a>,
+    buffer: Vec<u8>,
+}
+
+impl<'a> HeatSampler<'a> {
+    /// Opens what there is on this machine, by what its survey has found.
+    pub fn new(files: &'a dyn Files, machine: &Machine) -> HeatSampler<'a> {
+        HeatSampler {
+            files: HeatFiles::new(files, machine),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Looks now.
+    pub fn look(&mut self) -> Heat {
+        self.files.read(&mut self.buffer, true)
+    }
+}
+
 /// With or without "0x".
 fn hexadecimal(text: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(text).ok()?.trim();

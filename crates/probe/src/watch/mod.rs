@@ -15,6 +15,7 @@ use rubus_host::polled_file::PolledFile;
 
 use disks::Disks;
 use heat::HeatFiles;
+pub use heat::HeatSampler;
 use memory::MemoryFiles;
 use programs::Walker;
 

@@ -51,7 +51,7 @@ pub fn wanted(checkup: &Checkup) -> Wanted<'_> {
 pub fn json(run: &Run, verdict: &Verdict) -> anyhow::Result<String> {
     let mut object = serde_json::to_value(run).context("cannot write the run as JSON")?;
     // A verdict is about a disk.
-    if run.memory.is_none() {
+    if run.memory.is_none() && run.processor.is_none() {
         object["verdict"] =
             serde_json::to_value(verdict).context("cannot write the verdict as JSON")?;
     }

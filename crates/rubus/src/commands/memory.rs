@@ -379,6 +379,7 @@ fn run_of(
         job_file: None,
         against: None,
         memory: Some(memory),
+        processor: None,
     }
 }
 

@@ -11,6 +11,7 @@ pub mod compare;
 pub mod completions;
 pub mod compression;
 pub mod copy;
+pub mod cpu;
 pub mod history;
 pub mod image;
 pub mod job_file;

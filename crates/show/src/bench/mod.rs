@@ -34,6 +34,9 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
     if let Some(memory) = &run.memory {
         return crate::memory::render(run, memory, style);
     }
+    if let Some(processor) = &run.processor {
+        return crate::processor::render(run, processor, style);
+    }
     if is_checkup(run) {
         return checkup::render(run, verdict, style) + &more(run, style);
     }

@@ -1,0 +1,109 @@
+//! What a processor does for the pipes that need it: ciphers, ssh, compression, arithmetic.
+//!
+//! The figures of `rubus bench cpu`. They live in a [`crate::result::Run`] like those of a disk, so that the history and
+//! comparisons take them. One file per part; `implementation` says which instructions a library uses where, `watched`
+//! what clock, heat and supply did meanwhile, `subject` makes everything comparable.
+
+pub mod ciphers;
+pub mod implementation;
+mod subject;
+pub mod watched;
+
+use serde::{Deserialize, Serialize};
+
+use crate::doubt::Doubt;
+use crate::estimate::Estimate;
+
+pub use ciphers::Ciphers;
+pub use watched::Watched;
+
+/// Name of the suite in runs of this kind.
+pub const SUITE: &str = "cpu";
+/// Seconds that each figure takes where the user says nothing else.
+pub const USUAL_SECONDS: f64 = 0.3;
+
+/// What was measured of a machine's processor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorRun {
+    /// Cores that the program may use.
+    pub cores: u32,
+    /// Bits of an address in the program that measured: 32 or 64.
+    pub pointer_bits: u32,
+    /// What the program was built for, such as "aarch64".
+    pub architecture: String,
+    /// Seconds that each figure was to take at least.
+    pub seconds: f64,
+    /// Clock, heat and supply meanwhile.
+    pub watched: Watched,
+    /// Ciphers and checksums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ciphers: Option<Ciphers>,
+    /// What could not be measured, with the reason and what to do.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Something that was not measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// What it belongs to.
+    pub part: Part,
+    /// What was not measured and why, as a sentence without a full stop.
+    pub what: String,
+}
+
+/// The parts of the bench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// Ciphers and checksums, in this program and in the kernel.
+    Ciphers,
+}
+
+impl Part {
+    /// All, in the order in which they are measured.
+    pub const ALL: [Part; 1] = [Part::Ciphers];
+
+    /// As it is called on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Ciphers => "ciphers",
+        }
+    }
+}
+
+/// A rate, on one core and on all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// By one thread, which the kernel moves as it likes.
+    pub one_core: Option<Rate>,
+    /// By as many threads as there are cores; absent where there is only one.
+    pub all_cores: Option<Rate>,
+}
+
+/// How fast something was done by threads that each worked on memory of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Threads that did it at the same time.
+    pub threads: u32,
+    /// Of all threads together: bytes per second, or what the figure counts.
+    pub per_second: Estimate,
+    /// Timed passes of all threads.
+    pub passes: u32,
+    /// What disturbed it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
+}
+
+impl Rates {
+    /// How many times as fast all cores are as one.
+    pub fn scaling(&self) -> Option<f64> {
+        let one = self.one_core.as_ref()?.per_second.value;
+        Some(self.all_cores.as_ref()?.per_second.value / one).filter(|times| times.is_finite())
+    }
+
+    /// Whether something disturbed either.
+    pub fn is_disturbed(&self) -> bool {
+        let mut both = [&self.one_core, &self.all_cores].into_iter().flatten();
+        both.any(|rate| !rate.doubts.is_empty())
+    }
+}
