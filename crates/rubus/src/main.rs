@@ -8,6 +8,7 @@ mod attached;
 mod changing;
 mod commands;
 mod copying;
+mod crunching;
 mod exit;
 mod heat_watch;
 mod job_files;

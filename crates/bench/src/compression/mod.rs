@@ -5,27 +5,28 @@
 //! does besides (it splits ranges, and gives up early on what looks hopeless) is not in the ratio: expect 5 to 13 %
 //! less from the kernel.
 
-mod sample;
+pub(crate) mod codec;
+pub(crate) mod sample;
 
 use std::path::Path;
 use std::time::Duration;
 
+use rubus_core::processor::compression::{Cut, EXTENT_BYTES, Method, on_disk};
 use rubus_core::recipe::CompressionSpeed;
 
 use crate::clock;
+use codec::{Codec, most_compressed};
 use sample::{Bounds, sample};
 
-/// btrfs compresses at most so much at once (`BTRFS_MAX_UNCOMPRESSED`).
-const BLOCK_BYTES: usize = 128 << 10;
-/// What a piece on the disk is a multiple of.
-const SECTOR_BYTES: usize = 4096;
+/// What is compressed at once.
+const BLOCK_BYTES: usize = EXTENT_BYTES;
 /// Methods that are measured, as btrfs names them. Higher levels than 9 are slower than any disk here.
-const METHODS: [(&str, Method); 5] = [
-    ("zstd:1", Method::Zstd(1)),
-    ("zstd:3", Method::Zstd(3)),
-    ("zstd:6", Method::Zstd(6)),
-    ("zstd:9", Method::Zstd(9)),
-    ("zlib:3", Method::Zlib(3)),
+const METHODS: [Method; 5] = [
+    Method::Zstd(1),
+    Method::Zstd(3),
+    Method::Zstd(6),
+    Method::Zstd(9),
+    Method::Zlib(3),
 ];
 /// At most 24 MiB are read.
 const BOUNDS: Bounds = Bounds {
@@ -39,12 +40,6 @@ const MOST_NS: u64 = 300_000_000;
 /// Fewer pieces say nothing.
 const LEAST_PIECES: usize = 8;
 
-#[derive(Clone, Copy)]
-enum Method {
-    Zstd(i32),
-    Zlib(u32),
-}
-
 /// Measures on a sample of the files below a directory, on its own filesystem. Takes 2 to 5 s, reads at most 24 MiB,
 /// writes nothing. Empty where there are too few files to say anything.
 pub fn measure(top: &Path) -> Vec<CompressionSpeed> {
@@ -57,19 +52,17 @@ fn measure_pieces(pieces: &[Vec<u8>]) -> Vec<CompressionSpeed> {
         return Vec::new();
     }
     let speeds = METHODS.iter();
-    speeds
-        .filter_map(|(name, method)| speed(name, *method, pieces))
-        .collect()
+    speeds.filter_map(|method| speed(*method, pieces)).collect()
 }
 
 /// One method, on as many of the pieces as its time allows; all methods take them in the same order, which was drawn
 /// by chance.
-fn speed(name: &str, method: Method, pieces: &[Vec<u8>]) -> Option<CompressionSpeed> {
-    let mut coder = Coder::of(method)?;
-    let mut out = vec![0; BLOCK_BYTES * 2];
+fn speed(method: Method, pieces: &[Vec<u8>]) -> Option<CompressionSpeed> {
+    let mut codec = Codec::of(method, Cut::Extents)?;
+    let mut out = vec![0; most_compressed(BLOCK_BYTES)];
     let mut back = vec![0; BLOCK_BYTES];
     // The first one pays for tables and pages that all others find ready.
-    coder.compress(&pieces[0], &mut out)?;
+    codec.compress(&pieces[0], &mut out)?;
     let (mut original, mut stored) = (0_u64, 0_u64);
     let (mut expanded, mut compress_ns, mut expand_ns) = (0_u64, 0_u64, 0_u64);
     for (i, piece) in pieces.iter().enumerate() {
@@ -77,14 +70,14 @@ fn speed(name: &str, method: Method, pieces: &[Vec<u8>]) -> Option<CompressionSp
             break;
         }
         let before_ns = clock::thread_cpu_ns();
-        let length = coder.compress(piece, &mut out)?;
+        let length = codec.compress(piece, &mut out)?;
         compress_ns += clock::thread_cpu_ns() - before_ns;
         let kept = on_disk(piece.len(), length);
         original += piece.len() as u64;
         stored += kept as u64;
         if kept < piece.len() {
             let before_ns = clock::thread_cpu_ns();
-            let count = coder.expand(&out[..length], &mut back)?;
+            let count = codec.expand(&out[..length], &mut back)?;
             expand_ns += clock::thread_cpu_ns() - before_ns;
             // A figure for a method that does not give back what it got would be worth nothing.
             (back[..count] == piece[..]).then_some(())?;
@@ -94,7 +87,7 @@ fn speed(name: &str, method: Method, pieces: &[Vec<u8>]) -> Option<CompressionSp
     let rate = |bytes: u64, ns: u64| bytes as f64 * 1e9 / ns.max(1) as f64;
     let compress_bytes_per_second = rate(original, compress_ns);
     Some(CompressionSpeed {
-        method: name.into(),
+        method: method.to_string(),
         compress_bytes_per_second,
         expand_bytes_per_second: match expanded {
             // Nothing was worth compressing, so that reading is copying.
@@ -103,68 +96,6 @@ fn speed(name: &str, method: Method, pieces: &[Vec<u8>]) -> Option<CompressionSp
         },
         ratio: original as f64 / stored.max(1) as f64,
     })
-}
-
-/// Bytes that a piece takes on the disk: compressed in whole sectors where that saves at least one, else as it is.
-fn on_disk(original: usize, compressed: usize) -> usize {
-    let compressed = compressed.next_multiple_of(SECTOR_BYTES);
-    match compressed + SECTOR_BYTES <= original {
-        true => compressed,
-        // The end of a small file lies in the tree itself and is not rounded.
-        false => original,
-    }
-}
-
-enum Coder {
-    Zstd(
-        zstd::bulk::Compressor<'static>,
-        zstd::bulk::Decompressor<'static>,
-    ),
-    Zlib(flate2::Compress, flate2::Decompress),
-}
-
-impl Coder {
-    fn of(method: Method) -> Option<Coder> {
-        Some(match method {
-            Method::Zstd(level) => Coder::Zstd(
-                zstd::bulk::Compressor::new(level).ok()?,
-                zstd::bulk::Decompressor::new().ok()?,
-            ),
-            Method::Zlib(level) => Coder::Zlib(
-                flate2::Compress::new(flate2::Compression::new(level), true),
-                flate2::Decompress::new(true),
-            ),
-        })
-    }
-
-    /// Bytes that the piece becomes.
-    fn compress(&mut self, piece: &[u8], out: &mut [u8]) -> Option<usize> {
-        match self {
-            Coder::Zstd(coder, _) => coder.compress_to_buffer(piece, out).ok(),
-            Coder::Zlib(coder, _) => {
-                coder.reset();
-                let end = coder
-                    .compress(piece, out, flate2::FlushCompress::Finish)
-                    .ok()?;
-                (end == flate2::Status::StreamEnd)
-                    .then(|| usize::try_from(coder.total_out()).ok())?
-            }
-        }
-    }
-
-    fn expand(&mut self, compressed: &[u8], out: &mut [u8]) -> Option<usize> {
-        match self {
-            Coder::Zstd(_, coder) => coder.decompress_to_buffer(compressed, out).ok(),
-            Coder::Zlib(_, coder) => {
-                coder.reset(true);
-                let end = coder
-                    .decompress(compressed, out, flate2::FlushDecompress::Finish)
-                    .ok()?;
-                (end == flate2::Status::StreamEnd)
-                    .then(|| usize::try_from(coder.total_out()).ok())?
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -181,25 +112,6 @@ mod tests {
             (state >> 24) as u8
         };
         (0..BLOCK_BYTES).map(|_| byte()).collect()
-    }
-
-    #[test]
-    fn sectors_are_whole_and_what_saves_none_is_left() {
-        for (original, compressed, kept) in [
-            (BLOCK_BYTES, 1, 4096),
-            (BLOCK_BYTES, 4097, 8192),
-            (BLOCK_BYTES, BLOCK_BYTES - 4096, BLOCK_BYTES - 4096),
-            (BLOCK_BYTES, BLOCK_BYTES - 4095, BLOCK_BYTES),
-            (BLOCK_BYTES, BLOCK_BYTES + 12, BLOCK_BYTES),
-            (3000, 10, 3000),
-            (8192, 4096, 4096),
-        ] {
-            assert_eq!(
-                on_disk(original, compressed),
-                kept,
-                "{original} {compressed}"
-            );
-        }
     }
 
     #[test]

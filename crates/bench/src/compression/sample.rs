@@ -10,19 +10,19 @@ use crate::clock;
 
 /// How much is looked at, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// Most pieces that are read.
-    pub(super) pieces: usize,
+    pub(crate) pieces: usize,
     /// Most time for finding files.
-    pub(super) find: Duration,
+    pub(crate) find: Duration,
     /// Most time for reading pieces.
-    pub(super) read: Duration,
+    pub(crate) read: Duration,
     /// Most files that are remembered.
-    pub(super) files: usize,
+    pub(crate) files: usize,
 }
 
 /// Pieces of files below `top`, on its own filesystem, in an order drawn by chance; as many as the bounds allow.
-pub(super) fn sample(top: &Path, bounds: Bounds, seed: u64) -> Vec<Vec<u8>> {
+pub(crate) fn sample(top: &Path, bounds: Bounds, seed: u64) -> Vec<Vec<u8>> {
     let mut dice = Dice(seed | 1);
     let files = find(top, bounds, &mut dice);
     let pieces = |size: u64| size.div_ceil(BLOCK_BYTES as u64);

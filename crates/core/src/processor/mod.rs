@@ -5,7 +5,9 @@
 //! what clock, heat and supply did meanwhile, `subject` makes everything comparable.
 
 pub mod ciphers;
+pub mod compression;
 pub mod implementation;
+pub mod linpack;
 mod subject;
 pub mod watched;
 
@@ -15,6 +17,8 @@ use crate::doubt::Doubt;
 use crate::estimate::Estimate;
 
 pub use ciphers::Ciphers;
+pub use compression::Compression;
+pub use linpack::Linpack;
 pub use watched::Watched;
 
 /// Name of the suite in runs of this kind.
@@ -38,8 +42,34 @@ pub struct ProcessorRun {
     /// Ciphers and checksums.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ciphers: Option<Ciphers>,
+    /// How well and how fast it compresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<Compression>,
+    /// Solving a dense system of linear equations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linpack: Option<Linpack>,
     /// What could not be measured, with the reason and what to do.
     pub left_out: Vec<LeftOut>,
+}
+
+impl ProcessorRun {
+    /// Whether everything that it computed was right, as far as that was checked.
+    pub fn is_right(&self) -> bool {
+        let rows = self
+            .compression
+            .iter()
+            .flat_map(|part| &part.samples)
+            .flat_map(|sample| &sample.rows);
+        let is_solved = |linpack: &Linpack| {
+            let rated = [
+                linpack.one.as_ref(),
+                Some(&linpack.all),
+                linpack.stability.as_ref().map(|seen| &seen.all),
+            ];
+            rated.into_iter().flatten().all(linpack::Rated::is_right)
+        };
+        rows.map(|row| row.wrong).sum::<u64>() == 0 && self.linpack.iter().all(is_solved)
+    }
 }
 
 /// Something that was not measured.
@@ -57,16 +87,22 @@ pub struct LeftOut {
 pub enum Part {
     /// Ciphers and checksums, in this program and in the kernel.
     Ciphers,
+    /// Compressing and expanding, as files on btrfs and as pages of swap in memory.
+    Compression,
+    /// Solving a dense system of linear equations.
+    Linpack,
 }
 
 impl Part {
     /// All, in the order in which they are measured.
-    pub const ALL: [Part; 1] = [Part::Ciphers];
+    pub const ALL: [Part; 3] = [Part::Ciphers, Part::Compression, Part::Linpack];
 
     /// As it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Part::Ciphers => "ciphers",
+            Part::Compression => "compression",
+            Part::Linpack => "linpack",
         }
     }
 }

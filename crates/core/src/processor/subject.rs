@@ -1,5 +1,7 @@
 //! Figures of a processor as something to compare.
 
+use super::compression::{Compression, Cut, Source};
+use super::linpack::Linpack;
 use super::{Ciphers, ProcessorRun, Rates};
 use crate::compare::{Figure, Named, SubjectJob, Unit};
 use crate::spec::{Direction, Operation, Pattern};
@@ -10,6 +12,8 @@ impl ProcessorRun {
     pub fn jobs(&self) -> Vec<SubjectJob> {
         let mut jobs = Vec::new();
         jobs.extend(self.ciphers.iter().flat_map(of_ciphers));
+        jobs.extend(self.compression.iter().flat_map(of_compression));
+        jobs.extend(self.linpack.iter().flat_map(of_linpack));
         jobs
     }
 
@@ -46,6 +50,52 @@ fn of_ciphers(ciphers: &Ciphers) -> Vec<SubjectJob> {
         both(&title, &row.rates, Unit::BytesPerSecond)
     });
     rows.collect()
+}
+
+/// Rates only: what a ratio is, is a matter of the data.
+fn of_compression(compression: &Compression) -> Vec<SubjectJob> {
+    let mut jobs = Vec::new();
+    for sample in &compression.samples {
+        let of = match sample.source {
+            Source::Files { .. } => "files",
+            Source::Corpus => "corpus",
+        };
+        for row in &sample.rows {
+            let cut = match row.cut {
+                Cut::Extents => "extents".to_string(),
+                Cut::Pages { bytes } => format!("{} pages", bytes_iec(u64::from(bytes))),
+            };
+            for (cores, speed) in [("one core", Some(row.one)), ("all cores", row.all)] {
+                let Some(speed) = speed else { continue };
+                let mut add = |work: &str, rate| {
+                    let title = format!("{work} {} {cut}, {of}, {cores}", row.method);
+                    jobs.push(job(title, Figure::of(rate), Unit::BytesPerSecond));
+                };
+                add("compress", speed.compress_bytes_per_second);
+                if let Some(rate) = speed.expand_bytes_per_second {
+                    add("expand", rate);
+                }
+            }
+        }
+    }
+    jobs
+}
+
+/// Without the size and the block: the best of each machine is what is compared.
+fn of_linpack(linpack: &Linpack) -> Vec<SubjectJob> {
+    let each = [
+        ("one core", linpack.one.as_ref()),
+        ("all cores", Some(&linpack.all)),
+    ];
+    let jobs = each.into_iter().filter_map(|(cores, rated)| {
+        let figure = Figure::of(rated?.flops_per_second);
+        Some(job(
+            format!("linpack, {cores}"),
+            figure,
+            Unit::OperationsPerSecond,
+        ))
+    });
+    jobs.collect()
 }
 
 /// A job for one core and one for all.

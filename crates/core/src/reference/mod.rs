@@ -180,7 +180,7 @@ impl Published {
 }
 
 /// 4 for the same model, 2 for the same generation, 1 for any Raspberry Pi.
-fn board_likeness(ours: &str, published: &str) -> u32 {
+pub(crate) fn board_likeness(ours: &str, published: &str) -> u32 {
     let generation = |name: &str| {
         let rest = name.strip_prefix("Raspberry Pi ")?;
         rest.chars().next().filter(char::is_ascii_digit)

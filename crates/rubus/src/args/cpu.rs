@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use rubus_core::processor::compression::{Cut, Method};
+use rubus_core::processor::linpack::{BLOCKS, LEAST_SIZE, MOST_SIZE};
 use rubus_core::processor::{Part, USUAL_SECONDS};
 
 use super::{Keeping, history};
 
-/// Measure the processor as a pipe: ciphers and checksums.
+/// Measure the processor as a pipe: ciphers, compression, Linpack.
 ///
 /// Each figure on one core and on all, with the instructions that were used, and
 /// what clock, heat and supply did meanwhile. Needs no root and writes nothing.
@@ -19,6 +21,29 @@ pub struct BenchCpu {
     /// Seconds that each figure takes
     #[arg(long, value_name = "SECONDS", default_value_t = USUAL_SECONDS, value_parser = seconds)]
     pub seconds: f64,
+    /// Compress a sample of the files below this directory (at most 8 MiB are
+    /// read, nothing is written)
+    #[arg(long, value_name = "DIRECTORY", default_value = "/")]
+    pub data: PathBuf,
+    /// How to compress: `all` levels, or some such as zstd:3,zlib:6,lz4
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub methods: Vec<String>,
+    /// Unknowns of Linpack's system; without, as many as a few seconds and a
+    /// quarter of the free memory allow
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(i64::from(LEAST_SIZE)..=i64::from(MOST_SIZE)))]
+    pub unknowns: Option<u32>,
+    /// Columns that Linpack eliminates at once: the block sizes to try, such
+    /// as 64,128
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub blocks: Vec<u32>,
+    /// Solve the same system for so long, and see whether each result is right
+    /// and the same: 10m, 1h
+    #[arg(long, value_name = "TIME", value_parser = long_time)]
+    pub stability: Option<f64>,
+    /// The program `xhpl` of HPL, for its result beside ours; without, the
+    /// installed one, if there is one
+    #[arg(long, value_name = "FILE")]
+    pub hpl: Option<PathBuf>,
     /// Write the result as JSON to a file, or to standard output with `-`
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -42,9 +67,39 @@ pub struct BenchCpu {
 pub enum PartName {
     /// Ciphers and checksums
     Ciphers,
+    /// Compressing and expanding your files and known data, as btrfs and as
+    /// compressed swap do
+    Compression,
+    /// Solving a dense system of linear equations, with a check of the result
+    Linpack,
 }
 
 impl BenchCpu {
+    /// What to compress with, for each way to cut data into pieces.
+    ///
+    /// # Errors
+    /// When a name is none.
+    pub fn wanted_methods(&self, page_bytes: u32) -> Result<Vec<(Cut, Vec<Method>)>, String> {
+        let cuts = [Cut::Extents, Cut::Pages { bytes: page_bytes }];
+        let named: Vec<&str> = self.methods.iter().map(String::as_str).collect();
+        let methods = |cut: Cut| match named[..] {
+            [] => Ok(cut.usual_methods()),
+            ["all"] => Ok(cut.all_methods()),
+            _ => named.iter().map(|name| name.parse()).collect(),
+        };
+        cuts.into_iter()
+            .map(|cut| Ok((cut, methods(cut)?)))
+            .collect()
+    }
+
+    /// Block sizes to try.
+    pub fn wanted_blocks(&self) -> Vec<u32> {
+        match self.blocks.is_empty() {
+            true => BLOCKS.to_vec(),
+            false => self.blocks.clone(),
+        }
+    }
+
     /// The parts in the order of measuring, each once.
     pub fn wanted_parts(&self) -> Vec<Part> {
         let is_named = |part: &Part| {
@@ -74,9 +129,33 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+fn long_time(text: &str) -> Result<f64, String> {
+    let (number, factor) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) if text.ends_with('h') => (number, 3600.0),
+        Some(number) if text.ends_with('m') => (number, 60.0),
+        Some(number) => (number, 1.0),
+        None => (text, 1.0),
+    };
+    match number.parse::<f64>().map(|number| number * factor) {
+        Ok(seconds) if (1.0..=604_800.0).contains(&seconds) => Ok(seconds),
+        _ => Err("write a time from 1s to 168h, such as 10m".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_units_and_methods_names() {
+        assert_eq!(
+            (long_time("10m"), long_time("1h"), long_time("90")),
+            (Ok(600.0), Ok(3600.0), Ok(90.0))
+        );
+        for wrong in ["0", "x", "10d", "nan", "m"] {
+            assert!(long_time(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn every_part_has_its_name_on_the_command_line() {

@@ -16,6 +16,7 @@ use rubus_core::verdict::verdict;
 use rubus_host::clock;
 
 use crate::args::{BenchCpu, General};
+use crate::crunching;
 use crate::exit::Exit;
 use crate::heat_watch::HeatWatch;
 use crate::measuring::{Measured, power_doubts};
@@ -103,6 +104,7 @@ pub fn run(general: &General, args: &BenchCpu) -> anyhow::Result<Exit> {
     processor.watched = watched::Watched::of(&seen.looks);
     let elapsed_s = begun.elapsed().as_secs_f64();
     let run = run_of(machine, started, elapsed_s, processor, doubts);
+    let is_right = run.processor.as_ref().is_none_or(ProcessorRun::is_right);
     let mut outputs = Outputs::new(general, wanted, 1);
     outputs.take(Measured {
         verdict: verdict(&run),
@@ -110,13 +112,20 @@ pub fn run(general: &General, args: &BenchCpu) -> anyhow::Result<Exit> {
         ended_by: None,
         left_out: Vec::new(),
     })?;
-    outputs.finish()
+    match (outputs.finish()?, is_right) {
+        (Exit::Fine, false) => Ok(Exit::AnswerIsNo),
+        (exit, _) => Ok(exit),
+    }
 }
 
 /// One part.
 fn measure(part: Part, course: &Course<'_>, processor: &mut ProcessorRun) -> anyhow::Result<()> {
     match part {
         Part::Ciphers => processor.ciphers = Some(ciphers(course)),
+        Part::Compression => {
+            processor.compression = Some(crunching::compression(course, processor)?)
+        }
+        Part::Linpack => processor.linpack = Some(crunching::linpack(course, processor)?),
     }
     Ok(())
 }

@@ -3,6 +3,8 @@
 //! One file per part draws its table; here is what surrounds them.
 
 mod ciphers;
+mod compression;
+mod linpack;
 
 use rubus_core::processor::{ProcessorRun, Rate, Rates};
 use rubus_core::result::Run;
@@ -15,7 +17,14 @@ use crate::words::{half_width, moment, span};
 
 /// The run in a line, for the history.
 pub fn headline(processor: &ProcessorRun) -> String {
-    let parts = [processor.ciphers.as_ref().and_then(ciphers::headline)];
+    let parts = [
+        processor.ciphers.as_ref().and_then(ciphers::headline),
+        processor
+            .compression
+            .as_ref()
+            .and_then(compression::headline),
+        processor.linpack.as_ref().map(linpack::headline),
+    ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     match parts.is_empty() {
         true => "processor: nothing was measured".into(),
@@ -28,6 +37,12 @@ pub fn render(run: &Run, processor: &ProcessorRun, style: Style) -> String {
     let mut parts = vec![title(run, processor, style)];
     if let Some(ciphers) = &processor.ciphers {
         parts.extend(ciphers::parts(ciphers, processor, style));
+    }
+    if let Some(compression) = &processor.compression {
+        parts.extend(compression::parts(compression, processor, style));
+    }
+    if let Some(linpack) = &processor.linpack {
+        parts.extend(linpack::parts(run, linpack, style));
     }
     parts.push(meanwhile(processor, style));
     parts.push(disturbances(run, style));

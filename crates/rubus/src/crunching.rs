@@ -1,0 +1,132 @@
+//! What `rubus bench cpu` does for compression and Linpack.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use rubus_bench::processor::{CompressionPlan, Data, LinpackPlan};
+use rubus_core::processor::compression::Compression;
+use rubus_core::processor::linpack::{self, Linpack, hpl};
+use rubus_core::processor::{LeftOut, Part, ProcessorRun};
+use rubus_host::programs;
+
+use crate::commands::cpu::Course;
+use crate::heat_watch::HeatWatch;
+
+/// Of the time of a figure: there are many of them, and each needs to see all data anyway.
+const COMPRESSION_SHARE: f64 = 0.2;
+/// Linpack without its stability test takes so many times the time of a figure.
+const LINPACK_TIMES: f64 = 40.0;
+/// Share of the free memory that a system of equations may take.
+const MEMORY_SHARE: u64 = 4;
+/// Where it is not known how much is free.
+const LITTLE_MEMORY: u64 = 256 << 20;
+/// What numbers are drawn from: the same on each machine.
+const SEED: u64 = 1;
+
+/// On the user's files, as far as there are enough, and on what is the same everywhere.
+pub fn compression(
+    course: &Course<'_>,
+    processor: &mut ProcessorRun,
+) -> anyhow::Result<Compression> {
+    let page_bytes = rustix::param::page_size() as u32;
+    let methods = course.args.wanted_methods(page_bytes);
+    let methods = methods.map_err(|error| anyhow!("--methods: {error}"))?;
+    course.line.says("drawing a sample of files");
+    let mut data = Vec::new();
+    match Data::files(&course.args.data) {
+        Some(files) => data.push(files),
+        None => processor.left_out.push(LeftOut {
+            part: Part::Compression,
+            what: format!(
+                "the files below {}: too few that can be read; name a directory with more with --data",
+                course.args.data.display()
+            ),
+        }),
+    }
+    data.push(Data::corpus());
+    let plan = CompressionPlan {
+        methods,
+        threads: course.cores,
+        seconds: course.args.seconds * COMPRESSION_SHARE,
+    };
+    let says = &mut |what: &str| course.line.says(what);
+    Ok(Compression {
+        samples: rubus_bench::processor::compression(&plan, &data, says, course.cancel),
+    })
+}
+
+/// Ours, the stability test if it was asked for, and HPL's if it is there.
+pub fn linpack(course: &Course<'_>, processor: &mut ProcessorRun) -> anyhow::Result<Linpack> {
+    let available = course.machine.memory.available_bytes.get();
+    let plan = LinpackPlan {
+        n: course.args.unknowns,
+        most_bytes: available.map_or(LITTLE_MEMORY, |bytes| bytes / MEMORY_SHARE),
+        seconds: course.args.seconds * LINPACK_TIMES,
+        blocks: course.args.wanted_blocks(),
+        threads: course.cores,
+        seed: SEED,
+        stability_s: course.args.stability,
+    };
+    if let (Some(n), Some(available)) = (plan.n, available) {
+        anyhow::ensure!(
+            linpack::bytes(n) <= available / 10 * 9,
+            "a system of {n} unknowns needs {} of the {} that are free; give less with --unknowns",
+            rubus_core::units::bytes_iec(linpack::bytes(n)),
+            rubus_core::units::bytes_iec(available)
+        );
+    }
+    let watch = HeatWatch::start(course.machine);
+    let says = &mut |what: &str| course.line.says(what);
+    let found = rubus_bench::processor::linpack(&plan, says, course.cancel);
+    let seen = watch.end();
+    let found = found.context("there is not enough memory for a system of equations")?;
+    let mut found = found.ok_or_else(|| anyhow!("it was interrupted before it had a result"))?;
+    if let Some(stability) = &mut found.stability {
+        stability.add(&seen.looks);
+    }
+    let named = course.args.hpl.clone();
+    if let Some(xhpl) = named.or_else(|| programs::find("xhpl")) {
+        course.line.says("HPL solves the same size");
+        match hpl_beside(&xhpl, &found, course) {
+            Ok(outcome) => found.hpl = Some(outcome),
+            Err(error) => processor.left_out.push(LeftOut {
+                part: Part::Linpack,
+                what: format!("HPL with {}: {error:#}", xhpl.display()),
+            }),
+        }
+    }
+    Ok(found)
+}
+
+/// HPL on a system as large as ours, in a directory of its own.
+fn hpl_beside(xhpl: &Path, found: &Linpack, course: &Course<'_>) -> anyhow::Result<hpl::Outcome> {
+    let xhpl = xhpl.canonicalize().context("it is not there")?;
+    let yard = Yard::new()?;
+    let dat = hpl::dat(found.all.n, &[found.block]);
+    std::fs::write(yard.0.join("HPL.dat"), dat)?;
+    let threads = format!("OMP_NUM_THREADS={}", course.cores);
+    let blis = format!("BLIS_NUM_THREADS={}", course.cores);
+    let (place, xhpl) = (yard.0.to_string_lossy(), xhpl.to_string_lossy());
+    let words = ["-C", &*place, &*threads, &*blis, &*xhpl];
+    let said = programs::run("env", &words, course.cancel)?;
+    let outcome = hpl::parse(&said).into_iter().next();
+    outcome.ok_or_else(|| anyhow!("it ended without a result that rubus can read"))
+}
+
+/// A directory that nobody else can look into, gone when this is dropped.
+struct Yard(PathBuf);
+
+impl Yard {
+    fn new() -> std::io::Result<Yard> {
+        use std::os::unix::fs::DirBuilderExt;
+        let path = std::env::temp_dir().join(format!("rubus-hpl-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Yard(path))
+    }
+}
+
+impl Drop for Yard {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
