@@ -244,6 +244,9 @@ struct StartArguments {
     /// Put a file into the board, in a directory of its PATH
     #[arg(long, value_name = "FILE")]
     push: Vec<PathBuf>,
+    /// Words that the firmware adds to the kernel's command line
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    kernel_words: String,
 }
 
 impl StartArguments {
@@ -256,6 +259,7 @@ impl StartArguments {
                 knows_trials: self.knows_trials,
                 usb_boot: self.usb_boot,
             },
+            kernel_words: self.kernel_words.clone(),
             without_card: self.without_card,
             network: self.network,
         }

@@ -35,6 +35,8 @@ pub struct Options {
     pub push: Vec<PathBuf>,
     /// The firmware's switches.
     pub switches: Switches,
+    /// Words that the firmware adds to the kernel's command line, as a Raspberry Pi's does on its own.
+    pub kernel_words: String,
     /// Boots without the SD card.
     pub without_card: bool,
     /// With a network card, behind which there is only this machine: [`HOST_ADDRESS`]. A Pi's is in
@@ -355,7 +357,10 @@ impl Prepared {
             drives.usb.clear();
             media.usb.clear();
         }
-        let boot = firmware::read(board, &media, options.switches, directory.path())?;
+        let mut boot = firmware::read(board, &media, options.switches, directory.path())?;
+        if !options.kernel_words.is_empty() {
+            boot.cmdline = format!("{} {}", boot.cmdline, options.kernel_words);
+        }
         let initramfs = match &boot.initramfs {
             Some(own) => {
                 let joined = directory.path().join("lab-and-initramfs");

@@ -131,7 +131,9 @@ fn sentence(run: &Run, pressure: &Pressure) -> String {
     {
         text.push_str(&format!(" Touched as programs do it is {}.", times(zipf)));
     }
-    if let Some(total) = run.machine.memory.total_bytes.get() {
+    // What was measured on all of the machine needs no prediction for it.
+    let predicts = pressure.group.version.is_some();
+    if let Some(total) = run.machine.memory.total_bytes.get().filter(|_| predicts) {
         if let Some(bytes) = pressure.machine_carries(Access::Uniform, total) {
             text.push_str(&format!(
                 " With {} of memory that would be {}.",
@@ -251,10 +253,13 @@ fn table(pressure: &Pressure, style: Style) -> Vec<String> {
             0 => Cell::from("–"),
             bytes => bytes_iec(bytes).into(),
         });
-        cells.push(Cell::toned(
-            &rung.ended_by.as_ref().map(End::words).unwrap_or_default(),
-            Tone::Faint,
-        ));
+        let ended = match &rung.ended_by {
+            // Why, is said above; there is no room for it here.
+            Some(End::Unsafe { .. }) => "unsafe".into(),
+            Some(end) => end.words(),
+            None => String::new(),
+        };
+        cells.push(Cell::toned(&ended, Tone::Faint));
         table.row(cells);
     }
     let mut lines = vec![heading(&capital(&name(pressure)), style)];
@@ -315,13 +320,21 @@ fn legend(memory: &Memory) -> Vec<String> {
     let Some(first) = memory.pressure.first() else {
         return Vec::new();
     };
+    let memory = bytes_iec(first.group.memory_bytes);
+    let held_in = match (first.group.version, first.group.reserve_bytes) {
+        (Some(version), _) => {
+            format!("Measured in a group of {memory} (version {version}): 1.00 is all of that.")
+        }
+        (None, reserve) => format!(
+            "Measured on the whole machine, without a group: 1.00 is the {memory} that programs could have without \
+             swapping, less {} for the others.",
+            bytes_iec(reserve.unwrap_or(0))
+        ),
+    };
     paragraph(
         &format!(
-            "Measured in a group of {} (version {}): 1.00 is all of that. uniform: every page as often as any other, \
-             the mean of a touch; zipf: few often, most seldom, as programs do. Half of the touches write. slow: took \
-             more than {}. Pages compress to {} %.",
-            bytes_iec(first.group.memory_bytes),
-            first.group.version,
+            "{held_in} uniform: every page as often as any other, the mean of a touch; zipf: few often, most seldom, \
+             as programs do. Half of the touches write. slow: took more than {}. Pages compress to {} %.",
             duration_ns(first.limit_ns),
             first.content_percent
         ),
@@ -422,6 +435,34 @@ mod tests {
     #[test]
     fn a_board_with_zswap_and_without() {
         let run = rubus_core::fixture::memory_run();
+        let shown = crate::bench::render(&run, &rubus_core::verdict::verdict(&run), Style::PLAIN);
+        for line in shown.lines() {
+            assert!(width(line) <= crate::checkup::COLUMNS, "{line}");
+        }
+        insta::assert_snapshot!(shown);
+    }
+
+    #[test]
+    fn a_whole_machine_whose_kernel_has_no_groups() {
+        let mut run = rubus_core::fixture::memory_run();
+        let memory = run.memory.as_mut().expect("there is one");
+        memory.bandwidth.clear();
+        memory.chase.clear();
+        memory.pressure.truncate(1);
+        let pressure = &mut memory.pressure[0];
+        pressure.group.version = None;
+        pressure.group.memory_bytes = 636 << 20;
+        pressure.group.reserve_bytes = Some(64 << 20);
+        pressure.rungs.truncate(3);
+        for found in &mut pressure.carries {
+            found.within = Some(1.4);
+            found.beyond = None;
+            found.because = Some(End::Unsafe {
+                why: "the machine did not answer for 5.5 s".into(),
+            });
+        }
+        pressure.rungs[1].phases.clear();
+        pressure.rungs[1].ended_by = pressure.carries[0].because.clone();
         let shown = crate::bench::render(&run, &rubus_core::verdict::verdict(&run), Style::PLAIN);
         for line in shown.lines() {
             assert!(width(line) <= crate::checkup::COLUMNS, "{line}");

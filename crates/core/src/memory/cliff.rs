@@ -138,8 +138,9 @@ mod tests {
                 pool_share,
             },
             group: Group {
-                version: 2,
+                version: Some(2),
                 memory_bytes: 1000,
+                reserve_bytes: None,
                 kernel_counts_pool: true,
                 swappiness: None,
             },

@@ -2,8 +2,10 @@
 //!
 //! The figures of `rubus bench memory`. They live in a [`crate::result::Run`] like those of a disk, so that the history
 //! and comparisons take them. `search` looks for the cliff, `cliff` says where it is and where arithmetic expects it,
-//! `subject` makes them comparable.
+//! `subject` makes them comparable; `group`, `ground` and `bounds` say where it may be measured, and how far that may
+//! go.
 
+pub mod bounds;
 pub mod cliff;
 pub mod ground;
 pub mod group;
@@ -193,13 +195,17 @@ pub struct SetUp {
     pub pool_share: Option<f64>,
 }
 
-/// The control group in which the measuring program was held.
+/// What the measuring program was held in: a control group, or nothing but the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// Version of control groups: 1 or 2.
-    pub version: u32,
-    /// Memory that it stands for: what was 1.0 times.
+    /// Version of control groups, 1 or 2; absent where the kernel had none, and the whole machine was measured.
+    pub version: Option<u32>,
+    /// Memory that it stands for: what was 1.0 times. Of a whole machine, what programs could have without swapping at the
+    /// begin, less `reserve_bytes`.
     pub memory_bytes: u64,
+    /// Memory of the whole machine that was left to others; absent in a group.
+    #[serde(default)]
+    pub reserve_bytes: Option<u64>,
     /// The kernel counts the memory of the compressed pool to the group. Where it does not, the group's limit was
     /// lowered by as much as the pool grew.
     pub kernel_counts_pool: bool,
@@ -265,6 +271,11 @@ pub enum End {
     TooSlow,
     /// The user wanted no more.
     Interrupted,
+    /// The machine itself was not to be trusted with more, where nothing but that could end it.
+    Unsafe {
+        /// In words.
+        why: String,
+    },
     /// Something else.
     Failed {
         /// In words.
@@ -286,7 +297,7 @@ impl End {
             End::Budget => "the limit of what may be written was reached".into(),
             End::TooSlow => "too slow to be filled".into(),
             End::Interrupted => "interrupted".into(),
-            End::Failed { why } => why.clone(),
+            End::Unsafe { why } | End::Failed { why } => why.clone(),
         }
     }
 }

@@ -86,7 +86,9 @@ impl Search {
     pub fn tell(&mut self, rung: Rung) {
         match &rung.ended_by {
             Some(end) if end.is_answer() => self.is_narrowing = true,
-            Some(End::Budget | End::Interrupted | End::Failed { .. }) => self.is_over = true,
+            Some(End::Budget | End::Interrupted | End::Unsafe { .. } | End::Failed { .. }) => {
+                self.is_over = true;
+            }
             _ => {}
         }
         self.rungs.push(rung);

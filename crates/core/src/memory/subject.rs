@@ -50,7 +50,11 @@ impl Memory {
         let mut facts = vec![named("usable cores", self.cores.to_string())];
         if let Some(first) = self.pressure.first() {
             let memory = crate::units::bytes_iec(first.group.memory_bytes);
-            facts.push(named("memory of the group", memory));
+            let name = match first.group.version {
+                Some(_) => "memory of the group",
+                None => "memory that programs could have",
+            };
+            facts.push(named(name, memory));
             facts.push(named(
                 "pages compress to",
                 format!("{} %", first.content_percent),

@@ -25,6 +25,11 @@ pub struct BenchMemory {
     /// before a disk. They are made for it and taken away (as root)
     #[arg(long)]
     pub compare: bool,
+    /// Where the kernel has no memory groups (Raspberry Pi OS as it is
+    /// delivered): take the memory of the whole machine, as root. Everything
+    /// on it is slow meanwhile; it ends before memory and swap are used up
+    #[arg(long, conflicts_with_all = ["compare", "memory"])]
+    pub whole_machine: bool,
     /// Where the disk of --compare is: a directory, for a file without a name
     #[arg(long, value_name = "DIR", default_value = "/var/tmp", requires = "compare",
         value_hint = clap::ValueHint::DirPath)]

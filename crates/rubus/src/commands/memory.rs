@@ -9,9 +9,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use rubus_bench::memory::{bandwidth, chase};
 use rubus_core::doubt::Doubt;
 use rubus_core::machine::Machine;
-use rubus_core::memory::ground;
 use rubus_core::memory::group::{self, Place};
 use rubus_core::memory::{LeftOut, Memory, Part, Pressure, SUITE, SetUpKind};
+use rubus_core::memory::{bounds, ground};
 use rubus_core::result::{Access, Run, TargetFacts, TargetKind};
 use rubus_core::units::bytes_iec;
 use rubus_core::verdict::verdict;
@@ -22,6 +22,7 @@ use crate::exit::Exit;
 use crate::measuring::{Measured, power_doubts};
 use crate::outputs::{self, Outputs, Wanted};
 use crate::pressure::course::{self, Course, Which};
+use crate::pressure::fence::Ground;
 use crate::pressure::set_up::{self, Yard};
 use crate::pressure::{eater, keeper};
 use crate::signals;
@@ -184,15 +185,20 @@ fn pressure(
     line: &Line,
     left_out: &mut Vec<LeftOut>,
 ) -> anyhow::Result<Vec<Pressure>> {
-    let place = place()?;
-    course::try_group(&place)?;
+    let ground = ground_for(args, machine)?;
     let set_ups = wanted_set_ups(args, machine);
-    let memory_bytes = group_memory(args, machine, &place, &set_ups)?;
+    let memory_bytes = match &ground {
+        Ground::Group(place) => group_memory(args, machine, place, &set_ups)?,
+        Ground::Machine(allowance) => allowance.memory_bytes,
+    };
     if !general.quiet {
-        eprintln!("{}", announcement(args, memory_bytes, &set_ups, machine));
+        eprintln!(
+            "{}",
+            announcement(args, &ground, memory_bytes, &set_ups, machine)
+        );
     }
     let course = Course {
-        place: &place,
+        ground: &ground,
         memory_bytes,
         content_percent: args.content,
         limit_ns: args.limit,
@@ -254,6 +260,31 @@ fn wanted_set_ups(args: &BenchMemory, machine: &Machine) -> Vec<Which> {
     wanted
 }
 
+/// A group where one can be made; the whole machine only where none can be and the user wants it.
+fn ground_for(args: &BenchMemory, machine: &Machine) -> anyhow::Result<Ground> {
+    let grouped = place().and_then(|place| course::try_group(&place).map(|_| place));
+    match (grouped, args.whole_machine) {
+        (Ok(place), false) => Ok(Ground::Group(place)),
+        (Ok(_), true) => bail!(
+            "memory can be limited for a measurement here, so the rest of the machine need not suffer: leave \
+             --whole-machine away"
+        ),
+        (Err(why), false) => Err(anyhow!(
+            "{why:#}. Or have the memory of the whole machine taken, which makes everything on it slow meanwhile: sudo \
+             rubus bench memory pressure --whole-machine"
+        )),
+        (Err(why), true) => {
+            ensure!(
+                rustix::process::geteuid().is_root(),
+                "{why}; and only root may take the memory of the whole machine"
+            );
+            bounds::allowance(machine)
+                .map(Ground::Machine)
+                .map_err(|why| anyhow!("the memory of the whole machine cannot be taken: {why}"))
+        }
+    }
+}
+
 /// Where a group can be made.
 fn place() -> anyhow::Result<Place> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -280,7 +311,7 @@ fn group_memory(
         Which::Own => set_up::own(machine).set_up.kind == SetUpKind::Zswap,
         Which::Temporary(kind) => *kind == SetUpKind::Zswap,
     });
-    let usual = course::usual_memory(machine, place, has_zswap);
+    let usual = course::usual_memory(machine, Some(place.version), has_zswap);
     let wanted = args.memory.or(usual);
     let memory = wanted.ok_or_else(|| {
         anyhow!("this machine does not say how much memory it has; give --memory")
@@ -305,15 +336,25 @@ fn group_memory(
 /// What is going to be done to the machine, before it is.
 fn announcement(
     args: &BenchMemory,
+    ground: &Ground,
     memory_bytes: u64,
     set_ups: &[Which],
     machine: &Machine,
 ) -> String {
-    let mut text = format!(
-        "A program takes up to {:.1} times the {} of a control group.",
-        args.most,
-        bytes_iec(memory_bytes)
-    );
+    let (most, memory) = (args.most, bytes_iec(memory_bytes));
+    let mut text = match ground {
+        Ground::Group(_) => {
+            format!("A program takes up to {most:.1} times the {memory} of a control group.")
+        }
+        Ground::Machine(allowance) => format!(
+            "A program takes up to {most:.1} times the {memory} that programs can have, of the whole machine; {} are left \
+             to the others. Everything is slow meanwhile. It is ended before memory and swap are used up, when the \
+             machine does not answer, and after {:.0} minutes; if memory should be out all the same, the kernel ends it \
+             first. Ctrl-C ends it at any time.",
+            bytes_iec(allowance.reserve_bytes),
+            bounds::MOST_S / 60.0
+        ),
+    };
     let own = set_up::own(machine);
     let writes = own.writes_to_disk();
     let disks = u64::from(writes)

@@ -11,16 +11,8 @@ const ZSWAP: &str = "/sys/kernel/debug/zswap";
 /// Everything that is counted.
 pub fn read() -> Counters {
     let vmstat = std::fs::read_to_string(VMSTAT).unwrap_or_default();
-    let event = |name: &str| {
-        let mut lines = vmstat.lines();
-        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
-    };
+    let event = |name: &str| event(&vmstat, name);
     let pressure = std::fs::read_to_string(PRESSURE).unwrap_or_default();
-    let waited = |kind: &str| {
-        let line = pressure.lines().find(|line| line.starts_with(kind))?;
-        let mut words = line.split_whitespace();
-        words.find_map(|word| word.strip_prefix("total=")?.parse().ok())
-    };
     Counters {
         swapped_in: event("pswpin"),
         swapped_out: event("pswpout"),
@@ -28,9 +20,32 @@ pub fn read() -> Counters {
         zswap_out: event("zswpout"),
         zswap_written_back: event("zswpwb").or_else(|| zswap_counter("written_back_pages")),
         zswap_refused: zswap_refused(),
-        waited_some_us: waited("some "),
-        waited_full_us: waited("full "),
+        waited_some_us: waited_us(&pressure, "some "),
+        waited_full_us: waited_us(&pressure, "full "),
     }
+}
+
+/// Microseconds of one line of PSI.
+fn waited_us(pressure: &str, kind: &str) -> Option<u64> {
+    let line = pressure.lines().find(|line| line.starts_with(kind))?;
+    let mut words = line.split_whitespace();
+    words.find_map(|word| word.strip_prefix("total=")?.parse().ok())
+}
+
+/// Microseconds in which every program that had something to do waited for memory.
+pub fn waited_full_us() -> Option<u64> {
+    waited_us(&std::fs::read_to_string(PRESSURE).ok()?, "full ")
+}
+
+/// How often the kernel ended a program for want of memory (since Linux 4.13).
+pub fn ended_for_want() -> Option<u64> {
+    event(&std::fs::read_to_string(VMSTAT).ok()?, "oom_kill")
+}
+
+/// One count of `vmstat`.
+fn event(vmstat: &str, name: &str) -> Option<u64> {
+    let mut lines = vmstat.lines();
+    lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
 }
 
 fn zswap_counter(name: &str) -> Option<u64> {

@@ -11,6 +11,7 @@ use rubus_host::memory_group::MemoryGroup;
 
 use super::counters;
 use super::eater::{Answer, Line, Silence, Wish};
+use super::fence::{Fence, Ground, Guard};
 use super::keeper::{Deed, Keeper};
 use super::set_up::{self, Made, Pool, Yard, pools_now};
 
@@ -32,9 +33,9 @@ const LEAST_FILLING_S: f64 = 120.0;
 
 /// What is to be found out, and how.
 pub struct Course<'a> {
-    /// Where the group is made.
-    pub place: &'a Place,
-    /// Memory that the group stands for.
+    /// Where it is done.
+    pub ground: &'a Ground,
+    /// Memory that is 1.0 times.
     pub memory_bytes: u64,
     /// Percent to which pages compress.
     pub content_percent: u32,
@@ -95,15 +96,34 @@ pub fn run(
         Which::Own => set_up::own(yard.machine),
         Which::Temporary(kind) => set_up::make(kind, yard, &mut keeper)?,
     };
-    let group = MemoryGroup::planned(
-        course.place.version,
-        &course.place.parent,
-        course.place.is_own,
-    );
+    let (fence, kernel_counts_pool) = match course.ground {
+        Ground::Group(place) => group(place, course, &mut made, yard.machine, &mut keeper)?,
+        Ground::Machine(allowance) => {
+            let guard = Guard::post(*allowance, &made)?;
+            (Fence::Machine(Box::new(guard)), false)
+        }
+    };
+    let mut pressure = search(course, &made, fence, kernel_counts_pool, tell)?;
+    // What was measured holds all the same.
+    if let Err(error) = keeper.finish() {
+        pressure.remarks.push(format!("{error:#}"));
+    }
+    Ok(pressure)
+}
+
+/// A group for a set-up, and whether the kernel counts the compressed pool to it.
+fn group(
+    place: &Place,
+    course: &Course<'_>,
+    made: &mut Made,
+    machine: &Machine,
+    keeper: &mut Keeper,
+) -> anyhow::Result<(Fence, bool)> {
+    let group = MemoryGroup::planned(place.version, &place.parent, place.is_own);
     // Last, so that it is undone first: swap cannot be turned off while somebody fills it.
     let has_zswap = made.pools.contains(&Pool::Zswap);
-    if has_zswap && course.place.version == 1 {
-        set_up::scale_pool(&mut made, course.memory_bytes, yard.machine, &mut keeper);
+    if has_zswap && place.version == 1 {
+        set_up::scale_pool(made, course.memory_bytes, machine, keeper);
     }
     keeper.promise(&Deed::group(&group))?;
     group.make()?;
@@ -116,24 +136,19 @@ pub fn run(
     } else if made.set_up.kind != SetUpKind::Zswap && group.counts_zswap() && !has_zswap {
         group.limit_zswap(0)?;
     }
-    let mut pressure = search(course, &made, &group, kernel_counts_pool, tell)?;
-    // What was measured holds all the same.
-    if let Err(error) = keeper.finish() {
-        pressure.remarks.push(format!("{error:#}"));
-    }
-    Ok(pressure)
+    Ok((Fence::Group(group), kernel_counts_pool))
 }
 
 fn search(
     course: &Course<'_>,
     made: &Made,
-    group: &MemoryGroup,
+    fence: Fence,
     kernel_counts_pool: bool,
     tell: &mut dyn FnMut(&str),
 ) -> anyhow::Result<Pressure> {
     let most = course.most.min(room(course, made));
     let mut search = Search::new(most, &Access::ALL);
-    let mut watch = Watch::new(course, made, group, kernel_counts_pool);
+    let mut watch = Watch::new(course, made, fence, kernel_counts_pool);
     let mut eater: Option<Line> = None;
     while let Some(ask) = search.ask() {
         tell(&format!(
@@ -158,17 +173,24 @@ fn search(
     drop(eater);
     let written_bytes = watch.written_bytes();
     let mut remarks = made.remarks.clone();
+    remarks.extend(watch.fence.remarks());
     if most < course.most && search.carries().iter().any(|found| found.beyond.is_none()) {
+        let whose = match watch.fence.has_limit() {
+            true => "the group's",
+            false => "that",
+        };
         remarks.push(format!(
-            "the swap holds no more than {most:.2} times the group's memory needs"
+            "the swap holds no more than {most:.2} times {whose} memory needs"
         ));
     }
     Ok(Pressure {
         set_up: made.set_up.clone(),
         group: Group {
-            version: group.version,
+            version: watch.fence.version(),
             memory_bytes: course.memory_bytes,
-            kernel_counts_pool,
+            reserve_bytes: watch.fence.reserve_bytes(),
+            // Of a whole machine everything is counted to it.
+            kernel_counts_pool: kernel_counts_pool || !watch.fence.has_limit(),
             swappiness: swappiness(),
         },
         content_percent: course.content_percent,
@@ -210,7 +232,7 @@ fn swappiness() -> Option<u32> {
 struct Watch<'a> {
     course: &'a Course<'a>,
     made: &'a Made,
-    group: &'a MemoryGroup,
+    fence: Fence,
     kernel_counts_pool: bool,
     page_bytes: u64,
     pool_before: (u64, u64),
@@ -227,16 +249,11 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn new(
-        course: &'a Course<'a>,
-        made: &'a Made,
-        group: &'a MemoryGroup,
-        kernel_counts_pool: bool,
-    ) -> Self {
+    fn new(course: &'a Course<'a>, made: &'a Made, fence: Fence, kernel_counts_pool: bool) -> Self {
         Watch {
             course,
             made,
-            group,
+            fence,
             kernel_counts_pool,
             page_bytes: rustix::param::page_size() as u64,
             pool_before: pools_now(&made.pools),
@@ -262,7 +279,7 @@ impl<'a> Watch<'a> {
     /// A fresh eater in the group, with nothing yet.
     fn begin(&mut self, most: f64) -> anyhow::Result<Line> {
         let mut line = Line::start()?;
-        self.group.take(line.process())?;
+        self.fence.take(line.process())?;
         self.pool_before = pools_now(&self.made.pools);
         self.refused_since = None;
         self.least_free_swap = u64::MAX;
@@ -278,7 +295,7 @@ impl<'a> Watch<'a> {
             Ok(Answer::Unable(why)) => anyhow::bail!("{why}"),
             _ => anyhow::bail!("the program that takes memory does not answer"),
         }
-        self.overhead_bytes = self.group.usage_bytes().unwrap_or(0);
+        self.overhead_bytes = self.fence.usage_bytes();
         Ok(line)
     }
 
@@ -326,7 +343,7 @@ impl<'a> Watch<'a> {
         let now = pools_now(&self.made.pools);
         rung.stored_bytes = now.1.saturating_sub(self.pool_before.1);
         rung.pool_bytes = match self.kernel_counts_pool {
-            true => self.group.zswap_bytes().unwrap_or_default(),
+            true => self.fence.zswap_bytes(),
             false => now.0.saturating_sub(self.pool_before.0),
         };
         // Small pools are mostly rounding.
@@ -342,6 +359,9 @@ impl<'a> Watch<'a> {
 
     /// What the limit should be: memory, less what the pool has taken of it where the kernel does not count that.
     fn wanted_limit(&self) -> u64 {
+        if !self.fence.has_limit() {
+            return u64::MAX;
+        }
         let full = self.full_limit();
         if self.kernel_counts_pool || self.made.pools.is_empty() {
             return full;
@@ -363,7 +383,7 @@ impl<'a> Watch<'a> {
     }
 
     fn set_limit(&mut self, bytes: u64) -> Result<(), End> {
-        match self.group.limit(bytes) {
+        match self.fence.limit(bytes) {
             Ok(()) => {
                 self.limit_now = bytes;
                 self.refused_since = None;
@@ -390,6 +410,7 @@ impl<'a> Watch<'a> {
         if self.made.writes_to_disk() && self.written_bytes() > self.course.budget_bytes {
             return Err(End::Budget);
         }
+        self.fence.look(TICK)?;
         if let Some((_, free)) = counters::available() {
             self.least_free_swap = self.least_free_swap.min(free);
         }
@@ -406,6 +427,7 @@ impl<'a> Watch<'a> {
     /// Until the limit has come where the pool wants it.
     fn settle(&mut self) -> Result<(), End> {
         let give_up = Instant::now() + Duration::from_secs(30);
+        self.fence.begin_to_look();
         loop {
             self.tick()?;
             let apart = self.wanted_limit().abs_diff(self.limit_now);
@@ -422,14 +444,15 @@ impl<'a> Watch<'a> {
     /// The answer to the last wish, with an eye on everything meanwhile.
     fn wait(&mut self, line: &mut Line, patience: Duration) -> Result<Answer, End> {
         let give_up = Instant::now() + patience;
-        let killed_before = self.group.ended_for_want();
+        let killed_before = self.fence.ended_for_want();
+        self.fence.begin_to_look();
         loop {
             match line.answer(TICK) {
                 Ok(Answer::Unable(why)) => return Err(End::Failed { why }),
                 Ok(answer) => return Ok(answer),
                 Err(Silence::NotYet) => self.tick()?,
                 Err(Silence::Gone) => {
-                    let killed = self.group.ended_for_want();
+                    let killed = self.fence.ended_for_want();
                     let is_full = self.made.set_up.swap_bytes > 0
                         && (self.least_free_swap as f64)
                             < FULL * self.made.set_up.swap_bytes as f64;
@@ -477,11 +500,11 @@ fn unexpected(answer: &Answer) -> End {
 
 /// Memory of the group that suits this machine: an eighth of its memory, at most 256 MiB; more where zswap's pool is
 /// limited in whole percents of the machine's memory and must be a share of the group's.
-pub fn usual_memory(machine: &Machine, place: &Place, has_zswap: bool) -> Option<u64> {
+pub fn usual_memory(machine: &Machine, version: Option<u32>, has_zswap: bool) -> Option<u64> {
     let total = machine.memory.total_bytes.get()?;
     let usual = (total / 8).min(256 << 20);
     let least = match (
-        has_zswap && place.version == 1,
+        has_zswap && version == Some(1),
         set_up::pool_percent(machine),
     ) {
         (true, Some(percent)) if percent > 0.0 => (total as f64 / percent) as u64,

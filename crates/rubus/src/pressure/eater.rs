@@ -1,7 +1,7 @@
 //! The program that takes memory, and the line to it: a line of JSON each way for every wish.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -87,14 +87,8 @@ impl Line {
     /// # Errors
     /// When this program cannot be started once more.
     pub fn start() -> anyhow::Result<Line> {
-        let mut child = Command::new("/proc/self/exe")
-            .args(["bench", "memory", ARGUMENT])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start the program that takes memory")?;
-        let wishes = child.stdin.take().context("it has no input")?;
-        let out = child.stdout.take().context("it has no output")?;
+        let tried = "cannot start the program that takes memory";
+        let (child, wishes, out) = super::start_own(ARGUMENT, tried)?;
         let (sender, answers) = channel();
         // Reads until the program ends; nobody waits for this thread.
         std::thread::Builder::new()

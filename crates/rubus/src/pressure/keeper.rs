@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -121,17 +121,11 @@ impl Keeper {
     /// # Errors
     /// When this program cannot be started once more.
     pub fn start() -> anyhow::Result<Keeper> {
-        let mut child = Command::new("/proc/self/exe")
-            .args(["bench", "memory", ARGUMENT])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start the process that cleans up after a kill")?;
-        let line = child.stdin.take();
-        let answers = child.stdout.take().context("the keeper has no output")?;
+        let tried = "cannot start the process that cleans up after a kill";
+        let (child, line, answers) = super::start_own(ARGUMENT, tried)?;
         let mut keeper = Keeper {
             child,
-            line,
+            line: Some(line),
             answers: BufReader::new(answers),
         };
         // Until it says so, a signal to the terminal's processes would still end it.
