@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use common::program::{Answer, Home, binary};
 use common::run;
-use common::sshd::{HOSTS, NEEDS, NOBODY, Server, free_port};
+use common::sshd::{HOSTS, NEEDS, NOBODY, Server};
 use common::{can_run, take_turns};
 use rubus_lab::devices::needs::Need;
-use rubus_lab::devices::{FilesystemKind, SmallFilesystem, programs};
+use rubus_lab::devices::{FilesystemKind, SmallFilesystem, free_port, programs};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 
@@ -178,7 +178,7 @@ impl OtherServer {
         let name = format!("kit-{}", std::process::id());
         let program = programs::find("nbdkit").expect("it was looked for");
         std::os::unix::fs::symlink(program, directory.path().join(&name)).unwrap();
-        let port = free_port();
+        let port = free_port("127.0.0.1").expect("a port");
         let child = Command::new(directory.path().join(&name))
             .args(["-f", "-i", "127.0.0.1", "-p", &port.to_string()])
             .args(["memory", "64M"])

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -196,14 +197,31 @@ fn unix_address(socket: &Path, export: &str) -> String {
     format!("nbd+unix:///{export}?socket={}", socket.display())
 }
 
-/// A port that nobody uses now.
+/// A port that nobody uses now, and that no other process of the lab is given at the same time: not one of those that the
+/// kernel gives to whoever connects, and each process looks elsewhere.
 ///
 /// # Errors
 /// When there is none on that address.
 pub fn free_port(host: &str) -> Result<u16> {
-    let listener =
-        TcpListener::bind((host, 0)).with_context(|| format!("no free port on {host}"))?;
-    Ok(listener.local_addr()?.port())
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    // From 32768 on the kernel gives them away (ip_local_port_range).
+    const FIRST: u32 = 10_000;
+    const COUNT: u32 = 22_000;
+    // Processes that were started one after the other begin far apart.
+    let begin = std::process::id().wrapping_mul(7919);
+    let mut refused = None;
+    for _ in 0..1000 {
+        let number = begin.wrapping_add(ASKED.fetch_add(1, Ordering::Relaxed)) % COUNT;
+        let port = (FIRST + number) as u16;
+        match TcpListener::bind((host, port)) {
+            Ok(_) => return Ok(port),
+            Err(error) => refused = Some(error),
+        }
+    }
+    match refused {
+        Some(error) => Err(error).with_context(|| format!("no free port on {host}")),
+        None => bail!("no free port on {host}"),
+    }
 }
 
 /// How it is seen that a server listens.

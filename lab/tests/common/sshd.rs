@@ -2,13 +2,13 @@
 //! names. The machine's own server and the user's own keys are left alone.
 
 use std::fmt::Write as _;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rubus_lab::devices::needs::Need;
-use rubus_lab::devices::programs;
+use rubus_lab::devices::{free_port, programs};
 use tempfile::TempDir;
 
 /// What these tests need.
@@ -65,7 +65,7 @@ impl Server {
             )
             .expect("a key");
         }
-        let port = free_port();
+        let port = free_port("127.0.0.1").expect("a port");
         let own = directory.path().display();
         let settings = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {own}/host\nPidFile none\n\
@@ -79,7 +79,7 @@ impl Server {
                  IdentitiesOnly yes\n UserKnownHostsFile {own}/known\n HostKeyAlias lab\n"
             )
         };
-        let nobody = client(NOBODY, free_port());
+        let nobody = client(NOBODY, free_port("127.0.0.1").expect("a port"));
         let config = client(&HOSTS.join(" "), port) + &nobody;
         std::fs::write(directory.path().join("config"), config).expect("a file");
         let host_key = std::fs::read_to_string(directory.path().join("host.pub")).expect("a key");
@@ -130,10 +130,4 @@ impl Drop for Server {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
-}
-
-/// A port where nobody listens just now.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    listener.local_addr().expect("it has an address").port()
 }
