@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod advice;
 pub mod application_class;
 pub mod boot;
 pub mod capacity;

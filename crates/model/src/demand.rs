@@ -75,6 +75,12 @@ pub(crate) fn of(path: &[Step], bytes: f64, pick: &mut dyn FnMut(&Estimate) -> f
                     demands.add(&resource.name, resource.servers, stage.kind, seconds);
                 }
             }
+            Step::Beside(stage) => {
+                let seconds = pick(&stage.cost.at(bytes)) * operations;
+                if let Some(resource) = &stage.resource {
+                    demands.add(&resource.name, resource.servers, stage.kind, seconds);
+                }
+            }
             Step::Bytes {
                 factor,
                 whole_bytes,

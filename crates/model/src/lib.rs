@@ -12,12 +12,14 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod advise;
 mod cost;
 mod demand;
 mod interval;
 mod path;
 mod predict;
 pub mod seeds;
+pub mod stages;
 
 pub use cost::Cost;
 pub use path::{Kind, Resource, Stage, Step, Stripe, Tier};

@@ -70,6 +70,9 @@ pub struct Stage {
 pub enum Step {
     /// Work.
     Stage(Stage),
+    /// Work that goes on while other stages work, as a bus transfers while the device behind it seeks: it keeps its resource busy,
+    /// but what a lone operation waits for is in the other stages already.
+    Beside(Stage),
     /// Below, an operation has other bytes: compressed ones, or those with what a journal adds.
     Bytes {
         /// Times this.

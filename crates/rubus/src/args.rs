@@ -7,6 +7,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rubus_core::remote::{Destination, meter};
 
+mod advise;
 mod attach;
 mod compare;
 mod copy;
@@ -18,6 +19,7 @@ mod nbd;
 mod serve;
 mod watch;
 
+pub use advise::Advise;
 pub use attach::{Attach, Detach};
 pub use compare::Compare;
 pub use copy::{Copy, HowMuch};
@@ -245,6 +247,8 @@ pub enum Command {
     Compression(Compression),
     /// Show what zswap holds, what its counters mean, and whether it helps
     Zswap(Zswap),
+    /// Say what to change for a purpose, and what it would give
+    Advise(Advise),
     /// Watch the machine while it works
     Watch(Watch),
     /// Print a completion script for a shell

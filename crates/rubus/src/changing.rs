@@ -8,7 +8,7 @@ use anyhow::Context;
 use rubus_apply::change::{Event, Progress};
 use rubus_apply::guard;
 use rubus_apply::works;
-use rubus_core::history::RunId;
+use rubus_core::history::{RunId, RunSummary};
 use rubus_core::machine::Machine;
 use rubus_core::plan::Plan;
 use rubus_core::plan::volume::DiskIdentity;
@@ -75,15 +75,24 @@ pub fn random() -> [u8; 32] {
     random
 }
 
-/// The last runs of the history, newest first. A plan can be made without any.
+/// The last runs of disks in the history, newest first. A plan can be made without any.
 fn measured_before() -> Vec<(RunId, Run)> {
+    last_runs(|line| line.device.is_some() || line.suite == TOGETHER)
+}
+
+/// The last runs of anything in the history, newest first.
+pub fn runs_before() -> Vec<(RunId, Run)> {
+    last_runs(|_| true)
+}
+
+fn last_runs(is_wanted: impl Fn(&RunSummary) -> bool) -> Vec<(RunId, Run)> {
     const MOST: u32 = 50;
     let Some(history) = places::present_history().and_then(|path| History::open(&path).ok()) else {
         return Vec::new();
     };
     let lines = history.list(MOST, 0).unwrap_or_default().into_iter();
-    let lines = lines.filter(|line| line.device.is_some() || line.suite == TOGETHER);
     lines
+        .filter(is_wanted)
         .filter_map(|line| Some((line.id, history.get(line.id).ok()?.run)))
         .collect()
 }

@@ -84,6 +84,7 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Verify(verify)) => commands::verify::run(&general, &verify),
         Some(Command::Compression(files)) => commands::compression::run(&general, &files),
         Some(Command::Zswap(zswap)) => commands::zswap::run(&general, &zswap),
+        Some(Command::Advise(advise)) => commands::advise::run(&general, &advise),
         Some(Command::Watch(watch)) => commands::watch::run(&general, &watch),
         Some(Command::Completions(completions)) => commands::completions::run(&completions),
         Some(Command::Manual(manual)) => commands::manual::run(&manual),

@@ -65,6 +65,7 @@ fn help_fits_80_columns() {
         "history import",
         "attach",
         "detach",
+        "advise",
         "watch",
         "completions",
         "manual",

@@ -18,7 +18,7 @@ const MAY_USE: [(&str, &[&str]); 10] = [
     (
         "rubus",
         &[
-            "core", "host", "probe", "bench", "apply", "nbd", "store", "show",
+            "core", "host", "probe", "bench", "apply", "nbd", "model", "store", "show",
         ],
     ),
 ];

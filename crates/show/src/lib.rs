@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod advice;
 pub mod bench;
 pub mod checkup;
 pub mod compare;

@@ -65,6 +65,12 @@ impl Table {
         self
     }
 
+    /// The same table with one space between its columns.
+    pub fn close(mut self) -> Table {
+        self.gap = 1;
+        self
+    }
+
     /// Adds a row.
     ///
     /// # Panics

@@ -14,17 +14,7 @@ use crate::result::Run;
 /// where it says none by model and size, never by its name. Of several runs the first one given counts.
 pub fn measured_speeds(machine: &Machine, runs: &[(RunId, Run)]) -> BTreeMap<String, DiskSpeed> {
     let mut speeds = BTreeMap::new();
-    for (id, run) in runs {
-        let Some(then) = disk_of(run) else {
-            continue;
-        };
-        let mut alike = machine
-            .block_devices
-            .iter()
-            .filter(|now| is_same(now, then));
-        let (Some(now), None) = (alike.next(), alike.next()) else {
-            continue;
-        };
+    for (name, id, run) in runs_of_disks(machine, runs) {
         let figures = KeyFigures::of(run);
         let day = run.started.get(..10).unwrap_or(&run.started);
         let found = DiskSpeed {
@@ -34,12 +24,21 @@ pub fn measured_speeds(machine: &Machine, runs: &[(RunId, Run)]) -> BTreeMap<Str
             random_write_iops: figures.random_write_iops,
             source: format!("measured here on {day}, run {id}"),
         };
-        let known = speeds
-            .entry(now.name.clone())
-            .or_insert_with(|| found.clone());
+        let known = speeds.entry(name).or_insert_with(|| found.clone());
         known.complete(&found);
     }
     speeds
+}
+
+/// The runs on disks that are here now and can be told from others, each with the kernel's name of now.
+pub fn runs_of_disks<'r>(
+    machine: &Machine,
+    runs: &'r [(RunId, Run)],
+) -> Vec<(String, RunId, &'r Run)> {
+    let name = |run: &Run| name_now(machine, disk_of(run)?);
+    runs.iter()
+        .filter_map(|(id, run)| Some((name(run)?, *id, run)))
+        .collect()
 }
 
 /// What was measured of several disks at once, by the kernel's names of now. Runs whose disks are not all here, or cannot

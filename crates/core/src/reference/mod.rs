@@ -4,6 +4,7 @@
 //! numbers are in `figures`; here is how they are found and compared.
 
 mod figures;
+pub mod kinds;
 
 use serde::Serialize;
 

@@ -59,6 +59,22 @@ fn a_lone_operation_takes_the_sum_and_a_queue_gets_the_narrowest() {
 }
 
 #[test]
+fn a_bus_beside_a_device_caps_it_and_costs_a_lone_operation_nothing() {
+    let device = rate(Kind::Device, Resource::one("disk"), 300e6);
+    let Step::Stage(bus) = rate(Kind::Bus, Resource::one("bus"), 35e6) else {
+        unreachable!("it is a stage");
+    };
+    let path = [device.clone(), Step::Beside(bus.clone())];
+    let both = predict(&path, &sharp(1 << 20, 4));
+    near(both.bytes_per_second.value, 35e6);
+    assert_eq!(both.pipes[0].name, "bus");
+    // A device that was measured through the bus is as fast as it was measured.
+    let slow = rate(Kind::Device, Resource::one("disk"), 30e6);
+    let through = predict(&[slow, Step::Beside(bus)], &sharp(1 << 20, 1));
+    near(through.bytes_per_second.value, 30e6);
+}
+
+#[test]
 fn more_sticks_on_one_hub_gain_nothing_and_on_their_own_ports_everything() {
     let stick = |number: u32, bus: &str| {
         vec![

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub mod advise;
 pub mod against;
 pub mod attach;
 pub mod before_after;

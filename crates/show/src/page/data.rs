@@ -1,6 +1,7 @@
 //! The run itself inside its page, so that a page can be read back and compared.
 
 use maud::{Markup, PreEscaped, html};
+use rubus_core::advice::Advice;
 use rubus_core::compare::Comparison;
 use rubus_core::result::{JobResult, Run, Series};
 use rubus_core::verdict::Verdict;
@@ -28,6 +29,14 @@ pub fn embed(run: &Run, verdict: &Verdict) -> Markup {
 /// A comparison as JSON, in the same kind of element.
 pub fn embed_comparison(comparison: &Comparison) -> Markup {
     match serde_json::to_value(comparison) {
+        Ok(value) => element(&value),
+        Err(_) => html! {},
+    }
+}
+
+/// Advice as JSON, in the same kind of element.
+pub fn embed_advice(advice: &Advice) -> Markup {
+    match serde_json::to_value(advice) {
         Ok(value) => element(&value),
         Err(_) => html! {},
     }

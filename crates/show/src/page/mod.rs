@@ -5,6 +5,7 @@
 //! machine or the user goes through maud's escaping. Every drawing has its numbers in a table or in
 //! words beside it.
 
+pub mod advice;
 mod axis;
 mod blocks;
 mod capacity;

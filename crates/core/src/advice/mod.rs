@@ -1,0 +1,218 @@
+//! Advice: what a machine could be, what each would give, which is best for a purpose, and why.
+//!
+//! Plain values. The model makes them, the tables and pages draw them, JSON carries them.
+
+mod known;
+mod purpose;
+mod wish;
+
+use serde::{Deserialize, Serialize};
+
+use crate::estimate::Estimate;
+
+pub use known::{Known, MeasuredDisk};
+pub use purpose::{AHEAD, Purpose, Visit, What};
+pub use wish::Wish;
+
+/// Version of the structure; fields are only added within a version.
+pub const FORMAT: u32 = 1;
+
+/// What to do with a machine, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The board, or what stands for it.
+    pub machine: String,
+    /// Where its facts come from, where it is not this machine.
+    pub from: Option<String>,
+    /// What for.
+    pub purpose: Purpose,
+    /// The work whose time ranks the candidates, in words.
+    pub unit: String,
+    /// What the machine could be, the best first.
+    pub candidates: Vec<Candidate>,
+    /// Why the first one, in three sentences: what it gives, why, and what is narrow next.
+    pub because: Vec<String>,
+    /// The command that plans it, as words; absent where no recipe does it.
+    pub command: Option<Vec<String>>,
+    /// What is to be done besides the command, or in place of it, as a sentence.
+    pub to_do: Option<String>,
+    /// Advice on single subjects.
+    pub subjects: Vec<Subject>,
+    /// Which compression is best for which link, where compression was weighed.
+    pub curve: Option<Curve>,
+    /// What is not known, and what settles it.
+    pub unknown: Vec<Unknown>,
+}
+
+/// Something that a machine could be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Short: "sda", "usb3-ssd", "nbd://nas/root".
+    pub name: String,
+    /// What it is, for people.
+    pub what: String,
+    /// Whether it is how the machine is now.
+    pub is_now: bool,
+    /// Whether everything that it needs is there.
+    pub is_here: bool,
+    /// What it gives.
+    pub figures: Figures,
+    /// Seconds that it takes for one second of the purpose's work.
+    pub time_s: Estimate,
+    /// Where that time goes, in the order of the purpose's work.
+    pub demands: Vec<Demand>,
+    /// The resources in its way while it does what takes most of the time, the narrowest first.
+    pub pipes: Vec<Pipe>,
+    /// Share of all cores that the work keeps busy, 0 to 1.
+    pub cpu_share: Estimate,
+    /// What happens beyond memory, with the swap on it.
+    pub swap: Option<Swapping>,
+    /// What it costs in euros, from and to.
+    pub euros: (u32, u32),
+    /// What may go wrong, as sentences.
+    pub risks: Vec<String>,
+    /// Whether all figures that matter were measured on this machine.
+    pub is_measured: bool,
+    /// Where the figures come from.
+    pub source: String,
+}
+
+/// What a place for data gives.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// 4 KiB random reads per second, one at a time.
+    pub random_read: Estimate,
+    /// The same with 32 in flight.
+    pub random_read_deep: Estimate,
+    /// 4 KiB random writes per second, one at a time.
+    pub random_write: Estimate,
+    /// The same with 32 in flight.
+    pub random_write_deep: Estimate,
+    /// Reading in order, bytes per second.
+    pub sequential_read: Estimate,
+    /// Writing in order, bytes per second.
+    pub sequential_write: Estimate,
+    /// Small writes made durable, per second.
+    pub commits: Estimate,
+}
+
+/// A part of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Demand {
+    /// The kind of operation.
+    pub what: What,
+    /// Seconds.
+    pub seconds: Estimate,
+}
+
+/// A resource on the way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pipe {
+    /// What it is called.
+    pub name: String,
+    /// Operations per second that it would let through alone.
+    pub capacity_iops: Estimate,
+    /// How busy it is, 0 to 1.
+    pub utilisation: f64,
+}
+
+/// What a set-up of swap carries.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Swapping {
+    /// As many times the memory, before pages go to a disk.
+    pub carries: Estimate,
+    /// Seconds that a page takes to come back beyond that; absent where there is no place for it.
+    pub beyond_s: Option<Estimate>,
+}
+
+/// Advice on one subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// "compression", "cipher", "raid", "network", "swap", "card".
+    pub name: String,
+    /// What to do, with the numbers, in a sentence or two.
+    pub advice: String,
+    /// The command that plans it, as words.
+    pub command: Option<Vec<String>>,
+}
+
+/// Compression on links of different speed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// What the speeds of the processor are from.
+    pub source: String,
+    /// Whether they were measured on this machine and its data.
+    pub is_measured: bool,
+    /// Cores that compress.
+    pub cores: u32,
+    /// One entry per speed, ascending.
+    pub points: Vec<CurvePoint>,
+}
+
+/// Compression on one link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// What the link carries, bytes per second.
+    pub link_bytes_per_second: f64,
+    /// The method that is worth most, as btrfs names it; "none" where plain is.
+    pub best: String,
+    /// Bytes of the original written per second by method, plain first.
+    pub writes: Vec<Rated>,
+    /// Bytes of the original read per second by method, plain first.
+    pub reads: Vec<Rated>,
+}
+
+/// A method of compression with a rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rated {
+    /// "none", "zstd:1".
+    pub method: String,
+    /// Bytes per second.
+    pub bytes_per_second: Estimate,
+}
+
+/// Something that is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unknown {
+    /// What, as a sentence without a full stop.
+    pub what: String,
+    /// The measurement that settles it, as the words of a command; absent where none can be made here.
+    pub measurement: Option<Vec<String>>,
+}
+
+impl Figures {
+    /// The figures of a kind of device.
+    pub fn of_class(class: &crate::reference::kinds::DeviceClass) -> Figures {
+        Figures {
+            random_read: class.random_read.estimate(),
+            random_read_deep: class.random_read_deep.estimate(),
+            random_write: class.random_write.estimate(),
+            random_write_deep: class.random_write_deep.estimate(),
+            sequential_read: class.sequential_read.estimate(),
+            sequential_write: class.sequential_write.estimate(),
+            commits: class.commits.estimate(),
+        }
+    }
+}
+
+impl Advice {
+    /// How the machine is now.
+    pub fn now(&self) -> Option<&Candidate> {
+        self.candidates.iter().find(|candidate| candidate.is_now)
+    }
+
+    /// The best of what is there.
+    pub fn best_here(&self) -> Option<&Candidate> {
+        self.candidates.iter().find(|candidate| candidate.is_here)
+    }
+}
+
+impl Candidate {
+    /// The demand that takes most of the time.
+    pub fn largest(&self) -> Option<&Demand> {
+        let largest = |a: &&Demand, b: &&Demand| a.seconds.value.total_cmp(&b.seconds.value);
+        self.demands.iter().max_by(largest)
+    }
+}

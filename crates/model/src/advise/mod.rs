@@ -1,0 +1,96 @@
+//! From a machine's facts to advice: what it could be, what each would give for a purpose, which is best and why.
+//!
+//! `inventory` says what there is and could be, `weigh` predicts each by paths of stages, `swapping` does the same for set-ups of
+//! swap, `words` says why, `subjects` looks at single subjects, `questions` at what is not known.
+
+mod inventory;
+mod questions;
+mod subjects;
+mod swapping;
+mod weigh;
+mod words;
+
+use rubus_core::advice::{Advice, Candidate, FORMAT, Known, Purpose, Wish};
+use rubus_core::machine::{Machine, Origin};
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// Of which machine.
+    pub machine: &'a Machine,
+    /// What was measured on it.
+    pub known: &'a Known,
+    /// What for.
+    pub purpose: Purpose,
+    /// What is to be weighed besides what is there.
+    pub with: &'a [Wish],
+}
+
+/// Times within this factor count as alike, and the cheaper one comes first.
+const ALIKE: f64 = 1.1;
+/// What is not faster than now by more than this is not worth a change, and comes behind it.
+const WORTH_A_CHANGE: f64 = 1.2;
+
+/// The advice.
+///
+/// # Errors
+/// When a wish names something that this machine does not have, as a sentence.
+pub fn advise(question: &Question<'_>) -> Result<Advice, String> {
+    let places = inventory::places(question)?;
+    let mut candidates = match question.purpose {
+        Purpose::Swap => swapping::candidates(question, &places),
+        _ => places
+            .iter()
+            .map(|place| weigh::candidate(question, place))
+            .collect(),
+    };
+    rank(&mut candidates);
+    let to_do = words::to_do(question, &places, &candidates);
+    let (subjects, curve) = subjects::all(question, &places, &candidates);
+    Ok(Advice {
+        format: FORMAT,
+        machine: board(question.machine),
+        from: match &question.machine.origin {
+            Origin::Live => None,
+            Origin::Capture { path, .. } => Some(path.clone()),
+        },
+        purpose: question.purpose,
+        unit: question.purpose.unit().into(),
+        because: words::because(question, &candidates),
+        command: to_do.command,
+        to_do: to_do.sentence,
+        subjects,
+        curve,
+        unknown: questions::unknown(question, &places, &candidates),
+        candidates,
+    })
+}
+
+fn board(machine: &Machine) -> String {
+    let model = machine.board.model.text();
+    model.unwrap_or("this machine").trim().to_string()
+}
+
+/// By time; of those that are alike the cheaper one first, and what is there already before all that costs as little.
+fn rank(candidates: &mut [Candidate]) {
+    let step = |candidate: &Candidate| {
+        let time = candidate.time_s.value.max(1e-9);
+        (time.ln() / ALIKE.ln()).round() as i64
+    };
+    candidates.sort_by(|a, b| {
+        let price =
+            |candidate: &Candidate| (candidate.euros.1, !candidate.is_here, !candidate.is_now);
+        (step(a), price(a))
+            .cmp(&(step(b), price(b)))
+            .then(a.time_s.value.total_cmp(&b.time_s.value))
+    });
+    let now = candidates.iter().position(|candidate| candidate.is_now);
+    if let Some(now) = now {
+        if candidates[now].time_s.value <= candidates[0].time_s.value * WORTH_A_CHANGE {
+            candidates[..=now].rotate_right(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

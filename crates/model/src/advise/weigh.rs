@@ -1,0 +1,187 @@
+//! What a place gives: figures, time for the purpose's work, pipes, and load of the processor.
+
+use rubus_core::advice::{Candidate, Demand, Figures, Pipe, Purpose, Visit, What};
+use rubus_core::estimate::Estimate;
+use rubus_core::machine::Machine;
+
+use super::Question;
+use super::inventory::{Is, LOST, Place};
+use crate::path::Step;
+use crate::predict::{Bend, Operation, Prediction, predict};
+use crate::stages::{bus, device, network, raid};
+
+/// Bytes of one member of an array before the next one's turn, as the recipe has it.
+const CHUNK_BYTES: u32 = 65536;
+
+/// What one operation of a kind asks of a place.
+pub(super) fn path(place: &Place, what: What, depth: u32) -> Vec<Step> {
+    match &place.is {
+        Is::Disk(member) => {
+            let mut steps = device::steps(&member.name, &member.figures, what, depth);
+            let buses = member.buses.iter();
+            steps.extend(buses.map(|(name, usable)| bus(name, *usable)));
+            steps
+        }
+        Is::Stripe(members) => match what {
+            // A commit waits for what it touched, and sooner or later it touches the slowest.
+            What::Commit => slowest(members).map_or(Vec::new(), |member| {
+                device::steps(&member.name, &member.figures, what, depth)
+            }),
+            _ => raid::steps(members, CHUNK_BYTES, what, depth),
+        },
+        Is::Network(link, _) => network::steps(link, what),
+    }
+}
+
+fn slowest(members: &[raid::Member]) -> Option<&raid::Member> {
+    let commits = |member: &&raid::Member| member.figures.commits.value;
+    members
+        .iter()
+        .min_by(|a, b| commits(a).total_cmp(&commits(b)))
+}
+
+pub(super) fn at(place: &Place, what: What, depth: u32) -> Prediction {
+    let operation = Operation {
+        bytes: what.bytes(),
+        depth,
+        // In order there is always more under way than one; what overlaps does so by the read-ahead's design.
+        bend: match what.is_in_order() {
+            true => Bend(Estimate::new(0.1, 0.0, 0.4)),
+            false => Bend::unknown(),
+        },
+    };
+    predict(&path(place, what, depth), &operation)
+}
+
+/// The figures of a place.
+pub(super) fn figures(place: &Place) -> Figures {
+    let iops = |what, depth| at(place, what, depth).iops;
+    let rate = |what| at(place, what, rubus_core::advice::AHEAD).bytes_per_second;
+    Figures {
+        random_read: iops(What::RandomRead, 1),
+        random_read_deep: iops(What::RandomRead, 32),
+        random_write: iops(What::RandomWrite, 1),
+        random_write_deep: iops(What::RandomWrite, 32),
+        sequential_read: rate(What::SequentialRead),
+        sequential_write: rate(What::SequentialWrite),
+        commits: iops(What::Commit, 1),
+    }
+}
+
+pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
+    let figures = figures(place);
+    let visits = question.purpose.visits();
+    let predictions: Vec<(Visit, Prediction)> = visits
+        .iter()
+        .map(|visit| (*visit, at(place, visit.what, visit.depth)))
+        .collect();
+    let demands: Vec<Demand> = predictions
+        .iter()
+        .map(|(visit, prediction)| demand(visit, prediction))
+        .collect();
+    let longest = |a: &&Demand, b: &&Demand| a.seconds.value.total_cmp(&b.seconds.value);
+    let largest = demands.iter().max_by(longest).map(|demand| demand.what);
+    let pipes = predictions
+        .iter()
+        .find(|(visit, _)| Some(visit.what) == largest)
+        .map(|(_, prediction)| pipes(prediction));
+    Candidate {
+        name: place.name.clone(),
+        what: place.what.clone(),
+        is_now: place.is_now,
+        is_here: place.is_here,
+        time_s: sum(demands.iter().map(|demand| demand.seconds)),
+        demands,
+        pipes: pipes.unwrap_or_default(),
+        cpu_share: cpu_share(question.machine, place, question.purpose),
+        swap: super::swapping::on(question, &figures),
+        figures,
+        euros: place.euros,
+        risks: risks(question.purpose, place),
+        is_measured: place.is_measured,
+        source: place.source.clone(),
+    }
+}
+
+/// Data can be put beside what is there; a system cannot.
+fn risks(purpose: Purpose, place: &Place) -> Vec<String> {
+    let moves = matches!(purpose, Purpose::Desktop | Purpose::Server) || place.directory.is_none();
+    let mut risks = place.risks.clone();
+    risks.retain(|risk| moves || !risk.starts_with(LOST));
+    risks
+}
+
+fn demand(visit: &Visit, prediction: &Prediction) -> Demand {
+    let rate = match visit.what.is_in_order() {
+        true => prediction.bytes_per_second,
+        false => prediction.iops,
+    };
+    // An interval that reaches down to nothing says that nothing is known, not that it takes for ever.
+    let over = |seen: f64| visit.count / seen.max(rate.value / 50.0).max(f64::MIN_POSITIVE);
+    Demand {
+        what: visit.what,
+        seconds: Estimate::new(over(rate.value), over(rate.high), over(rate.low)),
+    }
+}
+
+pub(super) fn pipes(prediction: &Prediction) -> Vec<Pipe> {
+    let pipe = |pipe: &crate::predict::Pipe| Pipe {
+        name: pipe.name.clone(),
+        capacity_iops: pipe.capacity_iops,
+        utilisation: pipe.utilisation,
+    };
+    prediction.pipes.iter().map(pipe).collect()
+}
+
+/// Independent deviations add in squares.
+pub(super) fn sum(parts: impl Iterator<Item = Estimate>) -> Estimate {
+    let (mut value, mut below, mut above) = (0.0, 0.0_f64, 0.0_f64);
+    for part in parts {
+        value += part.value;
+        below += (part.value - part.low).powi(2);
+        above += (part.high - part.value).powi(2);
+    }
+    Estimate::new(value, (value - below.sqrt()).max(0.0), value + above.sqrt())
+}
+
+/// Processor seconds of one core for a small operation and for a byte in order, by the processor; assumed from counts of
+/// instructions, and wide.
+fn cpu_costs(machine: &Machine) -> (f64, f64) {
+    let slow = match machine.cpu.model.text().unwrap_or_default() {
+        m if m.contains("A76") => 0.6,
+        m if m.contains("A72") => 1.0,
+        m if m.contains("A53") => 2.0,
+        m if m.contains("A7") || m.contains("ARMv7") => 3.5,
+        m if m.contains("ARM11") || m.contains("ARMv6") => 8.0,
+        _ => 0.5,
+    };
+    (25e-6 * slow, 0.5e-9 * slow)
+}
+
+fn cpu_share(machine: &Machine, place: &Place, purpose: Purpose) -> Estimate {
+    let cores = f64::from(machine.cpu.cores.get().unwrap_or(1).max(1));
+    let (mut operation_s, mut byte_s) = cpu_costs(machine);
+    // Each byte is checked and copied on its way through TCP, and each request wakes two threads more.
+    if matches!(place.is, Is::Network(..)) {
+        operation_s *= 2.0;
+        byte_s *= 5.0;
+    }
+    let wide = match place.cpu_s {
+        Some(measured) => {
+            operation_s = measured;
+            (0.7, 1.5)
+        }
+        None => (0.4, 2.5),
+    };
+    let busy: f64 = purpose
+        .visits()
+        .iter()
+        .map(|visit| match visit.what {
+            what if what.is_in_order() => visit.count * byte_s,
+            What::Commit => visit.count * operation_s * 3.0,
+            _ => visit.count * operation_s,
+        })
+        .sum();
+    let share = |times: f64| (busy * times / cores).min(1.0);
+    Estimate::new(share(1.0), share(wide.0), share(wide.1))
+}

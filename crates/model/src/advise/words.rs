@@ -1,0 +1,314 @@
+//! Why the best one is best, and what does it.
+
+use rubus_core::advice::{Candidate, Demand, Purpose, What};
+use rubus_core::units::{iops, rate_si};
+
+use super::Question;
+use super::inventory::{Is, LOST, Place};
+use super::swapping;
+
+/// What to do.
+pub(super) struct ToDo {
+    pub command: Option<Vec<String>>,
+    pub sentence: Option<String>,
+}
+
+impl ToDo {
+    pub fn nothing(sentence: &str) -> ToDo {
+        ToDo {
+            command: None,
+            sentence: Some(sentence.into()),
+        }
+    }
+}
+
+/// A time without a letter that is not ASCII: "85 ms", "1.4 s".
+pub(super) fn seconds(time_s: f64) -> String {
+    match time_s {
+        s if s >= 99.5 => format!("{s:.0} s"),
+        s if s >= 9.95 => format!("{s:.0} s"),
+        s if s >= 0.095 => format!("{s:.1} s"),
+        s if s >= 0.00995 => format!("{:.0} ms", s * 1e3),
+        s if s >= 0.000_95 => format!("{:.1} ms", s * 1e3),
+        s => format!("{:.2} ms", s * 1e3),
+    }
+}
+
+/// A factor: "2.4 times", "40 times".
+pub(super) fn times(factor: f64) -> String {
+    match factor >= 9.95 {
+        true => format!("{factor:.0} times"),
+        false => format!("{factor:.1} times"),
+    }
+}
+
+/// Three sentences: what the best gives, why, and what is narrow after it.
+pub(super) fn because(question: &Question<'_>, candidates: &[Candidate]) -> Vec<String> {
+    let Some(best) = candidates.first() else {
+        return vec!["This machine shows no disk, and so there is nothing to advise on.".into()];
+    };
+    let now = candidates.iter().find(|candidate| candidate.is_now);
+    let mut sentences = vec![what_it_gives(question.purpose, best, now, candidates)];
+    sentences.extend(why(question.purpose, best, now, candidates));
+    sentences.extend(what_is_next(best));
+    sentences
+}
+
+fn what_it_gives(
+    purpose: Purpose,
+    best: &Candidate,
+    now: Option<&Candidate>,
+    all: &[Candidate],
+) -> String {
+    let range = format!(
+        "{} ({} to {})",
+        seconds(best.time_s.value),
+        seconds(best.time_s.low),
+        seconds(best.time_s.high)
+    );
+    let work = match purpose {
+        Purpose::Swap => "2000 pages in and out",
+        _ => "one second of this work",
+    };
+    let Some(now) = now else {
+        return format!("{} takes {range} for {work}.", named(best));
+    };
+    if best.is_now {
+        let second = all.get(1).map(|next| {
+            let money = match next.euros {
+                (0, 0) => String::new(),
+                (low, high) => format!(" for {low} to {high} EUR"),
+            };
+            format!(
+                "; {}{money} would take {}",
+                match next.name.as_str() {
+                    "nbd" => "a network disk",
+                    name => name,
+                },
+                seconds(next.time_s.value)
+            )
+        });
+        return format!(
+            "{} is the best that was weighed: {range} for {work}{}.",
+            named(best),
+            second.unwrap_or_default()
+        );
+    }
+    let is_sure = best.time_s.high < now.time_s.low;
+    let but = match is_sure {
+        true => "",
+        false => ", but the ranges overlap: measure before you decide",
+    };
+    format!(
+        "{} takes {range} for {work}, {} of now {}: {} as fast{but}.",
+        named(best),
+        now.name,
+        seconds(now.time_s.value),
+        times(now.time_s.value / best.time_s.value)
+    )
+}
+
+/// "sda, SSD on USB 3 X".
+fn named(candidate: &Candidate) -> String {
+    match candidate.what.starts_with(&candidate.name) || candidate.name == "nbd" {
+        true => candidate.what.clone(),
+        false => format!("{} ({})", candidate.name, candidate.what),
+    }
+}
+
+/// The rate behind a part of the time, in the words of its kind.
+fn rate(purpose: Purpose, candidate: &Candidate, what: What) -> String {
+    let demand = candidate.demands.iter().find(|demand| demand.what == what);
+    let visits = purpose.visits();
+    let visit = visits.iter().find(|visit| visit.what == what);
+    let Some((demand, visit)) = demand.zip(visit) else {
+        return "unknown".into();
+    };
+    let rate = visit.count / demand.seconds.value.max(f64::MIN_POSITIVE);
+    match what.is_in_order() {
+        true => rate_si(rate),
+        false => format!("{}/s", iops(rate).replace(' ', "")),
+    }
+}
+
+/// Where the difference is.
+fn why(
+    purpose: Purpose,
+    best: &Candidate,
+    now: Option<&Candidate>,
+    all: &[Candidate],
+) -> Option<String> {
+    let other = now.filter(|now| now.name != best.name).or(all.get(1))?;
+    let saved = |what: What| -> Option<f64> {
+        let of = |candidate: &Candidate| {
+            let demand = candidate
+                .demands
+                .iter()
+                .find(|demand| demand.what == what)?;
+            Some(demand.seconds.value)
+        };
+        Some(of(other)? - of(best)?)
+    };
+    let most = best.demands.iter().max_by(|a, b| {
+        let of = |demand: &Demand| saved(demand.what).unwrap_or(0.0);
+        of(a).total_cmp(&of(b))
+    })?;
+    let saved_s = saved(most.what).filter(|saved| *saved > 0.0)?;
+    Some(format!(
+        "Most of the difference, {}, is in {}: {} there, {} here.",
+        seconds(saved_s),
+        most.what.words(),
+        rate(purpose, other, most.what),
+        rate(purpose, best, most.what)
+    ))
+}
+
+fn what_is_next(best: &Candidate) -> Option<String> {
+    let largest = best.largest()?;
+    let share = largest.seconds.value / best.time_s.value.max(f64::MIN_POSITIVE);
+    let pipe = best.pipes.first()?;
+    let next = best.pipes.get(1).map(|next| {
+        let is_near = next.capacity_iops.low < pipe.capacity_iops.high;
+        match is_near {
+            true => format!(", and {} is about as narrow", next.name),
+            false => format!(
+                ", then {}, which could carry {} as much",
+                next.name,
+                times(next.capacity_iops.value / pipe.capacity_iops.value)
+            ),
+        }
+    });
+    Some(format!(
+        "After that the narrowest pipe is {} at {} ({:.0} % of the time){}.",
+        pipe.name,
+        largest.what.words(),
+        share * 100.0,
+        next.unwrap_or_default()
+    ))
+}
+
+/// What does the best one: a recipe where there is one.
+pub(super) fn to_do(question: &Question<'_>, places: &[Place], candidates: &[Candidate]) -> ToDo {
+    let Some(best) = candidates.first() else {
+        return ToDo {
+            command: None,
+            sentence: None,
+        };
+    };
+    if question.purpose == Purpose::Swap {
+        return swapping::to_do(question, places, best);
+    }
+    if best.is_now {
+        return ToDo::nothing("Nothing: the system is there already.");
+    }
+    let place = places.iter().find(|place| place.name == best.name);
+    place.map_or(ToDo::nothing(""), |place| of_place(question, place))
+}
+
+fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
+    let words = |words: &[&str]| -> Option<Vec<String>> {
+        Some(words.iter().map(|word| word.to_string()).collect())
+    };
+    let is_system = matches!(question.purpose, Purpose::Desktop | Purpose::Server);
+    match &place.is {
+        Is::Stripe(members) => {
+            let nodes: Vec<String> = members
+                .iter()
+                .map(|member| format!("/dev/{}", member.name))
+                .collect();
+            let devices = format!("devices={}", nodes.join(","));
+            ToDo {
+                command: words(&["rubus", "plan", "raid0", &devices, "at=/mnt/fast"]),
+                sentence: None,
+            }
+        }
+        _ if place.name.starts_with("nbd") && is_system => {
+            let address = match place.name.as_str() {
+                "nbd" => "nbd://SERVER/root",
+                address => address,
+            };
+            ToDo {
+                command: words(&["rubus", "plan", "network-root"]),
+                sentence: Some(format!(
+                    "Before that: on the other machine `rubus serve root.img --size 32G --listen 0.0.0.0:10809`, here \
+                     `rubus attach {address} /dev/nbd0`."
+                )),
+            }
+        }
+        _ if place.name.starts_with("nbd") => match place.name.as_str() {
+            "nbd" => ToDo::nothing(
+                "On the other machine `rubus serve disk.img --size 32G --listen 0.0.0.0:10809`, then here `rubus plan network-disk \
+                 address=nbd://SERVER/disk at=/mnt/network`.",
+            ),
+            address => ToDo {
+                command: words(&[
+                    "rubus",
+                    "plan",
+                    "network-disk",
+                    &format!("address={address}"),
+                    "at=/mnt/network",
+                ]),
+                sentence: None,
+            },
+        },
+        _ if place.name.ends_with("@usb3") => {
+            ToDo::nothing(&then(question, place, "Put it into a USB 3 port (blue)"))
+        }
+        _ if place.name.ends_with("@gen3") => ToDo::nothing(
+            "Write dtparam=pciex1_gen=3 into config.txt and restart; take it out again if the drive fails.",
+        ),
+        _ if !place.is_here && place.name.contains("card") => ToDo::nothing(
+            "Copy the card to the new one: `rubus copy` copies a directory with everything in it, or use an imager.",
+        ),
+        _ if !place.is_here => ToDo::nothing(&format!(
+            "When it is plugged in: {} (the NAME that `rubus survey` shows).",
+            match is_system {
+                true => "rubus plan desktop device=/dev/NAME",
+                false => "rubus plan format device=/dev/NAME at=/srv/data",
+            }
+        )),
+        _ => match (&place.directory, is_system) {
+            (_, true) => ToDo {
+                command: words(&[
+                    "rubus",
+                    "plan",
+                    "desktop",
+                    &format!("device=/dev/{}", place.name),
+                ]),
+                sentence: lost(place),
+            },
+            (Some(directory), false) => ToDo::nothing(&format!(
+                "Put the data below {directory}, which is on {}.",
+                place.name
+            )),
+            (None, false) => ToDo {
+                command: words(&[
+                    "rubus",
+                    "plan",
+                    "format",
+                    &format!("device=/dev/{}", place.name),
+                    "at=/srv/data",
+                ]),
+                sentence: lost(place),
+            },
+        },
+    }
+}
+
+fn lost(place: &Place) -> Option<String> {
+    let risk = place.risks.iter().find(|risk| risk.starts_with(LOST));
+    risk.cloned()
+}
+
+fn then(question: &Question<'_>, place: &Place, first: &str) -> String {
+    let is_system = matches!(question.purpose, Purpose::Desktop | Purpose::Server);
+    let name = place.name.split('@').next().unwrap_or_default();
+    let root = place.directory.as_deref() == Some("/");
+    match (is_system && !root, &place.directory) {
+        (true, _) => format!("{first}, then rubus plan desktop device=/dev/{name}."),
+        (false, Some(directory)) => format!("{first}; the data stays below {directory}."),
+        (false, None) => {
+            format!("{first}, then rubus plan format device=/dev/{name} at=/srv/data.")
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `rubus advise`: what to change for a purpose, and what it would give.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use rubus_core::advice::{Advice, Known};
+use rubus_core::history::RunId;
+use rubus_core::machine::{Machine, Origin};
+use rubus_core::recipe::CompressionSpeed;
+use rubus_core::result::Run;
+use rubus_host::capture::Captured;
+use rubus_model::advise::{Question, advise};
+use rubus_show::advice::{Depth, render, typed};
+
+use crate::args::{Advise, General};
+use crate::changing;
+use crate::exit::Exit;
+use crate::places::{self, say};
+use crate::subjects;
+use crate::world::{Terminal, World, must_be_live};
+
+/// Weighs and says.
+pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
+    if let Some(page) = &arguments.page {
+        places::must_be_writable(page)?;
+    }
+    let (machine, runs) = subject(general, arguments)?;
+    let mut advice = advice(&machine, &runs, Vec::new(), arguments)?;
+    let mut all_measured = true;
+    if arguments.measure {
+        must_be_live(general, "advise --measure")?;
+        if !general.quiet {
+            eprintln!(
+                "measuring how this processor compresses a sample of / (2 to 5 s, reads at most 24 MiB)"
+            );
+        }
+        let compression = rubus_bench::compression::measure(Path::new("/"));
+        all_measured = measure(&advice, general.quiet)?;
+        let (machine, runs) = subject(general, arguments)?;
+        advice = self::advice(&machine, &runs, compression, arguments)?;
+    }
+    if let Some(page) = &arguments.page {
+        let text = rubus_show::page::advice::render(&advice, env!("CARGO_PKG_VERSION"));
+        places::write_whole(page, &text)?;
+    }
+    if arguments.json.wanted {
+        say(&(serde_json::to_string_pretty(&advice)? + "\n"))?;
+    } else {
+        let depth = Depth {
+            pipes: arguments.pipes,
+        };
+        say(&render(&advice, depth, Terminal::of(general).style()))?;
+    }
+    Ok(match all_measured {
+        true => Exit::Fine,
+        false => Exit::AnswerIsNo,
+    })
+}
+
+fn advice(
+    machine: &Machine,
+    runs: &[(RunId, Run)],
+    compression: Vec<CompressionSpeed>,
+    arguments: &Advise,
+) -> anyhow::Result<Advice> {
+    let known = Known {
+        compression,
+        ..Known::of(machine, runs)
+    };
+    let question = Question {
+        machine,
+        known: &known,
+        purpose: arguments.purpose.into(),
+        with: &arguments.with,
+    };
+    advise(&question).map_err(anyhow::Error::msg)
+}
+
+/// The machine that is meant, and what was measured on it.
+fn subject(general: &General, arguments: &Advise) -> anyhow::Result<(Machine, Vec<(RunId, Run)>)> {
+    let Some(from) = &arguments.from else {
+        let world = World::of(general)?;
+        let runs = match world {
+            World::Live(_) => changing::runs_before(),
+            World::Captured(_) => Vec::new(),
+        };
+        return Ok((world.survey(), runs));
+    };
+    if let Some(machine) = &general.machine {
+        bail!(
+            "--from {from} and --machine {} both name a machine: give one of them",
+            machine.display()
+        );
+    }
+    let path = Path::new(from);
+    let found = subjects::resolve(from)?;
+    let runs: Vec<Run> = found.into_iter().filter_map(|found| found.run).collect();
+    if let Some(run) = runs.first() {
+        let mut machine = run.machine.clone();
+        machine.origin = Origin::Capture {
+            path: from.clone(),
+            label: format!("the machine of {from}"),
+        };
+        let runs = runs.into_iter().map(|run| (RunId(0), run)).collect();
+        return Ok((machine, runs));
+    }
+    let captured = Captured::open(path)
+        .with_context(|| format!("{from} is neither a run nor a captured machine"))?;
+    let origin = Origin::Capture {
+        path: captured.path().display().to_string(),
+        label: captured.label().to_string(),
+    };
+    let machine = rubus_probe::survey(&captured, captured.recorded_at(), origin);
+    Ok((machine, Vec::new()))
+}
+
+/// Runs what the advice asks for, one after the other, with its words on standard error. False where one failed.
+fn measure(advice: &Advice, is_quiet: bool) -> anyhow::Result<bool> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let mut all = true;
+    for unknown in &advice.unknown {
+        let Some([_, arguments @ ..]) = unknown.measurement.as_deref() else {
+            continue;
+        };
+        let words = unknown.measurement.as_deref().unwrap_or_default();
+        if !is_quiet {
+            eprintln!("\n{}: {}", unknown.what, typed(words));
+        }
+        let mut command = Command::new(&program);
+        command.args(arguments).stdin(Stdio::null());
+        // What is said of the measurement is not the advice.
+        command.stdout(match is_quiet {
+            true => Stdio::null(),
+            false => std::io::stderr().into(),
+        });
+        let status = command
+            .status()
+            .with_context(|| format!("cannot run {}", typed(words)))?;
+        if !status.success() {
+            eprintln!(
+                "rubus: {} did not succeed; the advice goes on without it",
+                typed(words)
+            );
+            all = false;
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,160 @@
+//! Advice on captured boards, as their owner would read it.
+
+use std::process::{Command, Output};
+
+const CAPTURES: [&str; 6] = [
+    "emulated-pi3",
+    "pi2b-sd-usb-stick",
+    "pi3bplus-usb-ssd",
+    "pi4b-usb3-ssd",
+    "pi5-nvme",
+    "vm-virtio",
+];
+const PURPOSES: [&str; 5] = ["desktop", "server", "logger", "storage-node", "swap"];
+
+fn rubus(arguments: &[&str]) -> Output {
+    let home = tempfile::tempdir().expect("a directory");
+    Command::new(env!("CARGO_BIN_EXE_rubus"))
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .args(arguments)
+        .env("XDG_DATA_HOME", home.path())
+        .output()
+        .expect("it runs")
+}
+
+fn text(output: &Output) -> String {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    String::from_utf8(output.stdout.clone()).expect("a text")
+}
+
+fn advice(capture: &str, arguments: &[&str]) -> String {
+    let capture = format!("captures/{capture}");
+    let all = [&["advise", "--machine", &capture], arguments].concat();
+    text(&rubus(&all))
+}
+
+#[test]
+fn of_all_boards_for_a_desktop() {
+    for capture in CAPTURES {
+        insta::assert_snapshot!(format!("{capture}_desktop"), advice(capture, &[]));
+    }
+}
+
+#[test]
+fn of_a_pi_4_for_all_else() {
+    for purpose in &PURPOSES[1..] {
+        let words = advice("pi4b-usb3-ssd", &["--for", purpose]);
+        insta::assert_snapshot!(format!("pi4_{purpose}"), words);
+    }
+}
+
+#[test]
+fn the_order_with_its_times_of_every_board_and_purpose() {
+    let mut lines = String::new();
+    for capture in CAPTURES {
+        for purpose in PURPOSES {
+            let json = advice(capture, &["--for", purpose, "--json"]);
+            let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+            let candidates = json["candidates"].as_array().expect("a list");
+            let one = |c: &serde_json::Value| {
+                let name = c["name"].as_str().unwrap_or_default();
+                let now = if c["is_now"] == true { "*" } else { "" };
+                format!(
+                    "{name}{now} {:.2}",
+                    c["time_s"]["value"].as_f64().unwrap_or(-1.0)
+                )
+            };
+            let order: Vec<String> = candidates.iter().map(one).collect();
+            lines.push_str(&format!("{capture} {purpose}: {}\n", order.join(", ")));
+        }
+    }
+    insta::assert_snapshot!(lines);
+}
+
+#[test]
+fn every_text_fits_80_columns_and_is_ascii() {
+    for capture in CAPTURES {
+        for purpose in PURPOSES {
+            let words = advice(capture, &["--for", purpose, "--pipes"]);
+            for line in words.lines() {
+                assert!(
+                    line.len() <= 80 && line.is_ascii(),
+                    "{capture} {purpose}: {line}"
+                );
+            }
+        }
+    }
+    let short = advice("pi4b-usb3-ssd", &[]);
+    assert!(short.lines().count() <= 40, "{short}");
+}
+
+#[test]
+fn with_what_is_wished() {
+    let wishes = [
+        "--with",
+        "nbd://nas/root",
+        "--with",
+        "raid0:sda,sdb",
+        "--pipes",
+    ];
+    insta::assert_snapshot!(advice("pi4b-usb3-ssd", &wishes));
+}
+
+#[test]
+fn a_page_that_loads_nothing() {
+    let place = tempfile::tempdir().expect("a directory");
+    let page = place.path().join("advice with a space.html");
+    let path = page.to_str().expect("a text");
+    advice("pi5-nvme", &["--page", path]);
+    let page = std::fs::read_to_string(page).expect("it was written");
+    for part in [
+        "default-src 'none'",
+        "nvme0n1@gen3",
+        "Compression by link",
+        "id=\"data\"",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    for bad in ["http://", "https://", "<script src"] {
+        assert!(!page.contains(bad), "{bad}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_words() {
+    for (arguments, words) in [
+        (&["advise", "--with", "floppy"][..], "usb3-ssd"),
+        (&["advise", "--from", "last"], "history"),
+        (
+            &[
+                "advise",
+                "--machine",
+                "captures/pi5-nvme",
+                "--with",
+                "raid0:sda,sdb",
+            ],
+            "no disk sda",
+        ),
+        (
+            &["advise", "--machine", "captures/pi5-nvme", "--measure"],
+            "captured",
+        ),
+        (
+            &[
+                "advise",
+                "--machine",
+                "captures/pi5-nvme",
+                "--from",
+                "captures/pi5-nvme",
+            ],
+            "one of them",
+        ),
+        (&["advise", "--for", "gaming"], "storage-node"),
+    ] {
+        let output = rubus(arguments);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(words), "{arguments:?}: {error}");
+    }
+}

@@ -1,0 +1,425 @@
+//! Advice as text: the answer, the candidates in a table, what to do, single subjects, what is not known.
+//!
+//! Nothing but ASCII is written, so that every terminal shows it.
+
+use rubus_core::advice::{Advice, Candidate, Curve, Purpose};
+use rubus_core::estimate::Estimate;
+use rubus_core::remote::quote::quote;
+use rubus_core::units::{iops, percent, rate_si};
+
+use crate::style::{Style, Tone};
+use crate::table::{Align, Cell, Table};
+use crate::text::{bind_units, clean, hang, shorten};
+
+/// No line is wider.
+const COLUMNS: usize = 80;
+/// More rows are no help; the JSON has all.
+const MOST_ROWS: usize = 8;
+/// Letters of the first column.
+const NAME_COLUMNS: usize = 26;
+
+/// What to draw besides the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Where the time goes, which pipes are in the way, and the curve of compression.
+    pub pipes: bool,
+}
+
+/// The whole text; ends in a line feed.
+pub fn render(advice: &Advice, depth: Depth, style: Style) -> String {
+    let mut lines = vec![style.paint(Tone::Strong, &title(advice))];
+    lines.extend(paragraph(
+        &format!("Time for {}.", advice.unit),
+        style,
+        Tone::Faint,
+    ));
+    for (i, sentence) in advice.because.iter().enumerate() {
+        let tone = if i == 0 { Tone::Good } else { Tone::Plain };
+        lines.extend(paragraph(sentence, style, tone));
+    }
+    if !advice.candidates.is_empty() {
+        lines.push(String::new());
+        lines.extend(table(advice).lines(style));
+        lines.extend(legend(advice, style));
+    }
+    lines.extend(to_do(advice, style));
+    if depth.pipes {
+        lines.extend(pipes(advice, style));
+    }
+    lines.extend(subjects(advice, style));
+    if let (true, Some(curve)) = (depth.pipes, &advice.curve) {
+        lines.extend(drawn_curve(curve, style));
+    }
+    lines.extend(unknown(advice, style));
+    let lines: Vec<String> = lines.iter().map(|line| ascii(line)).collect();
+    lines.join("\n") + "\n"
+}
+
+fn title(advice: &Advice) -> String {
+    let title = format!("{}, for {}", advice.machine, advice.purpose.words());
+    shorten(&clean(&title), COLUMNS)
+}
+
+fn paragraph(text: &str, style: Style, tone: Tone) -> Vec<String> {
+    let lines = hang("", &bind_units(&clean(text)), COLUMNS);
+    lines.iter().map(|line| style.paint(tone, line)).collect()
+}
+
+fn table(advice: &Advice) -> Table {
+    match advice.purpose {
+        Purpose::Swap => swap_table(advice),
+        _ => place_table(advice),
+    }
+}
+
+/// The rows that are drawn: the first ones, and always how it is now.
+fn rows(advice: &Advice) -> Vec<&Candidate> {
+    let mut rows: Vec<&Candidate> = advice.candidates.iter().take(MOST_ROWS).collect();
+    if let Some(now) = advice.now() {
+        if !rows.iter().any(|row| row.is_now) {
+            rows.pop();
+            rows.push(now);
+        }
+    }
+    rows
+}
+
+fn first_cell(candidate: &Candidate) -> Cell {
+    let mark = if candidate.is_now { "* " } else { "  " };
+    // What it is says less than its name where both do not fit.
+    let words = match candidate.what.contains(&candidate.name) || candidate.name == "nbd" {
+        true => candidate.what.clone(),
+        false => format!("{}: {}", candidate.name, candidate.what),
+    };
+    let tone = if candidate.is_now {
+        Tone::Strong
+    } else {
+        Tone::Plain
+    };
+    Cell::toned(&format!("{mark}{}", cut(&words, NAME_COLUMNS)), tone)
+}
+
+/// As [`shorten`], in ASCII.
+fn cut(text: &str, columns: usize) -> String {
+    match text.chars().count() > columns {
+        true => {
+            text.chars()
+                .take(columns - 1)
+                .collect::<String>()
+                .trim_end()
+                .to_string()
+                + "~"
+        }
+        false => text.to_string(),
+    }
+}
+
+fn place_table(advice: &Advice) -> Table {
+    let right = Align::Right;
+    let mut table = Table::new(&[
+        ("  place", Align::Left),
+        ("time", right),
+        ("read", right),
+        ("write", right),
+        ("4K r/s", right),
+        ("4K w/s", right),
+        ("commits", right),
+        ("EUR", right),
+    ])
+    .close();
+    for candidate in rows(advice) {
+        let figures = &candidate.figures;
+        table.row(vec![
+            first_cell(candidate),
+            Cell::from(time(&candidate.time_s)),
+            Cell::from(mega(&figures.sequential_read)),
+            Cell::from(mega(&figures.sequential_write)),
+            Cell::from(count(&figures.random_read)),
+            Cell::from(count(&figures.random_write)),
+            Cell::from(count(&figures.commits)),
+            Cell::from(euros(candidate)),
+        ]);
+    }
+    table
+}
+
+fn swap_table(advice: &Advice) -> Table {
+    let right = Align::Right;
+    let mut table = Table::new(&[
+        ("  set-up", Align::Left),
+        ("time", right),
+        ("in/s", right),
+        ("out/s", right),
+        ("carries", right),
+        ("beyond", right),
+        ("EUR", right),
+    ])
+    .close();
+    for candidate in rows(advice) {
+        let swap = candidate.swap.as_ref();
+        table.row(vec![
+            first_cell(candidate),
+            Cell::from(time(&candidate.time_s)),
+            Cell::from(count(&candidate.figures.random_read)),
+            Cell::from(count(&candidate.figures.random_write)),
+            Cell::from(swap.map_or("?".into(), |swap| format!("{:.2}", swap.carries.value))),
+            Cell::from(swap.map_or("?".into(), |swap| {
+                swap.beyond_s
+                    .map_or("nothing".into(), |beyond| seconds(beyond.value))
+            })),
+            Cell::from(euros(candidate)),
+        ]);
+    }
+    table
+}
+
+fn time(time_s: &Estimate) -> String {
+    seconds(time_s.value)
+}
+
+fn seconds(time_s: f64) -> String {
+    match time_s {
+        s if s >= 9.95 => format!("{s:.0} s"),
+        s if s >= 0.095 => format!("{s:.1} s"),
+        s if s >= 0.000_95 => format!("{:.1} ms", s * 1e3),
+        s => format!("{:.2} ms", s * 1e3),
+    }
+}
+
+fn mega(rate: &Estimate) -> String {
+    let mega = rate.value / 1e6;
+    match mega >= 9.95 {
+        true => format!("{mega:.0}"),
+        false => format!("{mega:.1}"),
+    }
+}
+
+fn count(rate: &Estimate) -> String {
+    match rate.value {
+        rate if rate >= 9_999.5 => iops(rate).replace(' ', ""),
+        rate => format!("{rate:.0}"),
+    }
+}
+
+fn euros(candidate: &Candidate) -> String {
+    match candidate.euros {
+        (0, 0) => "-".into(),
+        (low, high) => format!("{low}-{high}"),
+    }
+}
+
+fn legend(advice: &Advice, style: Style) -> Vec<String> {
+    let mut words = vec![
+        match advice.purpose {
+            Purpose::Swap => {
+                "* now; carries: times the memory before it gets slow; beyond: a page then"
+            }
+            _ => "* now; read and write: MB/s in order; 4K: one at a time; commits per second",
+        }
+        .to_string(),
+    ];
+    let measured = rows(advice).iter().filter(|row| row.is_measured).count();
+    let all = rows(advice).len();
+    words.push(match measured {
+        0 => "Nothing of it was measured here: the figures are usual for its kind.".into(),
+        measured if measured == all => "All measured here.".into(),
+        measured => {
+            format!("{measured} of {all} measured here; the others are usual for their kind.")
+        }
+    });
+    let more = advice.candidates.len() - all;
+    if more > 0 {
+        words.push(format!("{more} more in --json."));
+    }
+    let words: Vec<String> = words
+        .iter()
+        .flat_map(|words| hang("  ", words, COLUMNS))
+        .collect();
+    words
+        .iter()
+        .map(|line| style.paint(Tone::Faint, line))
+        .collect()
+}
+
+/// The words of a command, as they can be typed.
+pub fn typed(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    words.join(" ")
+}
+
+fn to_do(advice: &Advice, style: Style) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    if let Some(command) = &advice.command {
+        lines.push(format!(
+            "To do:  {}",
+            style.paint(Tone::Strong, &clean(&typed(command)))
+        ));
+    }
+    if let Some(sentence) = advice
+        .to_do
+        .as_ref()
+        .filter(|sentence| !sentence.is_empty())
+    {
+        let first = if advice.command.is_some() {
+            "        "
+        } else {
+            "To do:  "
+        };
+        lines.extend(hang(first, &bind_units(&clean(sentence)), COLUMNS));
+    }
+    let risks = advice
+        .candidates
+        .first()
+        .map_or(&[][..], |best| &best.risks);
+    // What the sentence above says is not said twice.
+    let is_said = |risk: &String| {
+        advice
+            .to_do
+            .as_ref()
+            .is_some_and(|said| said.contains(risk.as_str()))
+    };
+    let risks: Vec<&str> = risks
+        .iter()
+        .filter(|risk| !is_said(risk))
+        .map(String::as_str)
+        .collect();
+    if !risks.is_empty() && !advice.candidates.first().is_some_and(|best| best.is_now) {
+        lines.extend(hang(
+            "Risk:   ",
+            &bind_units(&clean(&risks.join(" "))),
+            COLUMNS,
+        ));
+    }
+    match lines.len() {
+        1 => Vec::new(),
+        _ => lines,
+    }
+}
+
+fn subjects(advice: &Advice, style: Style) -> Vec<String> {
+    if advice.subjects.is_empty() {
+        return Vec::new();
+    }
+    let longest = advice
+        .subjects
+        .iter()
+        .map(|subject| subject.name.len())
+        .max();
+    let columns = longest.unwrap_or(0) + 2;
+    let mut lines = vec![String::new(), style.paint(Tone::Strong, "Besides")];
+    for subject in &advice.subjects {
+        let first = format!("  {:columns$}", subject.name);
+        let mut words = clean(&subject.advice);
+        if let Some(command) = &subject.command {
+            words.push_str(&format!(" To do: {}", clean(&typed(command))));
+        }
+        lines.extend(hang(&first, &bind_units(&words), COLUMNS));
+    }
+    lines
+}
+
+fn unknown(advice: &Advice, style: Style) -> Vec<String> {
+    const MOST: usize = 3;
+    if advice.unknown.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![
+        String::new(),
+        style.paint(
+            Tone::Strong,
+            "Not known, and what settles it (--measure runs it)",
+        ),
+    ];
+    for unknown in advice.unknown.iter().take(MOST) {
+        let words = match &unknown.measurement {
+            Some(command) => format!("{}: {}", unknown.what, typed(command)),
+            None => unknown.what.clone(),
+        };
+        lines.extend(hang("  ", &bind_units(&clean(&words)), COLUMNS));
+    }
+    lines
+}
+
+/// For each candidate where its time goes, and what is in the way.
+fn pipes(advice: &Advice, style: Style) -> Vec<String> {
+    let mut lines = vec![
+        String::new(),
+        style.paint(Tone::Strong, "Where the time goes"),
+    ];
+    for candidate in rows(advice) {
+        let parts: Vec<String> = candidate
+            .demands
+            .iter()
+            .map(|demand| format!("{} {}", demand.what.words(), seconds(demand.seconds.value)))
+            .collect();
+        let pipes: Vec<String> = candidate
+            .pipes
+            .iter()
+            .map(|pipe| format!("{} {}", pipe.name, percent(pipe.utilisation)))
+            .collect();
+        let words = format!(
+            "{} ({} to {}): {}. Busy at what takes most: {}. Processor: {} of all cores. {}.",
+            candidate.name,
+            seconds(candidate.time_s.low),
+            seconds(candidate.time_s.high),
+            parts.join(", "),
+            pipes.join(", "),
+            percent(candidate.cpu_share.value),
+            candidate.source
+        );
+        lines.extend(hang("  ", &bind_units(&clean(&words)), COLUMNS));
+    }
+    lines
+}
+
+/// Writes by link and method, the best marked.
+fn drawn_curve(curve: &Curve, style: Style) -> Vec<String> {
+    let Some(first) = curve.points.first() else {
+        return Vec::new();
+    };
+    let mut columns = vec![("  link", Align::Right)];
+    let names: Vec<String> = first
+        .writes
+        .iter()
+        .map(|rated| rated.method.clone())
+        .collect();
+    columns.extend(names.iter().map(|name| (name.as_str(), Align::Right)));
+    columns.push(("best", Align::Left));
+    let mut table = Table::new(&columns).indented(2);
+    for point in &curve.points {
+        let mut cells = vec![Cell::from(rate_si(point.link_bytes_per_second))];
+        cells.extend(point.writes.iter().map(|rated| {
+            let tone = match rated.method == point.best {
+                true => Tone::Good,
+                false => Tone::Plain,
+            };
+            Cell::toned(&mega(&rated.bytes_per_second), tone)
+        }));
+        cells.push(Cell::from(&point.best));
+        table.row(cells);
+    }
+    let title = format!(
+        "Compression by link: MB/s written ({} cores, {})",
+        curve.cores, curve.source
+    );
+    let mut lines = vec![
+        String::new(),
+        style.paint(Tone::Strong, &cut(&title, COLUMNS)),
+    ];
+    lines.extend(table.lines(style));
+    lines
+}
+
+/// What a terminal without UTF-8 shows: the few other letters that facts bring become near ones.
+fn ascii(line: &str) -> String {
+    let near = |c: char| match c {
+        c if c.is_ascii() => c,
+        '×' => 'x',
+        'µ' => 'u',
+        '–' | '−' => '-',
+        '…' => '~',
+        '\u{a0}' => ' ',
+        _ => '?',
+    };
+    line.chars().map(near).collect()
+}

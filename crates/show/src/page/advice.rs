@@ -1,0 +1,227 @@
+//! Advice as a page: the answer, each candidate as a pipe to scale, single subjects, compression by link.
+
+use maud::{Markup, html};
+use rubus_core::advice::{Advice, Candidate, Curve, Purpose};
+use rubus_core::units::{iops, percent, rate_si};
+
+use super::charts::{self, PipeScale};
+use super::jobs::section;
+use super::{data, glued, shell};
+use crate::advice::typed;
+use crate::words;
+
+/// The page. `version` is this program's.
+pub fn render(advice: &Advice, version: &str) -> String {
+    let title = format!("Advice for {}: {}", advice.purpose.words(), advice.machine);
+    let content = html! {
+        header {
+            h1 { (title) }
+            @if let Some(from) = &advice.from { p class="what" { "from " (from) } }
+            @for (i, sentence) in advice.because.iter().enumerate() {
+                p class=(if i == 0 { "headline" } else { "certainty" }) { (sentence) }
+            }
+        }
+        main {
+            (to_do(advice))
+            (candidates(advice))
+            (subjects(advice))
+            @if let Some(curve) = &advice.curve { (compression(curve)) }
+            (unknown(advice))
+        }
+    };
+    shell(&title, version, content, data::embed_advice(advice))
+}
+
+fn to_do(advice: &Advice) -> Markup {
+    let risks = advice
+        .candidates
+        .first()
+        .map_or(&[][..], |best| &best.risks);
+    section(
+        "to-do",
+        "What to do",
+        html! {
+            @if let Some(command) = &advice.command { p { code { (typed(command)) } } }
+            @if let Some(sentence) = &advice.to_do { p { (sentence) } }
+            @for risk in risks { p class="note" { (risk) } }
+        },
+    )
+}
+
+/// Before and after and all that lies between, on one scale: a pipe is as thick as the work that goes through it in a second.
+fn candidates(advice: &Advice) -> Markup {
+    if advice.candidates.is_empty() {
+        return html! {};
+    }
+    let capacities: Vec<f64> = advice
+        .candidates
+        .iter()
+        .map(|candidate| 1.0 / candidate.time_s.value.max(1e-6))
+        .collect();
+    let scale = PipeScale::of(&capacities, Some(1.0));
+    section(
+        "candidates",
+        "What it could be",
+        html! {
+            p class="note" {
+                "Each pipe is as thick as the work that goes through it in a second (dashed: just enough). "
+                "Time for " (advice.unit) "."
+            }
+            div class="scroll" role="region" aria-labelledby="candidates" tabindex="0" {
+                table class="figures" role="table" {
+                    caption { span { "What each candidate lets through, and what it is expected to give" } }
+                    thead role="rowgroup" { tr role="row" {
+                        th scope="col" role="columnheader" { "candidate" }
+                        th scope="col" role="columnheader" class="chart words" { "pipe" }
+                        th scope="col" role="columnheader" class="n" { "takes" }
+                        @for title in titles(advice.purpose) {
+                            th scope="col" role="columnheader" class="n" { (title) }
+                        }
+                        th scope="col" role="columnheader" class="n" { "costs" }
+                    } }
+                    tbody role="rowgroup" {
+                        @for (candidate, capacity) in advice.candidates.iter().zip(&capacities) {
+                            (row(advice.purpose, candidate, *capacity, scale))
+                        }
+                    }
+                }
+            }
+        },
+    )
+}
+
+fn titles(purpose: Purpose) -> [&'static str; 4] {
+    match purpose {
+        Purpose::Swap => ["pages in", "pages out", "carries", "processor"],
+        _ => ["in order", "random reads", "random writes", "commits"],
+    }
+}
+
+fn row(purpose: Purpose, candidate: &Candidate, capacity: f64, scale: PipeScale) -> Markup {
+    let figures = &candidate.figures;
+    let per_second = |value: f64| format!("{} /s", iops(value));
+    let cells = match purpose {
+        Purpose::Swap => [
+            per_second(figures.random_read.value),
+            per_second(figures.random_write.value),
+            candidate.swap.map_or("?".into(), |swap| {
+                format!("{:.2} × memory", swap.carries.value)
+            }),
+            percent(candidate.cpu_share.value),
+        ],
+        _ => [
+            rate_si(figures.sequential_read.value),
+            per_second(figures.random_read.value),
+            per_second(figures.random_write.value),
+            per_second(figures.commits.value),
+        ],
+    };
+    let narrowest = candidate.pipes.first();
+    html! {
+        tr role="row" class=[candidate.is_now.then_some("narrowest")] {
+            th scope="row" role="rowheader" class="wrap" {
+                (candidate.name)
+                @if candidate.is_now { " " span class="badge" { "now" } }
+                span class="remedy" { (candidate.what) }
+                @if let (Some(pipe), Some(most)) = (narrowest, candidate.largest()) {
+                    span class="remedy" { "narrowest: " (pipe.name) " at " (most.what.words()) }
+                }
+                span class="remedy" { (candidate.source) }
+            }
+            td class="chart" role="cell" {
+                (charts::tube(capacity, scale, candidate.is_now))
+                @if scale.cuts(capacity) { span class="note" { "wider than drawn" } }
+            }
+            td class="n rate" role="cell" {
+                (glued(&words::seconds(candidate.time_s.value)))
+                span class="remedy" {
+                    (glued(&words::seconds(candidate.time_s.low))) " to " (glued(&words::seconds(candidate.time_s.high)))
+                }
+            }
+            @for cell in cells { td class="n" role="cell" { (glued(&cell)) } }
+            td class="n" role="cell" {
+                @if candidate.euros == (0, 0) { "–" }
+                @else { (candidate.euros.0) " to " (candidate.euros.1) " EUR" }
+            }
+        }
+    }
+}
+
+fn subjects(advice: &Advice) -> Markup {
+    if advice.subjects.is_empty() {
+        return html! {};
+    }
+    section(
+        "subjects",
+        "Besides",
+        html! {
+            ul {
+                @for subject in &advice.subjects {
+                    li {
+                        b { (subject.name) } ": " (subject.advice)
+                        @if let Some(command) = &subject.command { span class="remedy" { code { (typed(command)) } } }
+                    }
+                }
+            }
+        },
+    )
+}
+
+/// A table, since the numbers are what is looked for: the row of one's link, and the best in it.
+fn compression(curve: &Curve) -> Markup {
+    let Some(first) = curve.points.first() else {
+        return html! {};
+    };
+    section(
+        "compression",
+        "Compression by link",
+        html! {
+            p class="note" { (curve.source) "; " (curve.cores) " cores; bytes of files written per second." }
+            div class="scroll" role="region" aria-labelledby="compression" tabindex="0" {
+                table role="table" {
+                    thead role="rowgroup" { tr role="row" {
+                        th scope="col" role="columnheader" { "link" }
+                        @for rated in &first.writes { th scope="col" role="columnheader" class="n" { (rated.method) } }
+                        th scope="col" role="columnheader" { "best" }
+                    } }
+                    tbody role="rowgroup" {
+                        @for point in &curve.points {
+                            tr role="row" {
+                                th scope="row" role="rowheader" { (glued(&rate_si(point.link_bytes_per_second))) }
+                                @for rated in &point.writes {
+                                    td class="n" role="cell" {
+                                        @let rate = glued(&rate_si(rated.bytes_per_second.value));
+                                        @if rated.method == point.best { b { (rate) } } @else { (rate) }
+                                    }
+                                }
+                                td role="cell" { (point.best) }
+                            }
+                        }
+                    }
+                }
+            }
+        },
+    )
+}
+
+fn unknown(advice: &Advice) -> Markup {
+    if advice.unknown.is_empty() {
+        return html! {};
+    }
+    section(
+        "unknown",
+        "What is not known",
+        html! {
+            ul {
+                @for unknown in &advice.unknown {
+                    li {
+                        (unknown.what)
+                        @if let Some(measurement) = &unknown.measurement {
+                            span class="remedy" { code { (typed(measurement)) } }
+                        }
+                    }
+                }
+            }
+        },
+    )
+}
