@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows what a Raspberry Pi, a swap policy or a confidence interval is.
 
+mod answering;
 pub mod block_writing;
 pub mod blockdev;
 pub mod btrfs;

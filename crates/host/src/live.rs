@@ -4,12 +4,13 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::files::{Files, ReadError, Space};
-use crate::{mailbox, programs};
+use crate::{answering, mailbox, programs};
 
 /// The machine that this program runs on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +25,10 @@ impl Live {
 
 impl Files for Live {
     fn read_prefix(&self, path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
+        if let Some(read) = answering::read_node(path, limit) {
+            return read;
+        }
+        answering::may_read(path)?;
         // Not to block: a path may turn out to be a FIFO or a device that waits for a medium.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
@@ -54,11 +59,7 @@ impl Files for Live {
     }
 
     fn space(&self, path: &Path) -> Result<Space, ReadError> {
-        let found = rustix::fs::statvfs(path)?;
-        Ok(Space {
-            size_bytes: found.f_blocks.saturating_mul(found.f_frsize),
-            available_bytes: found.f_bavail.saturating_mul(found.f_frsize),
-        })
+        space_within(path.to_path_buf(), SPACE_PATIENCE)
     }
 
     fn mode(&self, path: &Path) -> Result<u32, ReadError> {
@@ -73,6 +74,34 @@ impl Files for Live {
 
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
         mailbox::word(tag)
+    }
+}
+
+/// So long a filesystem may take to tell its size.
+const SPACE_PATIENCE: Duration = Duration::from_secs(4);
+
+/// Asks in a thread that is left behind when a server or a program below the filesystem does not answer; such a wait ends with
+/// this program.
+fn space_within(path: PathBuf, patience: Duration) -> Result<Space, ReadError> {
+    let (answer, answers) = std::sync::mpsc::channel();
+    let ask = move || {
+        let found = rustix::fs::statvfs(&path).map(|found| Space {
+            size_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+            available_bytes: found.f_bavail.saturating_mul(found.f_frsize),
+        });
+        // Nobody may be waiting any more.
+        let _ = answer.send(found);
+    };
+    std::thread::Builder::new()
+        .name("space".into())
+        .spawn(ask)
+        .map_err(|error| ReadError::Other(format!("no thread to ask: {error}")))?;
+    match answers.recv_timeout(patience) {
+        Ok(found) => Ok(found?),
+        Err(_) => Err(ReadError::Other(format!(
+            "the filesystem does not answer: nothing came within {} s",
+            patience.as_secs_f32()
+        ))),
     }
 }
 

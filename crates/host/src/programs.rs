@@ -27,7 +27,8 @@ pub const DIRECTORIES: [&str; 7] = [
 ];
 
 const TIME_LIMIT: Duration = Duration::from_secs(5);
-const OUTPUT_LIMIT_BYTES: usize = 1 << 20;
+/// More than this of a program's output is dropped.
+pub(crate) const OUTPUT_LIMIT_BYTES: usize = 1 << 20;
 
 /// Where a program is installed, if it is.
 pub fn find(program: &str) -> Option<PathBuf> {
@@ -54,6 +55,29 @@ fn ask_within(program: &str, arguments: &[&str], limit: Duration) -> Result<Stri
             limit.as_secs_f32()
         ))),
         Err(Failure::Io(error)) => Err(error.into()),
+    }
+}
+
+/// What came of waiting for a program.
+pub(crate) enum Waited {
+    /// It is not installed, or cannot be run.
+    Missing,
+    /// It took too long. It was killed, and left behind if that did not end it.
+    TooLong,
+    /// It ended: its output, or what it complained about.
+    Ended(Result<Vec<u8>, String>),
+}
+
+/// Runs a program that only looks, for so long at most.
+pub(crate) fn output_within(program: &str, arguments: &[&str], limit: Duration) -> Waited {
+    let Some(path) = find(program) else {
+        return Waited::Missing;
+    };
+    match spawn(&path, arguments, &Limit::within(limit)) {
+        Ok(output) if output.status.success() => Waited::Ended(Ok(output.stdout)),
+        Ok(output) => Waited::Ended(Err(last_words(&output.stderr))),
+        Err(Failure::TooSlow | Failure::Stopped) => Waited::TooLong,
+        Err(Failure::Io(_)) => Waited::Missing,
     }
 }
 
@@ -161,10 +185,22 @@ fn spawn(path: &Path, arguments: &[&str], limit: &Limit<'_>) -> Result<Output, F
     let collected = collect(&mut child, limit);
     if collected.is_err() {
         kill_group(&child);
-        // Reaps it; it was killed, so this does not wait long.
-        let _ = child.wait();
+        reap_if_it_ends(&mut child);
     }
     collected
+}
+
+/// Waits a moment for a program that was killed. One that waits for a disk in the kernel does not end until the disk answers:
+/// it is left to init.
+fn reap_if_it_ends(child: &mut Child) {
+    const MOMENT: Duration = Duration::from_millis(500);
+    let killed = Instant::now();
+    while killed.elapsed() < MOMENT {
+        match child.try_wait() {
+            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+            Ok(Some(_)) | Err(_) => return,
+        }
+    }
 }
 
 /// How long a program may run.
