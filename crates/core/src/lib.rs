@@ -28,6 +28,7 @@ pub mod job_file;
 pub mod machine;
 pub mod memory;
 pub mod parse;
+pub mod pipes;
 pub mod plan;
 pub mod processor;
 pub mod recipe;

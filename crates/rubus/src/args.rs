@@ -321,6 +321,12 @@ pub struct Survey {
     /// Keep serial numbers, addresses and host names in the capture
     #[arg(long, requires = "save")]
     pub with_serials: bool,
+    /// Show all findings, with where each was read and the source of what it says
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// List the rules that make findings, and what would fire each; reads nothing
+    #[arg(long, conflicts_with = "save")]
+    pub rules: bool,
     #[command(flatten)]
     pub remote: Remote,
 }

@@ -399,6 +399,7 @@ fn judged(
         .extend(power_doubts(&run.machine.power, &world.survey().power));
     doubt_the_impossible(&mut run);
     run.findings.extend(finding::of(&run));
+    finding::add_rules(&mut run);
     Measured {
         verdict: verdict(&run),
         run,

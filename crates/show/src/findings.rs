@@ -1,5 +1,6 @@
 //! What results say together, in sentences with the numbers that justify them.
 
+pub mod rules;
 mod special;
 
 use rubus_core::estimate::Estimate;
@@ -17,13 +18,15 @@ const MISFIT: f64 = 0.25;
 /// Zeros this much faster than other data are compressed on the way.
 const COMPRESSES: f64 = 1.15;
 
-/// The sentences of all findings, in order; the classes of a run are two or three sentences together.
+/// The sentences of what the results say together, in order; the classes of a run are two or three sentences together.
 pub fn sentences(run: &Run) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut classes = Vec::new();
     for finding in &run.findings {
         match finding {
             Finding::SpeedClass(class) => classes.push(class),
+            // They are a list of their own.
+            Finding::Rule(_) => {}
             other => sentences.push(sentence(other)),
         }
     }
@@ -49,6 +52,7 @@ pub fn sentence(finding: &Finding) -> String {
         Finding::Compression(found) => compression(found),
         Finding::Capacity(found) => capacity(found),
         Finding::SharedPipe(found) => shared_pipe(found),
+        Finding::Rule(found) => rules::statement(found),
     }
 }
 

@@ -22,6 +22,7 @@ pub mod markdown;
 pub mod memory;
 mod network;
 pub mod page;
+pub mod picture;
 pub mod plan;
 pub mod processor;
 pub mod progress;

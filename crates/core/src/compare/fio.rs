@@ -68,6 +68,7 @@ pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
                 .into(),
         ),
         against: None,
+        picture: None,
     })
 }
 

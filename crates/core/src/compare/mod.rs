@@ -17,6 +17,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use crate::pipes::Picture;
+
 pub use judge::Word;
 pub use paired::{PairedJob, Round};
 pub use subject::{Figure, Interval, Named, Source, Subject, SubjectJob, Unit};
@@ -56,6 +58,9 @@ pub struct SubjectLine {
     pub when: Option<String>,
     /// What a reader must know about its figures.
     pub note: Option<String>,
+    /// Its stages as a picture, where what applications do was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<Picture>,
 }
 
 /// A fact that is not the same for all subjects.
@@ -161,11 +166,20 @@ impl SubjectLine {
             source: subject.source,
             when: subject.when.clone(),
             note: subject.note.clone(),
+            picture: subject.picture.clone(),
         }
     }
 }
 
 impl Comparison {
+    /// The pictures of the subjects that have one, with their names.
+    pub fn pictures(&self) -> Vec<(&str, &Picture)> {
+        let subjects = self.subjects.iter();
+        subjects
+            .filter_map(|subject| Some((subject.name.as_str(), subject.picture.as_ref()?)))
+            .collect()
+    }
+
     /// The rows in which a subject is slower than the baseline in throughput or in one of the
     /// latencies, by more than `tolerance` (0.05 is 5 %) over the whole interval.
     pub fn regressions(&self, tolerance: f64) -> Vec<Regression<'_>> {

@@ -7,6 +7,7 @@ use super::{PairedJob, facts, latency};
 use crate::doubt::Doubt;
 use crate::estimate::Estimate;
 use crate::machine::Machine;
+use crate::pipes::Picture;
 use crate::result::{Access, Against, JobResult, Run};
 use crate::spec::{Direction, Operation, Pattern};
 use crate::title::job_title;
@@ -31,6 +32,8 @@ pub struct Subject {
     pub note: Option<String>,
     /// The rounds in which it was measured in turns with another run.
     pub against: Option<Against>,
+    /// The stages of its pipe.
+    pub picture: Option<Picture>,
 }
 
 /// Where figures come from.
@@ -196,6 +199,7 @@ impl Subject {
             doubts: run.doubts.iter().map(SubjectDoubt::of).collect(),
             note: None,
             against: run.against.clone(),
+            picture: Picture::of(run),
         }
     }
 
@@ -210,6 +214,7 @@ impl Subject {
             doubts: Vec::new(),
             note: None,
             against: None,
+            picture: None,
         }
     }
 

@@ -1,5 +1,6 @@
-//! What several results say together: the knee of a queue-depth sweep, the bend of a block-size
-//! sweep, the cliff of a sustained write, a capacity that is not there.
+//! What a run says beyond its single figures: the knee of a queue-depth sweep, the bend of a block-size
+//! sweep, the cliff of a sustained write, a capacity that is not there; and what the [rules](crate::rules) find in its
+//! figures and on its machine.
 //!
 //! A finding is a plain value that is stored with the run. How it is computed from results is in the
 //! modules below; how it is said and drawn is none of this file's business.
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;
 use crate::result::Run;
+use crate::rules::{self, RuleFinding};
 use crate::spec::{Direction, Pattern};
 
 /// Something that the results of a run say together.
@@ -36,6 +38,8 @@ pub enum Finding {
     Capacity(Capacity),
     /// Whether targets share a pipe.
     SharedPipe(SharedPipe),
+    /// What a rule found in the figures or on the machine.
+    Rule(RuleFinding),
 }
 
 /// What the results of a run say together, in the order in which a reader wants it. Pure: the same
@@ -47,6 +51,21 @@ pub fn of(run: &Run) -> Vec<Finding> {
     findings.extend(class::of(run));
     findings.extend(compression::of(run));
     findings
+}
+
+/// Adds what the rules find, behind the findings that the run has already; called once, when they are all there.
+pub fn add_rules(run: &mut Run) {
+    let found = rules::of_run(run);
+    run.findings.extend(found.into_iter().map(Finding::Rule));
+}
+
+/// What the rules found, of all findings of a run.
+pub fn of_rules(run: &Run) -> Vec<&RuleFinding> {
+    let found = run.findings.iter().filter_map(|finding| match finding {
+        Finding::Rule(found) => Some(found),
+        _ => None,
+    });
+    found.collect()
 }
 
 /// The knee of a queue-depth sweep: the depth from which on more operations in flight only wait longer.

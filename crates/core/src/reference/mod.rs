@@ -126,6 +126,7 @@ impl Reference {
             jobs: self.figures.iter().map(Published::job).collect(),
             doubts: Vec::new(),
             against: None,
+            picture: None,
             note: Some(format!(
                 "{}; no intervals were published{}",
                 self.source,

@@ -1,5 +1,6 @@
 //! SD cards and eMMC.
 
+use super::Look::Facts;
 use super::{Rule, Seen, Weight, disks, is_card};
 use crate::machine::{BlockDevice, Machine, Mmc};
 
@@ -7,38 +8,44 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "card-bus-slower-than-card",
         weight: Weight::Cost,
+        when: "a card of class U1 or better runs at high speed or DDR50",
         source: "SD Physical Layer Simplified Specification, section 3.9: high speed 25 MB/s, DDR50 50 MB/s, SDR104 104 MB/s",
-        look: slow_bus,
+        look: Facts(slow_bus),
     },
     Rule {
         name: "a2-card-without-queueing",
         weight: Weight::Cost,
+        when: "a card of class A2 and a host without command queueing",
         source: "SD Physical Layer Simplified Specification, section 4.16: class A2 is promised with command queueing and cache only",
-        look: a2_without_queueing,
+        look: Facts(a2_without_queueing),
     },
     Rule {
         name: "card-one-data-line",
         weight: Weight::Cost,
+        when: "one data line to the card is in use",
         source: "SD Physical Layer Simplified Specification: one data line instead of four is a quarter of the rate",
-        look: one_line,
+        look: Facts(one_line),
     },
     Rule {
         name: "card-without-application-class",
         weight: Weight::Hint,
+        when: "the card that carries the system has no class A1 or A2",
         source: "SD Physical Layer Simplified Specification, section 4.15: A1 promises 500 random writes and 1500 random reads per second",
-        look: no_application_class,
+        look: Facts(no_application_class),
     },
     Rule {
         name: "card-write-protected",
         weight: Weight::Danger,
+        when: "the card refuses writes",
         source: "SD Physical Layer Simplified Specification, CSD register; makers let worn cards become read-only",
-        look: write_protected,
+        look: Facts(write_protected),
     },
     Rule {
         name: "card-of-no-maker",
         weight: Weight::Danger,
+        when: "the card's numbers of maker and OEM are nobody's",
         source: "SD Physical Layer Simplified Specification, CID register: the maker's number is given out by the SD-3C; 0 and letters that cannot be printed are nobody's",
-        look: no_maker,
+        look: Facts(no_maker),
     },
 ];
 

@@ -1,53 +1,104 @@
 //! Disks of any kind, PCI Express, encryption, arrays.
 
+use super::Look::Facts;
 use super::{Rule, Seen, Weight, disks, narrowest_hop, root};
 use crate::machine::{BlockDevice, BlockKind, HopKind, Machine};
 use crate::units::{bit_rate, rate_si};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
+        name: "disk-does-not-answer",
+        weight: Weight::Danger,
+        when: "a disk's queue in sysfs gave nothing within 4 s",
+        source: "Linux, block/blk-mq.c: a queue that is frozen waits for the requests that are under way",
+        look: Facts(silent),
+    },
+    Rule {
         name: "pcie-below-its-best",
         weight: Weight::Cost,
+        when: "a PCI Express link is slower than both its ends could be",
         source: "Raspberry Pi documentation, config.txt: dtparam=pciex1_gen=3; PCI Express Base Specification: 8b/10b and 128b/130b",
-        look: slow_pcie,
+        look: Facts(slow_pcie),
     },
     Rule {
         name: "cipher-without-instructions",
         weight: Weight::Cost,
+        when: "an encrypted volume and a processor without instructions for AES",
         source: "Crowley and Biggers, Adiantum, 2018: on a Cortex-A7, which has no AES instructions, Adiantum is more than five times as fast as AES-256-XTS",
-        look: slow_cipher,
+        look: Facts(slow_cipher),
     },
     Rule {
         name: "system-on-platters",
         weight: Weight::Cost,
+        when: "the root filesystem is on a disk that turns",
         source: "a disk of 5400 or 7200 turns per minute: 60 to 120 random operations per second, from half a turn and a seek",
-        look: spinning_root,
+        look: Facts(spinning_root),
     },
     Rule {
         name: "stick-says-it-spins",
         weight: Weight::Hint,
+        when: "a removable USB disk says that it turns",
         source: "Linux documentation, sysfs block queue: rotational",
-        look: stick_says_it_spins,
+        look: Facts(stick_says_it_spins),
     },
     Rule {
         name: "nvme-with-a-scheduler",
         weight: Weight::Hint,
+        when: "a scheduler is set for an NVMe disk",
         source: "Linux documentation, block/blk-mq: devices with deep queues of their own need no reordering by the kernel",
-        look: nvme_scheduler,
+        look: Facts(nvme_scheduler),
     },
     Rule {
         name: "write-cache-off",
         weight: Weight::Hint,
+        when: "the kernel takes an SSD behind USB for one without a write cache",
         source: "Linux documentation, sysfs block queue: write_cache",
-        look: write_through,
+        look: Facts(write_through),
     },
     Rule {
         name: "array-without-a-spare-copy",
         weight: Weight::Danger,
+        when: "an array is as large as all its members together",
         source: "probability: an array of n disks without redundancy loses all when one of n fails",
-        look: array,
+        look: Facts(array),
     },
 ];
+
+/// What the reading of such a disk's facts ends with.
+const SILENT: &str = "does not answer";
+
+fn silent(machine: &Machine) -> Vec<Seen> {
+    let reason = |device: &BlockDevice| {
+        let tried = [
+            device.scheduler.reason(),
+            device.logical_block_bytes.reason(),
+        ];
+        let said = tried
+            .into_iter()
+            .flatten()
+            .find(|reason| reason.contains(SILENT));
+        said.map(str::to_string)
+    };
+    machine
+        .block_devices
+        .iter()
+        .filter_map(|device| {
+            let is_network = device.kind == BlockKind::Nbd;
+            Some(Seen {
+                about: device.name.clone(),
+                evidence: reason(device)?,
+                read_from: device.scheduler.source().into(),
+                consequence: "Every program that touches it waits without end, and cannot be killed; a shutdown hangs, too. What was not yet written to it may be lost.".into(),
+                fix: if is_network {
+                    "See whether its server and the cable are there; when they come back, the disk may go on. Else `dmesg` says what the kernel waits for.".into()
+                } else {
+                    "`dmesg` says what the kernel waits for. A USB disk: plug it in again, at another port, with a supply of its own. Then look at its filesystems.".into()
+                },
+                command: is_network.then(|| format!("rubus detach /dev/{}", device.name)),
+            })
+        })
+        .collect()
+}
 
 fn slow_pcie(machine: &Machine) -> Vec<Seen> {
     let is_pi5 = machine.board.soc.text() == Some("BCM2712");

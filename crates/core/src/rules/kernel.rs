@@ -1,5 +1,6 @@
 //! The kernel: what it was built with, how it is set, what presses on it now.
 
+use super::Look::Facts;
 use super::{Rule, Seen, Weight, root, setting};
 use crate::machine::Machine;
 use crate::units::{bytes_iec, duration_ns, rate_si};
@@ -8,50 +9,58 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "much-unwritten",
         weight: Weight::Cost,
+        when: "what may wait in memory to be written takes the root's disk 10 s or more",
         source: "Linux documentation, admin-guide/sysctl/vm: dirty_ratio is a share of available memory",
-        look: dirty_limit,
+        look: Facts(dirty_limit),
     },
     Rule {
         name: "no-zswap-in-kernel",
         weight: Weight::Hint,
+        when: "the kernel is built without zswap",
         source: "Linux, CONFIG_ZSWAP",
-        look: no_zswap,
+        look: Facts(no_zswap),
     },
     Rule {
         name: "no-btrfs-in-kernel",
         weight: Weight::Hint,
+        when: "the kernel is built without btrfs",
         source: "Linux, CONFIG_BTRFS_FS",
-        look: no_btrfs,
+        look: Facts(no_btrfs),
     },
     Rule {
         name: "no-pressure-figures",
         weight: Weight::Hint,
+        when: "the kernel can tell pressure (PSI) and is not told to",
         source: "Linux documentation, accounting/psi: psi=1 on the command line where CONFIG_PSI_DEFAULT_DISABLED",
-        look: no_pressure,
+        look: Facts(no_pressure),
     },
     Rule {
         name: "memory-groups-off",
         weight: Weight::Hint,
+        when: "cgroup_disable=memory is on the kernel's command line and nothing takes it back",
         source: "Raspberry Pi OS: cgroup_disable=memory is on its command line",
-        look: no_memory_groups,
+        look: Facts(no_memory_groups),
     },
     Rule {
         name: "32-bit-programs-on-64-bit",
         weight: Weight::Cost,
+        when: "32-bit programs run on a 64-bit kernel",
         source: "ARMv8-A: AES, SHA and double-precision vectors are instructions of 64-bit programs; ChaCha20 and Linpack were measured 1.3 to 2 times as fast",
-        look: narrow_programs,
+        look: Facts(narrow_programs),
     },
     Rule {
         name: "memory-pressure-now",
         weight: Weight::Cost,
+        when: "for 5 % or more of the last 10 s every program waited for memory",
         source: "Linux documentation, accounting/psi",
-        look: memory_pressure,
+        look: Facts(memory_pressure),
     },
     Rule {
         name: "disk-pressure-now",
         weight: Weight::Hint,
+        when: "for 20 % or more of the last 10 s every program waited for a disk",
         source: "Linux documentation, accounting/psi",
-        look: io_pressure,
+        look: Facts(io_pressure),
     },
 ];
 

@@ -1,12 +1,14 @@
-//! What can be said of a machine without measuring: rules that read its facts.
+//! What can be said of a machine, and of what was measured on it: rules that read facts and figures.
 //!
-//! A rule is data: a name, the source of what it claims, and a pure function from the machine to what it found. What a
-//! fact does not say is not guessed: a rule whose facts are unknown finds nothing. Each finding has its evidence and where that was
-//! read, what follows from it in numbers, and what to do.
+//! A rule is data: a name, when it speaks, the source of what it claims, and a pure function from the machine, or from a
+//! run, to what it found. What a fact does not say is not guessed: a rule whose facts are unknown finds nothing. Each finding has its
+//! evidence and where that was read, what follows from it in numbers, and what to do. They stand beside the other findings of a
+//! run as [`Finding::Rule`](crate::finding::Finding::Rule).
 
 mod cards;
 mod disks;
 mod kernel;
+mod measured;
 mod mounts;
 mod network;
 mod power;
@@ -16,6 +18,7 @@ mod usb;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{BlockDevice, BlockKind, Hop, HopKind, Machine};
+use crate::result::Run;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,9 +32,20 @@ pub enum Weight {
     Hint,
 }
 
-/// What a rule found on a machine.
+impl Weight {
+    /// As in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Weight::Danger => "danger",
+            Weight::Cost => "cost",
+            Weight::Hint => "hint",
+        }
+    }
+}
+
+/// What a rule found on a machine or in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct RuleFinding {
     /// The rule's name.
     pub rule: String,
     /// How much it matters.
@@ -58,9 +72,41 @@ pub struct Rule {
     pub name: &'static str,
     /// How much it matters.
     pub weight: Weight,
+    /// When it speaks, in words.
+    pub when: &'static str,
     /// Where its claims come from.
     pub source: &'static str,
-    look: fn(&Machine) -> Vec<Seen>,
+    look: Look,
+}
+
+/// What a rule reads.
+#[derive(Clone, Copy)]
+enum Look {
+    /// The facts of a survey.
+    Facts(fn(&Machine) -> Vec<Seen>),
+    /// The figures of a run.
+    Figures(fn(&Run) -> Vec<Seen>),
+}
+
+impl Rule {
+    /// Whether it needs measured figures; else a survey is enough.
+    pub fn needs_figures(&self) -> bool {
+        matches!(self.look, Look::Figures(_))
+    }
+
+    fn found(&self, seen: Seen) -> RuleFinding {
+        RuleFinding {
+            rule: self.name.into(),
+            weight: self.weight,
+            about: seen.about,
+            evidence: seen.evidence,
+            read_from: seen.read_from,
+            consequence: seen.consequence,
+            fix: seen.fix,
+            command: seen.command,
+            source: self.source.into(),
+        }
+    }
 }
 
 /// What a rule's function gives.
@@ -84,31 +130,64 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         mounts::RULES,
         network::RULES,
         kernel::RULES,
+        measured::RULES,
     ]
     .into_iter()
     .flatten()
 }
 
 /// What the rules find on a machine: dangers first, then what costs, then hints; else in the order of the rules.
-pub fn findings(machine: &Machine) -> Vec<Finding> {
-    let mut found: Vec<Finding> = all()
-        .flat_map(|rule| {
-            let seen = (rule.look)(machine).into_iter();
-            seen.map(|seen| Finding {
-                rule: rule.name.into(),
-                weight: rule.weight,
-                about: seen.about,
-                evidence: seen.evidence,
-                read_from: seen.read_from,
-                consequence: seen.consequence,
-                fix: seen.fix,
-                command: seen.command,
-                source: rule.source.into(),
-            })
+pub fn of_machine(machine: &Machine) -> Vec<RuleFinding> {
+    let mut found: Vec<RuleFinding> = all()
+        .flat_map(|rule| match rule.look {
+            Look::Facts(look) => each(rule, look(machine)),
+            Look::Figures(_) => Vec::new(),
         })
         .collect();
     found.sort_by_key(|finding| finding.weight);
     found
+}
+
+/// What the rules find in a run and on its machine: sorted by weight; of one weight what was measured and what is about its
+/// target come first.
+pub fn of_run(run: &Run) -> Vec<RuleFinding> {
+    let own = target_names(run);
+    let figures = all().flat_map(|rule| match rule.look {
+        Look::Figures(look) => each(rule, look(run)),
+        Look::Facts(_) => Vec::new(),
+    });
+    let mut found: Vec<RuleFinding> = figures.collect();
+    let measured = found.len();
+    found.extend(of_machine(&run.machine));
+    let mut ranked: Vec<(usize, RuleFinding)> = found.into_iter().enumerate().collect();
+    ranked.sort_by_key(|(place, finding)| {
+        let is_near = *place < measured || own.contains(&finding.about);
+        (finding.weight, !is_near)
+    });
+    ranked.into_iter().map(|(_, finding)| finding).collect()
+}
+
+fn each(rule: &Rule, seen: Vec<Seen>) -> Vec<RuleFinding> {
+    seen.into_iter().map(|seen| rule.found(seen)).collect()
+}
+
+/// What a run was measured on, by all names that a finding may give it.
+fn target_names(run: &Run) -> Vec<String> {
+    let machine = &run.machine;
+    let mut names = Vec::new();
+    if let Some(device) = &run.target.device {
+        names.push(device.clone());
+        let below = machine.disks_below(device).into_iter();
+        names.extend(below.map(|disk| disk.name.clone()));
+        let mounts = machine.mounts.iter();
+        let on_it = mounts.filter(|mount| mount.device.as_ref() == Some(device));
+        names.extend(on_it.map(|mount| mount.point.clone()));
+    }
+    let buses = machine.shared_buses.iter();
+    let shared = buses.filter(|bus| bus.members.iter().any(|member| names.contains(member)));
+    let shared: Vec<String> = shared.map(|bus| bus.name.clone()).collect();
+    names.extend(shared);
+    names
 }
 
 /// A setting's value by its name, with where it was read.

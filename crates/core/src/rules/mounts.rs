@@ -1,5 +1,6 @@
 //! Filesystems: how full, how mounted, on what.
 
+use super::Look::Facts;
 use super::disks::link_of;
 use super::{Rule, Seen, Weight, is_card};
 use crate::machine::{Machine, Mount};
@@ -9,62 +10,72 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "filesystem-nearly-full",
         weight: Weight::Danger,
+        when: "less than 10 % and less than 20 GB of a filesystem are free",
         source: "btrfs documentation: new chunks need unallocated space; flash translation layers slow down without free blocks",
-        look: nearly_full,
+        look: Facts(nearly_full),
     },
     Rule {
         name: "boot-partition-nearly-full",
         weight: Weight::Danger,
+        when: "less than 60 MB of the boot partition are free",
         source: "Raspberry Pi OS: a kernel with its initramfs takes 20 to 60 MB on the boot partition, twice during an update",
-        look: boot_full,
+        look: Facts(boot_full),
     },
     Rule {
         name: "root-went-read-only",
         weight: Weight::Danger,
+        when: "the root filesystem is read-only and the command line does not ask for it",
         source: "ext4 documentation: errors=remount-ro",
-        look: read_only_root,
+        look: Facts(read_only_root),
     },
     Rule {
         name: "btrfs-without-compression",
         weight: Weight::Cost,
+        when: "btrfs without compression behind a link of 60 MB/s or less",
         source: "btrfs documentation, compression; the desktop of a Raspberry Pi was measured at 63 % of its size with zlib",
-        look: uncompressed,
+        look: Facts(uncompressed),
     },
     Rule {
         name: "btrfs-old-compression",
         weight: Weight::Hint,
+        when: "btrfs compresses with zlib or lzo",
         source: "btrfs documentation, compression: zstd since Linux 4.14, levels since 5.1",
-        look: old_compression,
+        look: Facts(old_compression),
     },
     Rule {
         name: "access-times-written",
         weight: Weight::Cost,
+        when: "a filesystem is mounted with neither relatime nor noatime",
         source: "mount(8): strictatime writes at each read",
-        look: strict_access_times,
+        look: Facts(strict_access_times),
     },
     Rule {
         name: "barriers-off",
         weight: Weight::Danger,
+        when: "a filesystem is mounted with nobarrier or barrier=0",
         source: "ext4 documentation: barrier=0 lets the journal reach the medium out of order",
-        look: no_barriers,
+        look: Facts(no_barriers),
     },
     Rule {
         name: "synchronous-mount",
         weight: Weight::Cost,
+        when: "a filesystem is mounted with sync",
         source: "mount(8): sync makes every write wait for the medium",
-        look: synchronous,
+        look: Facts(synchronous),
     },
     Rule {
         name: "trim-at-each-delete",
         weight: Weight::Hint,
+        when: "a filesystem on a card or USB disk is mounted with discard",
         source: "mount(8), discard; fstrim(8) once a week is what distributions do",
-        look: discard,
+        look: Facts(discard),
     },
     Rule {
         name: "ntfs-through-fuse",
         weight: Weight::Cost,
+        when: "the filesystem of a disk is a program (fuseblk)",
         source: "Linux 5.15: ntfs3 in the kernel; ntfs-3g passes each request through a program",
-        look: fuse,
+        look: Facts(fuse),
     },
 ];
 

@@ -1,5 +1,6 @@
 //! Network links and what hangs on them.
 
+use super::Look::Facts;
 use super::{Rule, Seen, Weight, root};
 use crate::machine::{BlockKind, HopKind, Link, Machine};
 use crate::units::{bit_rate, rate_si};
@@ -8,32 +9,37 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "link-below-gigabit",
         weight: Weight::Cost,
+        when: "a chip that does a gigabit runs at less",
         source: "IEEE 802.3: 1000BASE-T needs all four pairs, 100BASE-TX two",
-        look: slow_link,
+        look: Facts(slow_link),
     },
     Rule {
         name: "half-duplex",
         weight: Weight::Cost,
+        when: "a cable link runs at half duplex",
         source: "IEEE 802.3: half duplex sends or receives, and collides",
-        look: half_duplex,
+        look: Facts(half_duplex),
     },
     Rule {
         name: "gigabit-behind-usb2",
         weight: Weight::Hint,
+        when: "a gigabit link hangs on a USB 2 bus",
         source: "Raspberry Pi 3B+ product brief: Gigabit Ethernet over USB 2.0, about 300 Mbit/s at most",
-        look: gigabit_behind_usb2,
+        look: Facts(gigabit_behind_usb2),
     },
     Rule {
         name: "disk-over-wifi",
         weight: Weight::Danger,
+        when: "a network disk or filesystem is mounted and only Wi-Fi is up",
         source: "a link that is lost and found again, under a block device or a root filesystem",
-        look: over_wifi,
+        look: Facts(over_wifi),
     },
     Rule {
         name: "root-over-100-mbit",
         weight: Weight::Cost,
+        when: "the root filesystem comes over a link of less than a gigabit",
         source: "TCP in 1500-byte frames: 94 % of the line rate",
-        look: root_over_slow_link,
+        look: Facts(root_over_slow_link),
     },
 ];
 

@@ -1,5 +1,6 @@
 //! Supply voltage, heat and clocks.
 
+use super::Look::Facts;
 use super::{Rule, Seen, Weight};
 use crate::machine::Machine;
 use crate::units::percent;
@@ -11,38 +12,44 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "undervoltage-now",
         weight: Weight::Danger,
+        when: "the firmware says that the supply voltage is too low now",
         source: FIRMWARE,
-        look: undervoltage_now,
+        look: Facts(undervoltage_now),
     },
     Rule {
         name: "undervoltage-seen",
         weight: Weight::Danger,
+        when: "the firmware or the kernel's alarm says that the supply voltage was too low since the start",
         source: FIRMWARE,
-        look: undervoltage_seen,
+        look: Facts(undervoltage_seen),
     },
     Rule {
         name: "throttled-now",
         weight: Weight::Cost,
+        when: "the firmware holds the clock down now, and not for want of voltage",
         source: FIRMWARE,
-        look: throttled_now,
+        look: Facts(throttled_now),
     },
     Rule {
         name: "throttled-seen",
         weight: Weight::Cost,
+        when: "the firmware held the clock down since the start because of heat",
         source: FIRMWARE,
-        look: throttled_seen,
+        look: Facts(throttled_seen),
     },
     Rule {
         name: "hot",
         weight: Weight::Cost,
+        when: "a sensor of the processor shows 80 °C or more",
         source: "Raspberry Pi documentation, frequency management: the clock is lowered from 80 °C (60 °C on a 3B+) and held down at 85 °C",
-        look: hot,
+        look: Facts(hot),
     },
     Rule {
         name: "slow-governor",
         weight: Weight::Cost,
+        when: "the governor is powersave and the clock stays at its lowest",
         source: "Linux documentation, admin-guide/pm/cpufreq: powersave keeps the lowest frequency",
-        look: slow_governor,
+        look: Facts(slow_governor),
     },
 ];
 

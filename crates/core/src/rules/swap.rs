@@ -1,5 +1,6 @@
 //! Swap: where it is, what stands before it.
 
+use super::Look::Facts;
 use super::{Rule, Seen, Weight, is_card, setting};
 use crate::machine::{BlockKind, HopKind, Machine, SwapArea};
 use crate::units::bytes_iec;
@@ -10,68 +11,79 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "swap-on-card",
         weight: Weight::Cost,
+        when: "a swap area is on an SD card",
         source: "SD Physical Layer Simplified Specification: A1 promises 500 random writes per second; flash wears by writing",
-        look: on_card,
+        look: Facts(on_card),
     },
     Rule {
         name: "swap-over-network",
         weight: Weight::Danger,
+        when: "a swap area is on a network disk",
         source: "Linux: sending over the network needs memory, which is what is missing when pages go to swap",
-        look: over_network,
+        look: Facts(over_network),
     },
     Rule {
         name: "no-swap",
         weight: Weight::Hint,
+        when: "2 GiB of memory or less and no swap",
         source: "Linux: without swap the kernel ends a program when memory is full, and drops the pages of running programs before",
-        look: none,
+        look: Facts(none),
     },
     Rule {
         name: "zswap-off",
         weight: Weight::Cost,
+        when: "a swap area on a disk, and zswap is there and off",
         source: ZSWAP,
-        look: zswap_off,
+        look: Facts(zswap_off),
     },
     Rule {
         name: "zswap-before-zram",
         weight: Weight::Cost,
+        when: "zswap is on and a swap area is zram",
         source: ZSWAP,
-        look: compressed_twice,
+        look: Facts(compressed_twice),
     },
     Rule {
         name: "zswap-allocator-gone",
         weight: Weight::Hint,
+        when: "zswap uses, or is told to use, z3fold or zbud",
         source: "Linux 6.15 removed z3fold and zbud, 6.18 the parameter zswap.zpool",
-        look: old_allocator,
+        look: Facts(old_allocator),
     },
     Rule {
         name: "zswap-keeps-cold-pages",
         weight: Weight::Hint,
+        when: "zswap is on and its shrinker is off",
         source: "Linux 6.8: zswap.shrinker_enabled writes cold pages back before the pool is full",
-        look: no_shrinker,
+        look: Facts(no_shrinker),
     },
     Rule {
         name: "swap-read-ahead",
         weight: Weight::Cost,
+        when: "swap is compressed memory and vm.page-cluster is above 0",
         source: "Linux documentation, admin-guide/sysctl/vm: page-cluster 3 reads 8 pages at a time",
-        look: read_ahead,
+        look: Facts(read_ahead),
     },
     Rule {
         name: "swappiness-for-disks",
         weight: Weight::Hint,
+        when: "all swap is compressed memory and vm.swappiness is below 100",
         source: "Linux documentation, admin-guide/sysctl/vm: swappiness above 100 where swap is faster than the filesystems",
-        look: swappiness,
+        look: Facts(swappiness),
     },
     Rule {
         name: "two-managers-of-swap",
         weight: Weight::Danger,
+        when: "two programs set swap up",
         source: "AllskyTeam/allsky issue 5175: dphys-swapfile beside rpi-swap, two swap systems that race",
-        look: two_managers,
+        look: Facts(two_managers),
     },
     Rule {
         name: "slow-swap-first",
         weight: Weight::Cost,
+        when: "a swap area on a disk comes before or with one in memory",
         source: "swapon(2): areas of equal priority are filled in turns, the higher priority first",
-        look: order,
+        look: Facts(order),
     },
 ];
 

@@ -199,6 +199,14 @@ const CASES: &[(&str, Change, Change)] = &[
         AS_IT_IS,
     ),
     (
+        "disk-does-not-answer",
+        |m| {
+            let why = "sda does not answer: nothing came within 4 s";
+            device(m, "sda").scheduler = Fact::unknown(why, "/sys/block/sda/queue/scheduler");
+        },
+        AS_IT_IS,
+    ),
+    (
         "pcie-below-its-best",
         |m| {
             let hop = usb(m);
@@ -458,7 +466,7 @@ const CASES: &[(&str, Change, Change)] = &[
 fn fires(rule: &str, change: Change) -> bool {
     let mut machine = pi3_with_usb_ssd();
     change(&mut machine);
-    findings(&machine)
+    of_machine(&machine)
         .iter()
         .any(|finding| finding.rule == rule)
 }
@@ -480,8 +488,12 @@ fn each_rule_speaks_of_one_machine_and_is_silent_on_another() {
 #[test]
 fn each_rule_is_tried_and_named_once() {
     let rules: Vec<&str> = all().map(|rule| rule.name).collect();
+    let of_facts: Vec<&str> = all()
+        .filter(|rule| !rule.needs_figures())
+        .map(|rule| rule.name)
+        .collect();
     let tried: Vec<&str> = CASES.iter().map(|case| case.0).collect();
-    assert_eq!(rules, tried);
+    assert_eq!(of_facts, tried);
     let once: BTreeSet<&str> = rules.iter().copied().collect();
     assert_eq!(once.len(), rules.len());
     assert!(rules.len() >= 40);
@@ -489,7 +501,7 @@ fn each_rule_is_tried_and_named_once() {
 
 #[test]
 fn nothing_is_said_of_a_machine_that_does_not_tell() {
-    let found = findings(&unreadable_machine());
+    let found = of_machine(&unreadable_machine());
     assert!(found.is_empty(), "{found:?}");
 }
 
@@ -498,7 +510,7 @@ fn every_finding_has_all_its_parts() {
     for (rule, fire, _) in CASES {
         let mut machine = pi3_with_usb_ssd();
         fire(&mut machine);
-        for finding in findings(&machine)
+        for finding in of_machine(&machine)
             .iter()
             .filter(|finding| finding.rule == *rule)
         {
@@ -522,7 +534,7 @@ fn every_finding_has_all_its_parts() {
 fn dangers_come_first() {
     let mut machine = pi3_with_usb_ssd();
     option(&mut machine, "/", &["rw", "nobarrier"]);
-    let weights: Vec<Weight> = findings(&machine)
+    let weights: Vec<Weight> = of_machine(&machine)
         .iter()
         .map(|finding| finding.weight)
         .collect();

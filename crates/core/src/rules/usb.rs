@@ -1,5 +1,6 @@
 //! USB: ports, bridges, drivers, what shares a bus.
 
+use super::Look::Facts;
 use super::{Rule, Seen, Weight, disks, usb_device};
 use crate::machine::{BlockKind, Machine};
 use crate::units::rate_si;
@@ -8,50 +9,58 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "usb3-disk-at-usb2",
         weight: Weight::Cost,
+        when: "a disk that can do 5 Gbit/s is connected with less",
         source: "USB 2.0 and 3.2 specifications; 34 to 35 against 430 to 450 MB/s measured on Raspberry Pi 4",
-        look: fast_disk_in_slow_port,
+        look: Facts(fast_disk_in_slow_port),
     },
     Rule {
         name: "usb-full-speed",
         weight: Weight::Cost,
+        when: "a disk is connected with 12 Mbit/s",
         source: "USB 2.0 specification: 12 Mbit/s carry 1.2 MB/s at most",
-        look: full_speed,
+        look: Facts(full_speed),
     },
     Rule {
         name: "usb-storage-for-uas",
         weight: Weight::Cost,
+        when: "usb-storage serves an SSD at 5 Gbit/s or more",
         source: "Linux documentation of usb-storage and uas: bulk-only transport has one command at a time, UAS queues them",
-        look: bulk_only,
+        look: Facts(bulk_only),
     },
     Rule {
         name: "uas-trouble",
         weight: Weight::Danger,
+        when: "uas serves a bridge that is known for trouble with it",
         source: "Linux, drivers/usb/storage/unusual_uas.h: bridges whose UAS is limited or switched off",
-        look: uas_trouble,
+        look: Facts(uas_trouble),
     },
     Rule {
         name: "no-trim-over-usb",
         weight: Weight::Cost,
+        when: "no TRIM reaches an SSD behind a USB bridge",
         source: "Linux documentation, sysfs block queue: discard_max_bytes 0 means that no TRIM reaches the device",
-        look: no_trim,
+        look: Facts(no_trim),
     },
     Rule {
         name: "network-and-disk-share-usb",
         weight: Weight::Cost,
+        when: "a network link and a disk are on one bus that carries less than 100 MB/s",
         source: "Raspberry Pi documentation: up to the 3B+ Ethernet and all USB ports hang on one USB 2 port of the chip",
-        look: network_on_the_bus,
+        look: Facts(network_on_the_bus),
     },
     Rule {
         name: "array-on-one-bus",
         weight: Weight::Cost,
+        when: "all members of an array are on one bus",
         source: "operational analysis: a resource that all members share is not widened by more members",
-        look: array_on_one_bus,
+        look: Facts(array_on_one_bus),
     },
     Rule {
         name: "disks-share-usb2",
         weight: Weight::Hint,
+        when: "two disks are on one bus that carries less than 100 MB/s",
         source: "USB 2 bulk in practice: 34 to 35 MB/s for all devices of a bus together",
-        look: disks_on_one_bus,
+        look: Facts(disks_on_one_bus),
     },
 ];
 

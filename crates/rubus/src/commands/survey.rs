@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
+use anyhow::Context;
+use rubus_core::finding::Finding;
+use rubus_core::machine::Machine;
 use rubus_core::recipe::FROM_CARD;
+use rubus_core::rules;
 use rubus_host::Files;
 use rubus_host::capture::{self, Identities};
 use rubus_host::recorder::Recorder;
@@ -15,6 +19,9 @@ use crate::world::{Terminal, World};
 
 /// Shows the machine.
 pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
+    if survey.rules {
+        return list_rules(general, survey);
+    }
     let world = World::of(general)?;
     let recorder = Recorder::new(world.files());
     let machine = world.survey_through(&recorder);
@@ -33,16 +40,56 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     if general.records {
         record::send(&Record::Machine(Box::new(machine)));
     } else if survey.json.wanted {
-        places::say(&(serde_json::to_string_pretty(&machine)? + "\n"))?;
+        places::say(&(serde_json::to_string_pretty(&json(&machine)?)? + "\n"))?;
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();
-        places::say(&rubus_show::survey::render(&machine, style))?;
+        places::say(&rubus_show::survey::render(&machine, survey.verbose, style))?;
         if let Ok(why) = recorder.text(Path::new(FROM_CARD)) {
             let why = why.trim();
             places::say(&format!(
                 "\nThis start is FROM THE CARD, and not from the network root: {why}\n"
             ))?;
         }
+    }
+    Ok(Exit::Fine)
+}
+
+/// The machine as one JSON object, with what the rules find on it beside its fields.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn json(machine: &Machine) -> anyhow::Result<serde_json::Value> {
+    let found = rules::of_machine(machine).into_iter().map(Finding::Rule);
+    let found: Vec<Finding> = found.collect();
+    let mut object = serde_json::to_value(machine).context("cannot write the machine as JSON")?;
+    object["findings"] =
+        serde_json::to_value(found).context("cannot write the findings as JSON")?;
+    Ok(object)
+}
+
+/// Columns of the list of rules, as of a survey.
+const COLUMNS: usize = 96;
+
+fn list_rules(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
+    if survey.json.wanted {
+        let each = rules::all().map(|rule| {
+            serde_json::json!({
+                "rule": rule.name,
+                "weight": rule.weight,
+                "when": rule.when,
+                "needs_figures": rule.needs_figures(),
+                "source": rule.source,
+            })
+        });
+        let list: Vec<serde_json::Value> = each.collect();
+        places::say(&(serde_json::to_string_pretty(&list)? + "\n"))?;
+    } else {
+        let style = Terminal::of(general).style();
+        places::say(&rubus_show::findings::rules::list(
+            COLUMNS,
+            survey.verbose,
+            style,
+        ))?;
     }
     Ok(Exit::Fine)
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use rubus_bench::suites;
-use rubus_core::finding::Finding;
+use rubus_core::finding::{Finding, add_rules};
 use rubus_core::machine::Machine;
 use rubus_core::spec::{FileNeed, FileStart, Suite};
 use rubus_core::together;
@@ -198,6 +198,7 @@ fn fold(measured: &mut Measured, plan: &Plan, names: &[String], suspect: Option<
             Finding::SharedPipe(found)
         })
         .collect();
+    add_rules(run);
     measured.verdict = verdict(run);
 }
 

@@ -21,7 +21,8 @@ use rubus_core::remote::Destination;
 use rubus_core::result::Run;
 use rubus_core::verdict::verdict;
 
-use crate::args::{Args, Bench, Command, General, Remote};
+use crate::args::{Args, Bench, Command, General, Remote, Survey};
+use crate::commands::survey::json as survey_json;
 use crate::commands::{against, bench, checkup};
 use crate::exit::Exit;
 use crate::measuring::Measured;
@@ -176,7 +177,7 @@ enum Results<'a> {
     /// Surveys: to standard output, in the order of the machines.
     Machines {
         general: &'a General,
-        json: bool,
+        survey: &'a Survey,
         all: Vec<Option<Machine>>,
     },
 }
@@ -189,7 +190,7 @@ impl<'a> Results<'a> {
             Some(Command::Survey(survey)) => {
                 return Ok(Results::Machines {
                     general: &args.general,
-                    json: survey.json.wanted,
+                    survey,
                     all: vec![None; expected],
                 });
             }
@@ -250,7 +251,11 @@ impl<'a> Results<'a> {
                 }
                 outputs.finish()
             }
-            Results::Machines { general, json, all } => show(general, json, &all, machines),
+            Results::Machines {
+                general,
+                survey,
+                all,
+            } => show(general, survey, &all, machines),
         }
     }
 }
@@ -276,13 +281,15 @@ fn show_turns(
 /// The surveys: one object or a list, one text or several with the machine's name above.
 fn show(
     general: &General,
-    json: bool,
+    survey: &Survey,
     all: &[Option<Machine>],
     machines: &[Destination],
 ) -> anyhow::Result<Exit> {
     let known: Vec<&Machine> = all.iter().flatten().collect();
-    if json && !known.is_empty() {
-        let text = match &known[..] {
+    if survey.json.wanted && !known.is_empty() {
+        let objects = known.iter().map(|machine| survey_json(machine));
+        let objects: Vec<_> = objects.collect::<anyhow::Result<_>>()?;
+        let text = match &objects[..] {
             [only] if machines.len() == 1 => serde_json::to_string_pretty(only),
             several => serde_json::to_string_pretty(several),
         };
@@ -296,7 +303,7 @@ fn show(
         if machines.len() > 1 {
             places::say(&format!("=== {name}\n"))?;
         }
-        places::say(&rubus_show::survey::render(machine, style))?;
+        places::say(&rubus_show::survey::render(machine, survey.verbose, style))?;
         if machines.len() > 1 {
             places::say("\n")?;
         }

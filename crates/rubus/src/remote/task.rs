@@ -11,7 +11,7 @@ use clap::{Arg, ArgMatches, CommandFactory};
 use crate::args::{Args, Bench, Command};
 
 /// Options that are followed here: where results go, and how the other machine is reached.
-const FOLLOWED_HERE: [&str; 18] = [
+const FOLLOWED_HERE: [&str; 20] = [
     "binary",
     "color",
     "csv",
@@ -27,9 +27,11 @@ const FOLLOWED_HERE: [&str; 18] = [
     "records",
     "remote-binary",
     "remote-sudo",
+    "rules",
     "save",
     "ssh-config",
     "ssh-option",
+    "verbose",
 ];
 
 /// Options whose value is a file here that the other machine must have too.
@@ -70,7 +72,13 @@ impl Task {
         let targets = match &args.command {
             None | Some(Command::Checkup(_)) => 1,
             Some(Command::Bench(bench)) => results_of(bench),
-            Some(Command::Survey(_)) => 1,
+            Some(Command::Survey(survey)) => {
+                anyhow::ensure!(
+                    !survey.rules,
+                    "--rules lists what every machine is tried for; leave --on away"
+                );
+                1
+            }
             Some(_) => anyhow::bail!("--on makes another machine measure or survey itself"),
         };
         let mut task = Task {

@@ -11,13 +11,14 @@ mod records;
 mod sweeps;
 mod together;
 
-use rubus_core::finding::Finding;
+use rubus_core::finding::{Finding, of_rules};
 use rubus_core::result::Run;
 use rubus_core::units::bytes_iec;
 use rubus_core::verdict::Verdict;
 
 use crate::checkup::{self, disturbances, heading, job_file, jobs, joined, paragraph, title};
 use crate::ends;
+use crate::findings::rules::{self, Shown};
 use crate::findings::sentences;
 use crate::style::{Style, Tone};
 
@@ -61,17 +62,26 @@ fn is_of_course(run: &Run) -> bool {
     run.findings.iter().any(is_cliff)
 }
 
+/// So many findings of the rules stand in the text of a checkup.
+const FOUND: Shown = Shown::First {
+    count: 3,
+    others: "on the page and in the JSON",
+};
+
 /// The findings of a checkup, which come after its own sentences.
 fn more(run: &Run, style: Style) -> String {
-    let mut lines = Vec::new();
+    let mut together = Vec::new();
     for sentence in sentences(run) {
-        lines.extend(paragraph(&sentence, "  "));
+        together.extend(paragraph(&sentence, "  "));
     }
-    if lines.is_empty() {
-        return String::new();
+    if !together.is_empty() {
+        together.insert(0, heading("What several figures say together", style));
     }
-    lines.insert(0, heading("What several figures say together", style));
-    format!("\n{}", joined([lines]))
+    let found = rules::lines(&of_rules(run), FOUND, checkup::COLUMNS, style);
+    match joined([together, found]) {
+        text if text.is_empty() => text,
+        text => format!("\n{text}"),
+    }
 }
 
 /// The findings, the first in bold.
@@ -115,6 +125,14 @@ mod tests {
 
     fn shown(run: &Run) -> String {
         render(run, &verdict(run), Style::PLAIN)
+    }
+
+    #[test]
+    fn a_checkup_with_what_to_change() {
+        let run = fixture::slow_sd_card_run_with_rules();
+        let all = shown(&run);
+        let start = all.find("Findings:").expect("it has findings");
+        insta::assert_snapshot!(&all[start..]);
     }
 
     #[test]

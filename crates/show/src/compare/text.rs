@@ -5,6 +5,7 @@ use rubus_core::compare::{Alone, Comparison, DoubtOfSome};
 
 use super::{QUANTITIES, Quantity, Scale, headline, interval, legend, ratio, subject_line, word};
 use crate::checkup::joined;
+use crate::picture::{self, Letters};
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::text::{bind_units, clean, hang, pad_right, shorten, width};
@@ -25,6 +26,7 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
     for place in 1..comparison.subjects.len() {
         parts.extend(against(comparison, place, style));
     }
+    parts.push(pipes(comparison, style));
     parts.push(alone(comparison, style));
     parts.push(remarks(comparison, style));
     joined(parts)
@@ -49,6 +51,17 @@ fn subjects(comparison: &Comparison, style: Style) -> Vec<String> {
         }
         lines.extend(wrapped);
     }
+    lines
+}
+
+/// The pipes of all on one scale, where there are two or more to be held beside one another.
+fn pipes(comparison: &Comparison, style: Style) -> Vec<String> {
+    let pictures = comparison.pictures();
+    if pictures.len() < 2 || comparison.rows.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![heading("The pipes, on one scale", style)];
+    lines.extend(picture::beside(&pictures, Letters::Unicode, style));
     lines
 }
 

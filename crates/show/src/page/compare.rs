@@ -3,9 +3,10 @@
 
 use maud::{Markup, html};
 use rubus_core::compare::{Alone, Comparison, Figure, Measure};
+use rubus_core::pipes::{Picture, WidthScale};
 
 use super::data::embed_comparison;
-use super::shell;
+use super::{picture, shell};
 use crate::compare::{
     QUANTITIES, Quantity, Scale, headline, interval, legend, ratio, subject_line, word,
 };
@@ -42,6 +43,7 @@ fn content(comparison: &Comparison, title: &str) -> Markup {
             (differences(comparison))
             (doubts(comparison))
             @if !comparison.rows.is_empty() {
+                (pipes(comparison))
                 (drawings(comparison))
                 @for quantity in &QUANTITIES { (figures(comparison, quantity)) }
                 p class="note" { (legend(comparison)) }
@@ -88,6 +90,26 @@ fn differences(comparison: &Comparison) -> Markup {
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// The pipes of all on one scale.
+fn pipes(comparison: &Comparison) -> Markup {
+    let pictures = comparison.pictures();
+    if pictures.len() < 2 {
+        return html! {};
+    }
+    let each: Vec<&Picture> = pictures.iter().map(|(_, picture)| *picture).collect();
+    let scale = WidthScale::of(&each);
+    html! {
+        section aria-labelledby="pipes" {
+            h2 id="pipes" { "The pipes, on one scale" }
+            (picture::meaning())
+            @for (name, picture) in &pictures {
+                h3 { (name) }
+                (picture::draw(picture, scale))
             }
         }
     }

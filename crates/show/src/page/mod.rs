@@ -16,8 +16,10 @@ mod data;
 mod depth;
 mod facts;
 mod figures;
+mod found;
 mod jobs;
 mod latency;
+mod picture;
 mod plot;
 mod record;
 mod time;
@@ -167,8 +169,9 @@ fn body(run: &Run, verdict: &Verdict) -> Markup {
     html! {
         @if checkup {
             (verdict::good_for(verdict))
-            (verdict::pipes(verdict))
+            (verdict::pipes(run, verdict))
             (verdict::sentences(&[verdict.sentences.clone(), answers(run)].concat()))
+            (found::draw(run))
         }
         @if !depths.is_empty() { (depth::draw(&depths)) }
         @if !blocks.is_empty() { (blocks::draw(&blocks)) }
@@ -181,7 +184,7 @@ fn body(run: &Run, verdict: &Verdict) -> Markup {
         (figures::draw(&jobs, &drawn))
         (latency::draw(&jobs))
         (time::draw(&jobs, &over_time))
-        @if !checkup { (verdict::way(verdict)) }
+        @if !checkup { (verdict::way(verdict)) (found::draw(run)) }
         (facts::machine(run))
         @if !run.results.is_empty() { (facts::raw(&jobs)) }
         (facts::repeat(run))

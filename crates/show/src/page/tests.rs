@@ -224,7 +224,7 @@ fn poisoned(value: serde_json::Value, poison: &str) -> serde_json::Value {
 
 #[test]
 fn the_page_of_a_slow_card_as_text() {
-    insta::assert_snapshot!(as_text(&page(&fixture::slow_sd_card_run())));
+    insta::assert_snapshot!(as_text(&page(&fixture::slow_sd_card_run_with_rules())));
 }
 
 #[test]

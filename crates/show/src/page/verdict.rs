@@ -1,6 +1,7 @@
 //! What the verdict says: good for what, the pipes, how it behaves, what disturbed it.
 
 use maud::{Markup, html};
+use rubus_core::pipes::{Picture, WidthScale};
 use rubus_core::result::{JobResult, Outcome, Run};
 use rubus_core::units::{iops, rate_si};
 use rubus_core::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict};
@@ -8,6 +9,7 @@ use rubus_core::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict};
 use super::charts::{self, PipeScale};
 use super::glued;
 use super::jobs::{folded, section};
+use super::picture;
 use crate::checkup::wanted;
 use crate::words;
 
@@ -54,7 +56,7 @@ pub fn way(verdict: &Verdict) -> Markup {
 }
 
 /// What the device lets through, and the buses before it.
-pub fn pipes(verdict: &Verdict) -> Markup {
+pub fn pipes(run: &Run, verdict: &Verdict) -> Markup {
     let operations: Vec<(&Pipe, f64)> = verdict
         .pipes
         .iter()
@@ -64,36 +66,29 @@ pub fn pipes(verdict: &Verdict) -> Markup {
     if operations.is_empty() && !has_bus(&way) {
         return html! {};
     }
-    let capacities: Vec<f64> = operations.iter().map(|(_, demand)| 1.0 / demand).collect();
-    let scale = PipeScale::of(&capacities, Some(1.0));
     html! {
         section aria-labelledby="pipes" {
             h2 id="pipes" { "The pipes" }
+            @if let Some(picture) = Picture::of(run) {
+                (picture::meaning())
+                (picture::draw(&picture, WidthScale::of(&[&picture])))
+            }
             @if !operations.is_empty() {
-                p class="note" {
-                    "Each pipe is as thick as what goes through it, compared with what applications "
-                    "want in one second (dashed: just enough)."
-                }
                 div class="scroll" role="region" aria-labelledby="pipes" tabindex="0" {
                     table class="figures" role="table" {
                         caption { span { "What the device lets through, and how long it needs for one second of application work" } }
                         thead role="rowgroup" { tr role="row" {
                             th scope="col" role="columnheader" { "operation" }
-                            th scope="col" role="columnheader" class="chart words" { "pipe" }
                             th scope="col" role="columnheader" class="n" { "lets through" }
                             th scope="col" role="columnheader" class="n" { "wanted" }
                             th scope="col" role="columnheader" class="n" { "needs" }
                         } }
                         tbody role="rowgroup" {
-                            @for ((pipe, demand), capacity) in operations.iter().zip(&capacities) {
+                            @for (pipe, demand) in &operations {
                                 tr role="row" class=[pipe.narrowest.then_some("narrowest")] {
                                     th scope="row" role="rowheader" {
                                         (pipe.name)
                                         @if pipe.narrowest { " " span class="badge" { "narrowest" } }
-                                    }
-                                    td class="chart" role="cell" {
-                                        (charts::tube(*capacity, scale, pipe.narrowest))
-                                        @if scale.cuts(*capacity) { span class="note" { "wider than drawn" } }
                                     }
                                     td class="n rate" role="cell" { (lets_through(pipe)) }
                                     td class="n" role="cell" data-label="wanted" { (glued(&wanted(pipe, *demand))) }

@@ -5,8 +5,10 @@ mod devices;
 mod gaps;
 
 use rubus_core::machine::{Clock, Hop, HopKind, Link, Machine, Mount, Origin, Pressure, Setting};
+use rubus_core::rules;
 use rubus_core::units::{bit_rate, bytes_iec, bytes_si, percent, rate_si};
 
+use crate::findings::rules::{Shown, lines as found_lines};
 use crate::style::{Style, Tone};
 use crate::text::{bind_units, clean, hang, pad_right};
 use crate::words;
@@ -18,8 +20,14 @@ const COLUMNS: usize = 96;
 /// Where the values of a section begin.
 const LABEL_COLUMNS: usize = 14;
 
-/// The text of a survey, ending in a line feed.
-pub fn render(machine: &Machine, style: Style) -> String {
+/// So many findings stand in a survey that was not asked for all.
+const FOUND: Shown = Shown::First {
+    count: 5,
+    others: "rubus survey --verbose",
+};
+
+/// The text of a survey, ending in a line feed; `all` findings or the weightiest.
+pub fn render(machine: &Machine, all: bool, style: Style) -> String {
     let mut text = title(machine, style);
     let sections = [
         board(machine),
@@ -40,6 +48,16 @@ pub fn render(machine: &Machine, style: Style) -> String {
         kernel(machine),
     ] {
         text.push_str(&section.render(style));
+    }
+    let found = rules::of_machine(machine);
+    let shown = if all { Shown::All } else { FOUND };
+    let found = found_lines(&found.iter().collect::<Vec<_>>(), shown, COLUMNS, style);
+    if !found.is_empty() {
+        text.push('\n');
+    }
+    for line in found {
+        text.push_str(&line);
+        text.push('\n');
     }
     let source = "Where each fact was read: rubus survey --json";
     text + "\n" + &style.paint(Tone::Faint, source) + "\n"
@@ -543,12 +561,12 @@ mod tests {
 
     #[test]
     fn a_raspberry_pi_3() {
-        insta::assert_snapshot!(render(&fixture::pi3_with_usb_ssd(), Style::PLAIN));
+        insta::assert_snapshot!(render(&fixture::pi3_with_usb_ssd(), false, Style::PLAIN));
     }
 
     #[test]
     fn a_machine_that_tells_nothing() {
-        insta::assert_snapshot!(render(&fixture::unreadable_machine(), Style::PLAIN));
+        insta::assert_snapshot!(render(&fixture::unreadable_machine(), false, Style::PLAIN));
     }
 
     #[test]
@@ -561,7 +579,7 @@ mod tests {
         machine.mounts[0].options = vec!["option=\x1b[2J".repeat(40)];
         machine.block_devices[0].model =
             rubus_core::fact::Fact::known("model\r".repeat(50), "hostile");
-        let text = render(&machine, Style::PLAIN);
+        let text = render(&machine, false, Style::PLAIN);
         for line in text.lines() {
             assert!(crate::text::width(line) <= COLUMNS, "{line}");
         }

@@ -13,7 +13,7 @@ pub fn all() -> Vec<(String, String)> {
         .into_iter()
         .map(|run| (run.suite.clone(), run))
         .collect();
-    runs.push(("checkup".into(), fixture::slow_sd_card_run()));
+    runs.push(("checkup".into(), fixture::slow_sd_card_run_with_rules()));
     runs.push(("failed".into(), fixture::failed_run()));
     runs.push(("every-finding".into(), every_finding()));
     runs.push(("uncertain".into(), uncertain()));
