@@ -15,23 +15,38 @@ use super::desktop::{LONG, SOON, must};
 /// `rubus serve` over an image of this machine, on a port that stays the same.
 pub struct Server {
     rubus: PathBuf,
-    directory: tempfile::TempDir,
+    image: PathBuf,
     port: u16,
     running: Option<Child>,
+    _directory: Option<tempfile::TempDir>,
 }
 
 impl Server {
-    /// Starts it; none where there is no program for this machine.
+    /// Starts it over an image of its own; none where there is no program for this machine.
     pub fn start(test: &str) -> Option<Server> {
+        let directory = tempfile::tempdir().unwrap();
+        let mut server = Server::over(test, directory.path().join("root.img"))?;
+        server._directory = Some(directory);
+        Some(server)
+    }
+
+    /// Starts it over this image, which it makes when there is none.
+    pub fn over(test: &str, image: PathBuf) -> Option<Server> {
         let mut server = Server {
             // Boards of the other kind have this machine's processor.
             rubus: rubus_or_skip(test, Board::Pc)?,
-            directory: tempfile::tempdir().unwrap(),
+            image,
             port: rubus_lab::devices::free_port("127.0.0.1").unwrap(),
             running: None,
+            _directory: None,
         };
         server.come_back();
         Some(server)
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The address by which a board reaches its export.
@@ -41,8 +56,8 @@ impl Server {
 
     pub fn come_back(&mut self) {
         let mut command = programs::command(&self.rubus);
-        command.arg("serve").arg(self.image());
-        command.args(["--size", "2GiB", "--listen"]);
+        command.arg("serve").arg(&self.image);
+        command.args(["--name", "root", "--size", "2GiB", "--listen"]);
         command.arg(format!("127.0.0.1:{}", self.port));
         self.running = Some(command.stdin(Stdio::null()).spawn().unwrap());
         let end = Instant::now() + SOON;
@@ -58,15 +73,11 @@ impl Server {
         child.wait().unwrap();
     }
 
-    fn image(&self) -> PathBuf {
-        self.directory.path().join("root.img")
-    }
-
     /// A file of the network root, as it is on the server.
     pub fn file(&self, path: &str) -> String {
         let mut debugfs = Command::new("/usr/sbin/debugfs");
         debugfs.args(["-R", &format!("cat {path}")]);
-        let output = debugfs.arg(self.image()).output().unwrap();
+        let output = debugfs.arg(&self.image).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     }
 }
