@@ -64,6 +64,20 @@ pub fn texts(card: &Path, directory: &str, name: &str) -> Result<Vec<String>> {
         .collect()
 }
 
+/// Takes a file off the root filesystem of a card; its holes stay holes.
+///
+/// # Errors
+/// When the filesystem cannot be mounted, or there is no such file.
+pub fn take_file(card: &Path, path: &str, to: &Path) -> Result<()> {
+    let place = tempfile::tempdir()?;
+    let (_, root_start) = firmware::partition_starts(card)?;
+    let _mounted = Mounted::at(card, root_start, place.path())?;
+    let file = place.path().join(path.trim_start_matches('/'));
+    let mut copy = tools::command("cp");
+    tools::run(copy.arg("--sparse=always").arg(&file).arg(to))?;
+    fs::remove_file(&file).with_context(|| format!("cannot remove {path} from the card"))
+}
+
 /// A filesystem inside an image, mounted until this is dropped.
 struct Mounted<'a>(&'a Path);
 

@@ -2,12 +2,10 @@
 //! network, and from there it is undone; the card is then what it was.
 //!
 //! The emulator's USB network carries a tenth of a megabyte per second, by which a system would be copied for an hour. So
-//! the board that is changed serves the export to itself, from a USB disk and under the server's address; afterwards this
-//! machine serves what is on that disk.
+//! the board that is changed serves the export to itself, from its card and under the server's address; afterwards this
+//! machine takes the image from the card and serves it.
 
 mod common;
-
-use std::path::Path;
 
 use common::desktop::{SOON, must};
 use common::network_root::{
@@ -15,14 +13,14 @@ use common::network_root::{
 };
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
-use rubus_lab::devices::programs;
-use rubus_lab::kit::{Kit, UsbDisk};
-use rubus_lab::outside::{differences, manifest};
+use rubus_lab::kit::Kit;
+use rubus_lab::outside::{differences, manifest, take_file};
 use rubus_lab::product::{can_boot, rubus_or_skip};
 use rubus_lab::session::{HOST_ADDRESS, Options, Session};
 
 const TEST: &str = "vm_pi3_network_root";
-const EXPORT_BYTES: u64 = 2 << 30;
+/// What is in this directory is copied to no other root.
+const IMAGE: &str = "/tmp/root.img";
 
 #[test]
 fn a_raspberry_pi_3_starts_from_the_network_and_from_its_card() {
@@ -35,20 +33,20 @@ fn a_raspberry_pi_3_starts_from_the_network_and_from_its_card() {
     let cache = Cache::of_this_machine();
     let options = Options {
         push: vec![rubus],
+        network: true,
         ..Options::default()
     };
-    let told = clock();
-
-    // The USB disk is in the plug that the network needs later.
-    let blank = UsbDisk::blank(0, EXPORT_BYTES);
-    let with_disk = Kit::temporary(&cache, Board::Pi3, &[blank]).unwrap();
-    let before = manifest(&with_disk.sd()).unwrap();
-    let Some(mut server) = Server::over(TEST, with_disk.usb(0)) else {
+    let Some(mut server) = Server::start(TEST) else {
         return;
     };
     server.kill();
     let address = server.address();
-    let mut old = Session::boot_kit(&cache, &with_disk, &options).unwrap();
+    let kit = Kit::temporary(&cache, Board::Pi3, &[]).unwrap();
+    let before = manifest(&kit.sd()).unwrap();
+    let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
+    let told = clock();
+
+    let mut old = boot();
     told("the card's system runs");
     serve_to_itself(&mut old, &server);
     apply(&mut old, &address, "wait=10");
@@ -56,13 +54,8 @@ fn a_raspberry_pi_3_starts_from_the_network_and_from_its_card() {
     must(&mut old, "rubus detach && pkill -x rubus", SOON);
     old.switch_off().unwrap();
 
-    let kit = Kit::temporary(&cache, Board::Pi3, &[]).unwrap();
-    move_card(&with_disk.sd(), &kit.sd());
-    let options = Options {
-        network: true,
-        ..options
-    };
-    let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
+    take_file(&kit.sd(), IMAGE, server.image()).unwrap();
+    told("the image is on this machine");
 
     let mut card = boot();
     is_on_the_card(&mut card);
@@ -88,21 +81,17 @@ fn a_raspberry_pi_3_starts_from_the_network_and_from_its_card() {
     assert!(lost.is_empty(), "on the card:\n{}", lost.join("\n"));
 }
 
-/// The board has the server's address itself, and serves its USB disk there.
+/// The board has the server's address itself, and serves a file of its card there.
 fn serve_to_itself(board: &mut Session, server: &Server) {
-    let disk = board.usb_device(0).unwrap();
     let script = format!(
         "install -D $(command -v rubus) /usr/local/bin/rubus
+         modprobe cdc_ether; until ls /sys/class/net | grep -q ^en; do sleep 0.2; done
+         ip link set $(ls /sys/class/net | grep ^en) up
          ip link set lo up; ip addr add {HOST_ADDRESS}/32 dev lo
-         setsid rubus serve {disk} --name root --listen {HOST_ADDRESS}:{} --quiet </dev/null >/run/served 2>&1 &
+         setsid rubus serve {IMAGE} --name root --size 2GiB --listen {HOST_ADDRESS}:{} --quiet </dev/null >/run/served 2>&1 &
          until rubus nbd info {} >/run/info 2>&1; do sleep 0.5; [ -e /proc/$! ] || {{ cat /run/served >&2; exit 1; }}; done",
         server.port(),
         server.address()
     );
     must(board, &script, SOON);
-}
-
-fn move_card(from: &Path, to: &Path) {
-    let (from, to) = (from.to_str().unwrap(), to.to_str().unwrap());
-    programs::run("cp", &["--sparse=always", from, to]).unwrap();
 }

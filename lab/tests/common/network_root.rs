@@ -1,7 +1,7 @@
 //! The way of the recipe `network-root` on any board: from a plain SD system to a root on an export of `rubus serve` on
 //! this machine, with real boots between, with the server there and not.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,30 +18,28 @@ pub struct Server {
     image: PathBuf,
     port: u16,
     running: Option<Child>,
-    _directory: Option<tempfile::TempDir>,
+    _directory: tempfile::TempDir,
 }
 
 impl Server {
     /// Starts it over an image of its own; none where there is no program for this machine.
     pub fn start(test: &str) -> Option<Server> {
         let directory = tempfile::tempdir().unwrap();
-        let mut server = Server::over(test, directory.path().join("root.img"))?;
-        server._directory = Some(directory);
-        Some(server)
-    }
-
-    /// Starts it over this image, which it makes when there is none.
-    pub fn over(test: &str, image: PathBuf) -> Option<Server> {
         let mut server = Server {
             // Boards of the other kind have this machine's processor.
             rubus: rubus_or_skip(test, Board::Pc)?,
-            image,
+            image: directory.path().join("root.img"),
             port: rubus_lab::devices::free_port("127.0.0.1").unwrap(),
             running: None,
-            _directory: None,
+            _directory: directory,
         };
         server.come_back();
         Some(server)
+    }
+
+    /// What it serves.
+    pub fn image(&self) -> &Path {
+        &self.image
     }
 
     /// Where it listens.
