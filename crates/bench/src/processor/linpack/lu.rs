@@ -398,7 +398,7 @@ impl Shape {
 mod tests {
     use super::*;
 
-    const CALM: AtomicBool = AtomicBool::new(false);
+    static CALM: AtomicBool = AtomicBool::new(false);
 
     fn solved(
         n: usize,
