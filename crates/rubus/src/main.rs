@@ -18,6 +18,7 @@ mod network;
 mod outputs;
 mod places;
 mod pressure;
+mod processor;
 mod progress;
 mod record;
 mod remote;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use aes::{Aes128, Aes256};
 use ring::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::digest;
+use rubus_core::estimate::Estimate;
 use rubus_core::processor::ciphers::{Algorithm, Place, Row, Work};
 use rubus_core::processor::implementation::Offer;
 
@@ -65,6 +66,19 @@ pub fn ciphers(
         });
     }
     rows
+}
+
+/// How fast one thread does one of them, for a comparison with what was measured just before or after.
+pub fn one_core(
+    algorithm: Algorithm,
+    work: Work,
+    block_bytes: u32,
+    seconds: f64,
+    cancel: &AtomicBool,
+) -> Option<Estimate> {
+    let prepare = || prepared(algorithm, work, block_bytes as usize);
+    let rates = rates(1, seconds, cancel, &prepare).ok()?;
+    Some(rates.one_core?.per_second)
 }
 
 type Prepared = Box<dyn FnMut() -> u64>;

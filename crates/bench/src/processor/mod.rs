@@ -3,10 +3,12 @@
 mod ciphers;
 mod compression;
 mod linpack;
+mod ssh;
 mod timed;
 mod xts;
 
-pub use ciphers::ciphers;
+pub use ciphers::{ciphers, one_core};
 pub use compression::{CompressionPlan, Data, compression};
 pub use linpack::{LinpackPlan, kernel, linpack};
+pub use ssh::{Programs, ssh};
 pub use timed::{Work, rates};

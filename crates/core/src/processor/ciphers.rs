@@ -4,12 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use super::Rates;
 use super::implementation::Implementation;
+use super::peers::Peer;
 
 /// What was measured of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ciphers {
     /// In the order of measuring.
     pub rows: Vec<Row>,
+    /// Other programs beside this one.
+    #[serde(default)]
+    pub peers: Vec<Peer>,
 }
 
 /// One algorithm, one way.

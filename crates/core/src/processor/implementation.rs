@@ -83,7 +83,7 @@ pub struct Offer<'a> {
 }
 
 impl Offer<'_> {
-    fn has(&self, all: &[&str]) -> bool {
+    pub(super) fn has(&self, all: &[&str]) -> bool {
         let is_there = |wanted: &&str| self.features.iter().any(|feature| feature == wanted);
         all.iter().all(is_there)
     }
@@ -93,7 +93,7 @@ impl Offer<'_> {
     }
 
     /// Both names that the kernel has for it.
-    fn has_neon(&self) -> bool {
+    pub(super) fn has_neon(&self) -> bool {
         self.architecture == "aarch64" || self.has(&["neon"]) || self.has(&["asimd"])
     }
 

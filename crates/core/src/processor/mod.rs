@@ -8,6 +8,9 @@ pub mod ciphers;
 pub mod compression;
 pub mod implementation;
 pub mod linpack;
+pub mod peers;
+pub mod published;
+pub mod ssh;
 mod subject;
 pub mod watched;
 
@@ -19,6 +22,7 @@ use crate::estimate::Estimate;
 pub use ciphers::Ciphers;
 pub use compression::Compression;
 pub use linpack::Linpack;
+pub use ssh::Ssh;
 pub use watched::Watched;
 
 /// Name of the suite in runs of this kind.
@@ -42,6 +46,9 @@ pub struct ProcessorRun {
     /// Ciphers and checksums.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ciphers: Option<Ciphers>,
+    /// ssh from this machine to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh: Option<Ssh>,
     /// How well and how fast it compresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<Compression>,
@@ -87,6 +94,8 @@ pub struct LeftOut {
 pub enum Part {
     /// Ciphers and checksums, in this program and in the kernel.
     Ciphers,
+    /// ssh from this machine to itself.
+    Ssh,
     /// Compressing and expanding, as files on btrfs and as pages of swap in memory.
     Compression,
     /// Solving a dense system of linear equations.
@@ -95,12 +104,13 @@ pub enum Part {
 
 impl Part {
     /// All, in the order in which they are measured.
-    pub const ALL: [Part; 3] = [Part::Ciphers, Part::Compression, Part::Linpack];
+    pub const ALL: [Part; 4] = [Part::Ciphers, Part::Ssh, Part::Compression, Part::Linpack];
 
     /// As it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Part::Ciphers => "ciphers",
+            Part::Ssh => "ssh",
             Part::Compression => "compression",
             Part::Linpack => "linpack",
         }

@@ -2,7 +2,7 @@
 
 use super::compression::{Compression, Cut, Source};
 use super::linpack::Linpack;
-use super::{Ciphers, ProcessorRun, Rates};
+use super::{Ciphers, ProcessorRun, Rates, Ssh};
 use crate::compare::{Figure, Named, SubjectJob, Unit};
 use crate::spec::{Direction, Operation, Pattern};
 use crate::units::bytes_iec;
@@ -12,6 +12,7 @@ impl ProcessorRun {
     pub fn jobs(&self) -> Vec<SubjectJob> {
         let mut jobs = Vec::new();
         jobs.extend(self.ciphers.iter().flat_map(of_ciphers));
+        jobs.extend(self.ssh.iter().flat_map(of_ssh));
         jobs.extend(self.compression.iter().flat_map(of_compression));
         jobs.extend(self.linpack.iter().flat_map(of_linpack));
         jobs
@@ -48,6 +49,18 @@ fn of_ciphers(ciphers: &Ciphers) -> Vec<SubjectJob> {
             row.place.name()
         );
         both(&title, &row.rates, Unit::BytesPerSecond)
+    });
+    rows.collect()
+}
+
+fn of_ssh(ssh: &Ssh) -> Vec<SubjectJob> {
+    let rows = ssh.rows.iter().map(|row| {
+        let name = row.cipher.split('@').next().unwrap_or_default();
+        job(
+            format!("ssh, {name}"),
+            Figure::of(row.rate.per_second),
+            Unit::BytesPerSecond,
+        )
     });
     rows.collect()
 }

@@ -9,10 +9,12 @@ use rubus_core::processor::{Part, USUAL_SECONDS};
 
 use super::{Keeping, history};
 
-/// Measure the processor as a pipe: ciphers, compression, Linpack.
+/// Measure the processor as a pipe: ciphers, ssh, compression, Linpack.
 ///
 /// Each figure on one core and on all, with the instructions that were used, and
 /// what clock, heat and supply did meanwhile. Needs no root and writes nothing.
+/// ssh runs from this machine to itself, with a server and keys of its own that
+/// are gone afterwards.
 #[derive(Debug, ClapArgs)]
 pub struct BenchCpu {
     /// Which parts; without any, all
@@ -67,6 +69,8 @@ pub struct BenchCpu {
 pub enum PartName {
     /// Ciphers and checksums
     Ciphers,
+    /// ssh from this machine to itself, with every cipher that both ends offer
+    Ssh,
     /// Compressing and expanding your files and known data, as btrfs and as
     /// compressed swap do
     Compression,

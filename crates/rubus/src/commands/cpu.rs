@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::heat_watch::HeatWatch;
 use crate::measuring::{Measured, power_doubts};
 use crate::outputs::{self, Outputs, Wanted};
+use crate::processor::{openssl, ssh};
 use crate::signals;
 use crate::world::{Terminal, World};
 
@@ -121,7 +122,8 @@ pub fn run(general: &General, args: &BenchCpu) -> anyhow::Result<Exit> {
 /// One part.
 fn measure(part: Part, course: &Course<'_>, processor: &mut ProcessorRun) -> anyhow::Result<()> {
     match part {
-        Part::Ciphers => processor.ciphers = Some(ciphers(course)),
+        Part::Ciphers => processor.ciphers = Some(ciphers(course, processor)),
+        Part::Ssh => processor.ssh = Some(ssh::ssh(course, processor)?),
         Part::Compression => {
             processor.compression = Some(crunching::compression(course, processor)?)
         }
@@ -130,20 +132,22 @@ fn measure(part: Part, course: &Course<'_>, processor: &mut ProcessorRun) -> any
     Ok(())
 }
 
-fn ciphers(course: &Course<'_>) -> Ciphers {
+fn ciphers(course: &Course<'_>, processor: &mut ProcessorRun) -> Ciphers {
     let features = course.machine.cpu.crypto_features.value();
     let offer = Offer {
         architecture: std::env::consts::ARCH,
         features: features.map_or(&[], Vec::as_slice),
     };
+    let rows = rubus_bench::processor::ciphers(
+        course.cores,
+        course.args.seconds,
+        &offer,
+        course.cancel,
+        &mut |what| course.line.says(what),
+    );
     Ciphers {
-        rows: rubus_bench::processor::ciphers(
-            course.cores,
-            course.args.seconds,
-            &offer,
-            course.cancel,
-            &mut |what| course.line.says(what),
-        ),
+        rows,
+        peers: openssl::peers(course, &offer, processor),
     }
 }
 

@@ -39,7 +39,46 @@ pub(super) fn parts(ciphers: &Ciphers, processor: &ProcessorRun, style: Style) -
             parts.push(mark(rows.iter().map(|row| &row.rates)));
         }
     }
+    parts.push(peers(ciphers, style));
     parts
+}
+
+/// Other programs beside this one.
+fn peers(ciphers: &Ciphers, style: Style) -> Vec<String> {
+    use Align::{Left, Right};
+    let Some(first) = ciphers.peers.first() else {
+        return Vec::new();
+    };
+    let mut table = Table::new(&[
+        ("One core", Left),
+        ("rubus", Right),
+        ("with", Left),
+        ("OpenSSL", Right),
+        ("with", Left),
+        ("", Right),
+    ]);
+    for peer in &ciphers.peers {
+        let ours = peer.ours.as_ref();
+        let ours = ours.map_or("–".into(), |ours| rate_si(ours.value));
+        let times = peer
+            .times()
+            .map_or(String::new(), |times| format!("{times:.2} ×"));
+        table.row(vec![
+            peer.algorithm.name().into(),
+            ours.into(),
+            Cell::toned(peer.our_uses.words(), Tone::Faint),
+            rate_si(peer.bytes_per_second).into(),
+            Cell::toned(peer.uses.words(), Tone::Faint),
+            times.into(),
+        ]);
+    }
+    let mut lines = vec![heading(&format!("{} beside it", first.tool), style)];
+    lines.extend(table.lines(style));
+    for peer in &ciphers.peers {
+        let text = format!("{}: {}.", peer.algorithm.name(), peer.remark());
+        lines.extend(paragraph(&text, "  "));
+    }
+    lines
 }
 
 fn table(place: Place, rows: &[&Row], processor: &ProcessorRun, style: Style) -> Vec<String> {

@@ -5,6 +5,8 @@
 mod ciphers;
 mod compression;
 mod linpack;
+mod published;
+mod ssh;
 
 use rubus_core::processor::{ProcessorRun, Rate, Rates};
 use rubus_core::result::Run;
@@ -19,6 +21,7 @@ use crate::words::{half_width, moment, span};
 pub fn headline(processor: &ProcessorRun) -> String {
     let parts = [
         processor.ciphers.as_ref().and_then(ciphers::headline),
+        processor.ssh.as_ref().and_then(ssh::headline),
         processor
             .compression
             .as_ref()
@@ -38,6 +41,10 @@ pub fn render(run: &Run, processor: &ProcessorRun, style: Style) -> String {
     if let Some(ciphers) = &processor.ciphers {
         parts.extend(ciphers::parts(ciphers, processor, style));
     }
+    if let Some(ssh) = &processor.ssh {
+        parts.push(ssh::part(ssh, style));
+    }
+    parts.push(published::part(run, processor, style));
     if let Some(compression) = &processor.compression {
         parts.extend(compression::parts(compression, processor, style));
     }

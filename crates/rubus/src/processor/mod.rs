@@ -1,0 +1,4 @@
+//! Other programs that `rubus bench cpu` runs.
+
+pub mod openssl;
+pub mod ssh;
