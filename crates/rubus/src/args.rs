@@ -419,7 +419,7 @@ pub struct Bench {
     pub connections: Option<u32>,
     /// Ask the server of a network disk what it spends: HOST:PORT or socket of
     /// its `rubus serve --status`; of any other server over ssh:
-    /// ssh://[USER@]HOST[:PORT][/PROGRAM], without PROGRAM all of its machine
+    /// `ssh://[USER@]HOST[:PORT][/PROGRAM]`, without PROGRAM all of its machine
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["together", "against"])]
     pub server_status: Option<String>,
     /// Keep the queue full with threads instead of io_uring

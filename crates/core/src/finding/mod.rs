@@ -1,5 +1,5 @@
 //! What a run says beyond its single figures: the knee of a queue-depth sweep, the bend of a block-size
-//! sweep, the cliff of a sustained write, a capacity that is not there; and what the [rules](crate::rules) find in its
+//! sweep, the cliff of a sustained write, a capacity that is not there; and what the [rules] find in its
 //! figures and on its machine.
 //!
 //! A finding is a plain value that is stored with the run. How it is computed from results is in the
