@@ -16,8 +16,8 @@ use crate::devices::needs::Need;
 
 pub(super) const ABOUT: &str = "Random reads of 4 KiB of a network disk, 1 to 256 in flight. Alone: a server in memory at depth 1 and at its best; \
      what its filters do is their parameters (every request takes 5 ms; so many workers; a link of so many Mbit/s). Predicted: server, workers and \
-     link together. Then `rubus serve`: alone, depths 1 and 64; predicted, the depths between. How the curve goes round the knee was chosen with \
-     depth 8 of the first set-up and depth 4 of the last.";
+     link together. Then `rubus serve`: alone, depths 1 and 64; predicted, the depths between. How the curve goes round the knee is a constant of \
+     the model; depth 8 of the first set-up and depth 4 of the last were looked at when it was set.";
 pub(super) const NEEDS: &[Need] = &[Need::Program("nbdkit", "nbdkit")];
 
 const DELAY_S: f64 = 0.005;

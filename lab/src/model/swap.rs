@@ -181,6 +181,8 @@ fn judge(rungs: &[Rung], disk_s: f64, zswap: bool) -> Result<Vec<Case>> {
             (&path, even(4096, 1)),
             &measured,
         )
+        // What counts as nothing on the disk was set after such rungs had been seen.
+        .chosen()
     });
     Ok(judged.collect())
 }
