@@ -25,6 +25,8 @@ pub struct DiskCopy {
     pub verify_s: Option<f64>,
     /// Places at the destination that are not what was copied: from which byte to which.
     pub different: Vec<(u64, u64)>,
+    /// Places of the source that could not be read, and are zeros at the destination: from which byte to which.
+    pub unreadable: Vec<(u64, u64)>,
     /// Whether all of it is on stable storage.
     pub is_durable: bool,
     /// What has to be known of it besides.
@@ -36,7 +38,12 @@ pub struct DiskCopy {
 impl DiskCopy {
     /// Whether the destination is what the source was.
     pub fn is_good(&self) -> bool {
-        self.different.is_empty() && !self.is_doubtful
+        self.different.is_empty() && self.unreadable.is_empty() && !self.is_doubtful
+    }
+
+    /// How much of the source could not be read, in bytes.
+    pub fn unreadable_bytes(&self) -> u64 {
+        self.unreadable.iter().map(|(from, to)| to - from).sum()
     }
 }
 

@@ -476,6 +476,45 @@ fn whoever_does_not_read_is_not_read_and_keeps_nobody_waiting() {
 }
 
 #[test]
+fn large_writes_are_answered_though_the_next_is_not_whole() {
+    use std::io::{Read, Write};
+    const BYTES: usize = 128 << 10;
+    let run = Run::new(false);
+    let mut socket = run.connect_by_hand();
+    let payload = vec![0x33; BYTES];
+    let mut sent = Vec::new();
+    for cookie in 0..3 {
+        let offset = (1 << 20) + cookie * BYTES as u64;
+        sent.extend(request_by_hand(1, cookie, offset, BYTES as u32));
+        sent.extend(&payload);
+    }
+    // Of the third only a part comes before the first two are answered.
+    let part = sent.len() - BYTES / 2;
+    socket.write_all(&sent[..part]).expect("two and a half");
+    let mut answers = [0; 32];
+    socket.read_exact(&mut answers).expect("two answers");
+    socket.write_all(&sent[part..]).expect("the rest");
+    let mut third = [0; 16];
+    socket.read_exact(&mut third).expect("the third answer");
+    let cookies = [&answers[8..16], &answers[24..], &third[8..]];
+    assert_eq!(cookies.map(|cookie| cookie[7]), [0, 1, 2]);
+    assert!(
+        [&answers[4..8], &answers[20..24], &third[4..8]]
+            .concat()
+            .iter()
+            .all(|&byte| byte == 0)
+    );
+    let end = (1 << 20) + 3 * BYTES;
+    assert!(
+        run.disk.bytes.lock().unwrap()[1 << 20..end]
+            .iter()
+            .all(|&byte| byte == 0x33)
+    );
+    drop(socket);
+    run.end();
+}
+
+#[test]
 fn who_waits_for_an_export_keeps_nobody_waiting() {
     let run = Run::new(false);
     std::thread::scope(|scope| {

@@ -16,7 +16,13 @@ pub fn receipt(copy: &DiskCopy, style: Style) -> String {
     let verdict = match (copy.is_good(), copy.verify_s) {
         (true, Some(_)) => style.paint(Tone::Good, "complete and verified"),
         (true, None) => style.paint(Tone::Good, "complete"),
-        (false, _) if copy.different.is_empty() => style.paint(Tone::Bad, "doubtful"),
+        (false, _) if copy.different.is_empty() && copy.is_doubtful => {
+            style.paint(Tone::Bad, "doubtful")
+        }
+        (false, _) if copy.different.is_empty() => style.paint(
+            Tone::Bad,
+            &format!("all but {}", bytes_iec(copy.unreadable_bytes())),
+        ),
         (false, _) => style.paint(Tone::Bad, "the destination is not the source"),
     };
     let fresh_bytes = copy.size_bytes - copy.resumed_bytes.min(copy.size_bytes);
@@ -50,11 +56,19 @@ pub fn receipt(copy: &DiskCopy, style: Style) -> String {
         )),
         None => line("not read back (--no-verify)".into()),
     }
-    for (from, to) in copy.different.iter().take(SHOWN) {
-        line(format!("differs somewhere in bytes {from} to {to}"));
-    }
-    if let Some(more @ 1..) = copy.different.len().checked_sub(SHOWN) {
-        line(format!("and in {more} more places (--json lists them)"));
+    for (places, what) in [
+        (&copy.different, "differs somewhere in bytes"),
+        (
+            &copy.unreadable,
+            "could not be read, and is zeros now: bytes",
+        ),
+    ] {
+        for (from, to) in places.iter().take(SHOWN) {
+            line(format!("{what} {from} to {to}"));
+        }
+        if let Some(more @ 1..) = places.len().checked_sub(SHOWN) {
+            line(format!("and in {more} more places (--json lists them)"));
+        }
     }
     if copy.destination_bytes > copy.size_bytes {
         line(format!(
@@ -120,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_receipt_says_what_was_done() {
-        let plain = Style { colour: false };
+        let plain = Style::PLAIN;
         insta::assert_snapshot!(receipt(&copy(), plain), @r"
         Copied nbd://server/root to root.img: complete and verified
           8.00 GiB in 40 s (215 MB/s), 3.00 GiB written as data, 4 connections
@@ -149,6 +163,17 @@ mod tests {
             different: (0..7).map(|i| (i << 23, (i << 23) + (4 << 20))).collect(),
             ..copy()
         };
+        let rescued = DiskCopy {
+            unreadable: vec![(1 << 20, (1 << 20) + 512), (5 << 20, (5 << 20) + 4096)],
+            ..copy()
+        };
+        insta::assert_snapshot!(receipt(&rescued, plain), @r"
+        Copied nbd://server/root to root.img: all but 4.50 KiB
+          8.00 GiB in 40 s (215 MB/s), 3.00 GiB written as data, 4 connections
+          read back in 20 s (429 MB/s)
+          could not be read, and is zeros now: bytes 1048576 to 1049088
+          could not be read, and is zeros now: bytes 5242880 to 5246976
+        ");
         insta::assert_snapshot!(receipt(&different, plain), @r"
         Copied nbd://server/root to root.img: the destination is not the source
           8.00 GiB in 40 s (215 MB/s), 3.00 GiB written as data, 4 connections

@@ -7,7 +7,7 @@
 //! come, and a section of zeros has the digest 0 however its zeros were found.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rubus_core::checksum::xxh64;
 
@@ -19,6 +19,9 @@ const CELL_BYTES: u64 = 64 << 10;
 const LEAST_SECTION_BYTES: u64 = 4 << 20;
 /// and there are at most so many of them, so that the book takes a few megabytes.
 const MOST_SECTIONS: u64 = 1 << 18;
+
+/// At most so many pieces are set aside: a disk of which more fails is hardly there.
+pub const MOST_SET_ASIDE: usize = 4096;
 
 /// How an export is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,6 +218,10 @@ pub struct Ledger {
     digests: Vec<AtomicU64>,
     /// Sections that are done and not yet in the journal.
     finished: Mutex<Vec<usize>>,
+    /// Pieces that could not be read at the first attempt.
+    aside: Mutex<Vec<(u64, u64)>>,
+    /// What cannot be read of the source, in the order in which it was found.
+    unreadable: Mutex<Vec<(u64, u64)>>,
     done_bytes: AtomicU64,
     data_bytes: AtomicU64,
 }
@@ -231,6 +238,8 @@ impl Ledger {
             left: left.collect(),
             digests: (0..grid.sections()).map(|_| AtomicU64::new(0)).collect(),
             finished: Mutex::default(),
+            aside: Mutex::default(),
+            unreadable: Mutex::default(),
             done_bytes: AtomicU64::new(0),
             data_bytes: AtomicU64::new(0),
         }
@@ -275,15 +284,53 @@ impl Ledger {
         }
     }
 
-    fn finished(&self) -> std::sync::MutexGuard<'_, Vec<usize>> {
-        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
+    fn finished(&self) -> MutexGuard<'_, Vec<usize>> {
+        locked(&self.finished)
     }
 
-    /// The sections that were done since the last time.
+    /// The sections that were done since the last time. Those of which something could not be read are not among them:
+    /// whoever goes on with the copy is to try them again.
     pub fn take_finished(&self) -> Vec<(usize, u64)> {
         let taken = std::mem::take(&mut *self.finished());
-        let with_digest = |number| (number, self.digest(number));
-        taken.into_iter().map(with_digest).collect()
+        let unreadable = locked(&self.unreadable);
+        let is_whole = |number: &usize| {
+            let mut places = unreadable.iter();
+            places.all(|(from, _)| self.grid.section_of(*from) != *number)
+        };
+        let whole = taken.into_iter().filter(is_whole);
+        whole.map(|number| (number, self.digest(number))).collect()
+    }
+
+    /// A piece could not be read and is to be tried again later. False when there are too many of them.
+    pub fn set_aside(&self, from: u64, to: u64) -> bool {
+        let mut aside = locked(&self.aside);
+        aside.push((from, to));
+        aside.len() <= MOST_SET_ASIDE
+    }
+
+    /// What was set aside since the last time, in the order of the disk.
+    pub fn take_set_aside(&self) -> Vec<(u64, u64)> {
+        let mut taken = std::mem::take(&mut *locked(&self.aside));
+        taken.sort_unstable();
+        taken
+    }
+
+    /// These bytes, which are of one section, cannot be read.
+    pub fn is_unreadable(&self, from: u64, to: u64) {
+        let mut unreadable = locked(&self.unreadable);
+        match unreadable.last_mut() {
+            Some(last)
+                if last.1 == from && self.grid.section_of(last.0) == self.grid.section_of(from) =>
+            {
+                last.1 = to;
+            }
+            _ => unreadable.push((from, to)),
+        }
+    }
+
+    /// What cannot be read of the source.
+    pub fn unreadable(&self) -> Vec<(u64, u64)> {
+        locked(&self.unreadable).clone()
     }
 
     /// The digest of a section that is done.
@@ -325,6 +372,10 @@ impl Ledger {
         }
         left
     }
+}
+
+fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -463,6 +514,31 @@ mod tests {
         assert_eq!(ledger.take_finished(), [(2, 11), (3, 9)]);
         assert_eq!(ledger.done_bytes(), grid.size_bytes);
         assert_eq!((ledger.data_bytes(), ledger.digest(1)), (105, 77));
+    }
+
+    #[test]
+    fn a_section_of_which_something_cannot_be_read_is_done_and_not_to_be_relied_on() {
+        let grid = Grid::new(12 << 20, 256 << 10);
+        let ledger = Ledger::new(grid);
+        assert!(ledger.set_aside(5 << 20, (5 << 20) + (256 << 10)));
+        assert!(ledger.set_aside(1 << 20, (1 << 20) + (256 << 10)));
+        let aside = ledger.take_set_aside();
+        assert_eq!(aside[0], (1 << 20, (1 << 20) + (256 << 10)));
+        assert!(aside.len() == 2 && ledger.take_set_aside().is_empty());
+        let at = 5 << 20;
+        ledger.is_unreadable(at, at + 512);
+        ledger.is_unreadable(at + 512, at + 1024);
+        ledger.is_unreadable(at + 4096, at + 4608);
+        assert_eq!(
+            ledger.unreadable(),
+            [(at, at + 1024), (at + 4096, at + 4608)]
+        );
+        ledger.data_done(0, grid.size_bytes / 3, 1, 7);
+        ledger.zeros_done(grid.size_bytes / 3, grid.size_bytes);
+        assert_eq!(ledger.take_finished(), [(0, 1), (2, 0)]);
+        assert_eq!(ledger.done_bytes(), grid.size_bytes);
+        let many = (0..=MOST_SET_ASIDE as u64).map(|n| ledger.set_aside(n, n + 1));
+        assert_eq!(many.filter(|is_room| !is_room).count(), 1);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 pub mod ground;
 pub mod journal;
+mod rescue;
 mod work;
 mod worker;
 
@@ -38,6 +39,9 @@ pub enum CopyError {
     /// Something failed: what, where, why, and what to do.
     #[error("{0}")]
     Trouble(String),
+    /// The disk of the source does not give some bytes: which, and why.
+    #[error("{0}")]
+    Unreadable(String),
     /// What was written may be lost: nothing that was written before counts as done from here on.
     #[error("{0}")]
     NotDurable(String),
@@ -288,6 +292,8 @@ pub struct Options {
     pub target_is_zero: bool,
     /// Digests are kept, for the journal or for comparing.
     pub has_digests: bool,
+    /// What the source's disk does not give is left out, and is in the ledger at the end.
+    pub skips_unreadable: bool,
 }
 
 /// How the bytes are cut for these two ends.
@@ -362,7 +368,13 @@ pub fn copy<T: Transport>(
         keeper,
         was_lost: AtomicBool::new(false),
     };
-    let copied = pass.run(ledger, cancel, tell);
+    let copied = pass.run(ledger, cancel, tell).and_then(|connections| {
+        let began_ns = monotonic_ns();
+        let before_bytes = ledger.done_bytes();
+        let mut tell = || tell(pass.progress(ledger, (began_ns, before_bytes)));
+        rescue::rescue(source, target, (grid, ledger), cancel, &mut tell)?;
+        Ok(connections)
+    });
     // A system tells of a lost write once; the next flush would succeed.
     if pass.was_lost.load(Ordering::Relaxed) {
         return copied;
@@ -487,6 +499,7 @@ impl<T: Transport> Pass<'_, T> {
         if !about.can_zero {
             job.zeros_are_written();
         }
+        job.skips = self.options.skips_unreadable && self.target.is_some();
         let job = &job;
         let (began_ns, before_bytes) = (monotonic_ns(), ledger.done_bytes());
         let mut is_cancelled = false;
@@ -514,14 +527,8 @@ impl<T: Transport> Pass<'_, T> {
                     is_cancelled = true;
                     job.stop();
                 }
+                tell(self.progress(ledger, (began_ns, before_bytes)));
                 let now_ns = monotonic_ns();
-                tell(Progress {
-                    is_verifying: self.target.is_none(),
-                    done_bytes: ledger.done_bytes(),
-                    size_bytes: self.grid.size_bytes,
-                    elapsed_s: (now_ns - began_ns) as f64 / 1e9,
-                    before_bytes,
-                });
                 if now_ns - checkpoint_ns >= CHECKPOINT_NS {
                     checkpoint_ns = now_ns;
                     if let Err(why) = self.checkpoint(ledger) {
@@ -534,6 +541,17 @@ impl<T: Transport> Pass<'_, T> {
             Some(why) => Err(why),
             None if is_cancelled => Err(CopyError::Interrupted),
             None => Ok(workers),
+        }
+    }
+
+    /// How far it is, since it began at that time with so many bytes.
+    fn progress(&self, ledger: &Ledger, (began_ns, before_bytes): (u64, u64)) -> Progress {
+        Progress {
+            is_verifying: self.target.is_none(),
+            done_bytes: ledger.done_bytes(),
+            size_bytes: self.grid.size_bytes,
+            elapsed_s: (monotonic_ns() - began_ns) as f64 / 1e9,
+            before_bytes,
         }
     }
 

@@ -46,6 +46,8 @@ pub(super) struct Job<'a> {
     pub grid: Grid,
     pub ledger: &'a Ledger,
     pub has_digests: bool,
+    /// What the source's disk does not give is set aside.
+    pub skips: bool,
     knowledge: Knowledge,
     /// So much is known ahead of what is being done.
     ahead_bytes: u64,
@@ -76,6 +78,7 @@ impl<'a> Job<'a> {
             grid,
             ledger,
             has_digests,
+            skips: false,
             knowledge,
             ahead_bytes,
             zeros_bytes: ZEROS_BYTES,

@@ -10,7 +10,7 @@ use rubus_host::clock::monotonic_ns;
 use rubus_host::image::Image;
 use rubus_host::net::wait_for_any;
 
-use super::ground::{digest, split};
+use super::ground::{MOST_SET_ASIDE, digest, split};
 use super::work::{Job, Next};
 use super::{CopyError, Keeper};
 use crate::client::{Answer, Client, ClientError, Due, lost, refused};
@@ -83,11 +83,33 @@ impl<T: Transport> Wired<T> {
         Ok(turn.has_received)
     }
 
+    /// One request, when none is in flight; gives its answer if that is an error.
+    pub(super) fn ask(
+        &mut self,
+        command: Command,
+        offset: u64,
+        memory: &mut [u8],
+    ) -> Result<Option<Answer>, CopyError> {
+        let due = Due {
+            slot: 0,
+            command,
+            flags: CommandFlags::NONE,
+            offset,
+            length: memory.len() as u32,
+            memory_at: 0,
+        };
+        let mut answers = Vec::new();
+        let exchanged = self.client.exchange(&[due], memory, &mut answers);
+        exchanged.map_err(|error| self.lost(&error))?;
+        let error = answers.into_iter().find(|a| a.error != ErrorCode::NONE);
+        Ok(error)
+    }
+
     fn lost(&self, error: &ClientError) -> CopyError {
         CopyError::Trouble(format!("{}: {}", self.name, lost(error)))
     }
 
-    fn failed(&self, what: &str, at: u64, bytes: u64, answer: &Answer) -> CopyError {
+    pub(super) fn failed(&self, what: &str, at: u64, bytes: u64, answer: &Answer) -> CopyError {
         let why = refused(answer, self.client.words());
         CopyError::Trouble(format!(
             "{what} {bytes} bytes at byte {at} of {} failed: {why}",
@@ -273,19 +295,16 @@ impl<'a, T: Transport> Worker<'a, T> {
                 memory_bytes,
             ),
             Side::File(image, name) => {
-                let read = image.read(from, &mut self.memory[at..at + bytes]);
-                read.map_err(|error| {
-                    let advice = match error.kind() {
-                        std::io::ErrorKind::UnexpectedEof => {
-                            "; it has become shorter while it was copied"
-                        }
-                        _ => "; look at the kernel's log (dmesg) and at the disk",
-                    };
-                    CopyError::Trouble(format!(
-                        "reading {bytes} bytes at byte {from} of {name} failed: {error}{advice}"
-                    ))
-                })?;
-                self.settle(slot)?;
+                match image.read(from, &mut self.memory[at..at + bytes]) {
+                    Ok(()) => self.settle(slot)?,
+                    Err(error) if self.job.skips && is_of_the_disk(&error) => {
+                        self.set_aside(slot)?;
+                    }
+                    Err(error) => {
+                        let why = not_read(name, from, bytes as u64, &error);
+                        return Err(self.of_source(is_of_the_disk(&error), why));
+                    }
+                }
                 // What is to be sent is sent while the next piece is read.
                 self.turn_target().map(drop)
             }
@@ -323,10 +342,35 @@ impl<'a, T: Transport> Worker<'a, T> {
             return Ok(());
         }
         let Slot { from, to, .. } = self.slots[slot];
-        if answer.error != ErrorCode::NONE {
-            return Err(wired.failed("reading", from, to - from, answer));
+        match answer.error {
+            ErrorCode::NONE => self.settle(slot),
+            ErrorCode::IO if self.job.skips => self.set_aside(slot),
+            error => {
+                let why = wired.failed("reading", from, to - from, answer);
+                Err(self.of_source(error == ErrorCode::IO, why))
+            }
         }
-        self.settle(slot)
+    }
+
+    /// Why a read failed; of the disk that is copied, one could do without these bytes.
+    fn of_source(&self, is_of_the_disk: bool, why: CopyError) -> CopyError {
+        match is_of_the_disk && !matches!(self.target, Side::Nowhere) {
+            true => CopyError::Unreadable(why.to_string()),
+            false => why,
+        }
+    }
+
+    /// What the disk of the source does not give is looked at again when all else is copied.
+    fn set_aside(&mut self, slot: usize) -> Result<(), CopyError> {
+        let Slot { from, to, .. } = self.slots[slot];
+        self.free.push(slot);
+        if self.job.ledger.set_aside(from, to) {
+            return Ok(());
+        }
+        Err(CopyError::Trouble(format!(
+            "more than {MOST_SET_ASIDE} places of the source cannot be read, the last at byte {from}: \
+             look whether the disk is still there"
+        )))
     }
 
     /// What was read goes to the destination.
@@ -613,7 +657,36 @@ fn not_zero(from: u64, to: u64, extents: &[Extent]) -> Vec<(u64, u64)> {
     }
 }
 
-fn not_written(name: &str, doing: &str, at: u64, bytes: u64, error: &std::io::Error) -> CopyError {
+/// Whether a read failed because the disk does not give these bytes: as the kernel says it of a sector that cannot be
+/// read, of one whose checksum is wrong, and of a disk that failed the request.
+pub(super) fn is_of_the_disk(error: &std::io::Error) -> bool {
+    const EIO: i32 = 5;
+    const ENODATA: i32 = 61;
+    const EILSEQ: i32 = 84;
+    const EREMOTEIO: i32 = 121;
+    matches!(
+        error.raw_os_error(),
+        Some(EIO | ENODATA | EILSEQ | EREMOTEIO)
+    )
+}
+
+pub(super) fn not_read(name: &str, at: u64, bytes: u64, error: &std::io::Error) -> CopyError {
+    let advice = match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => "; it has become shorter while it was copied",
+        _ => "; look at the kernel's log (dmesg) and at the disk",
+    };
+    CopyError::Trouble(format!(
+        "reading {bytes} bytes at byte {at} of {name} failed: {error}{advice}"
+    ))
+}
+
+pub(super) fn not_written(
+    name: &str,
+    doing: &str,
+    at: u64,
+    bytes: u64,
+    error: &std::io::Error,
+) -> CopyError {
     let advice = match error.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
             "; make room there, then give the same command again: it goes on"

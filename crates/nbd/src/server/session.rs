@@ -36,6 +36,9 @@ pub(super) const IDLE: Duration = Duration::from_secs(2);
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// A read that is larger, or a write, is not one piece of memory.
 const PIECE_BYTES: usize = 1 << 20;
+/// The answer to a write of so much may wait for the next one's, until the writes that wait have so many bytes together.
+const LARGE_WRITE_BYTES: usize = 64 << 10;
+const MOST_HELD_BYTES: usize = 1 << 20;
 /// So many requests of one client may be in the pool at once, and so many bytes.
 const MOST_IN_FLIGHT: usize = 128;
 const MOST_IN_FLIGHT_BYTES: usize = 64 << 20;
@@ -128,6 +131,8 @@ pub(super) struct Session {
     slowness: Slowness,
     /// How long a request has been unfinished.
     waited: Duration,
+    /// Bytes of large writes that are done and whose answers are still here.
+    held_bytes: usize,
 }
 
 /// What a turn needs to go on.
@@ -177,6 +182,7 @@ impl Session {
             turn_ns: 0,
             slowness: Slowness::default(),
             waited: Duration::ZERO,
+            held_bytes: 0,
         }
     }
 
@@ -233,9 +239,47 @@ impl Session {
     fn turn(&mut self) -> Result<bool, Gone> {
         let need = self.answer()?;
         self.collect()?;
+        if self.gathers(&need)? {
+            return Ok(true);
+        }
         self.outbox.send(&mut self.line).map_err(sending)?;
+        self.held_bytes = 0;
         self.count();
         self.receive(need)
+    }
+
+    /// Whether more of a client that writes much has come already, so that its answers can wait for the next: one by one they would wake
+    /// it for each, while it has a queue to send.
+    fn gathers(&mut self, need: &Need) -> Result<bool, Gone> {
+        let Need::Bytes(bytes) = *need else {
+            return Ok(false);
+        };
+        if self.held_bytes == 0 || self.held_bytes >= MOST_HELD_BYTES {
+            return Ok(false);
+        }
+        let comes = self.receive_ready(bytes)?;
+        if comes && self.ends.is_none() {
+            self.count();
+            self.turn_ns = now_ns();
+        }
+        Ok(comes)
+    }
+
+    /// Takes what has come already; false when nothing has.
+    fn receive_ready(&mut self, need: usize) -> Result<bool, Gone> {
+        let header_bytes = self.rules.header_bytes();
+        match self
+            .inbox
+            .receive(&mut self.line, need, header_bytes, false)
+        {
+            Ok(0) => {
+                self.ended();
+                Ok(true)
+            }
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(receiving(error)),
+        }
     }
 
     /// Makes what this turn has answered known.
@@ -367,6 +411,9 @@ impl Session {
                 let write = || self.disk.write(offset, payload);
                 let result = self.slowness.write(self.turn_ns, write);
                 self.inbox.used(end);
+                if whole >= LARGE_WRITE_BYTES {
+                    self.held_bytes += whole;
+                }
                 self.wrote(request.ticket, length, result)?;
             }
             Work::Nothing => {
@@ -636,19 +683,8 @@ impl Session {
         let Some(bytes) = bytes.filter(|_| comes) else {
             return Ok(true);
         };
-        let header_bytes = self.rules.header_bytes();
-        match self
-            .inbox
-            .receive(&mut self.line, bytes, header_bytes, false)
-        {
-            Ok(0) => {
-                self.ended();
-                Ok(true)
-            }
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
-            Err(error) => Err(receiving(error)),
-        }
+        self.receive_ready(bytes)?;
+        Ok(true)
     }
 
     /// Nothing more comes from the client; what is in flight is still done.

@@ -57,6 +57,10 @@ pub struct NbdCopy {
     /// be gone on with [default for a file: DST.partial.journal]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub journal: Option<PathBuf>,
+    /// Go on past what SRC cannot give (bad sectors): try it again at the end in
+    /// smaller parts, and leave zeros for the rest, which is listed [exit status 1]
+    #[arg(long)]
+    pub skip_unreadable: bool,
     /// Begin anew, whatever the journal says
     #[arg(long)]
     pub anew: bool,

@@ -65,6 +65,7 @@ pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
             depth: usize::from(arguments.depth),
             target_is_zero: destination.is_zero,
             has_digests: !arguments.no_verify || destination.journal.is_some(),
+            skips_unreadable: arguments.skip_unreadable,
         },
         cancel: &cancel,
         bar: &bar,
@@ -129,6 +130,7 @@ impl Work<'_> {
             connections: connections as u32,
             copy_s,
             is_durable: target.can_flush(),
+            unreadable: self.ledger.unreadable(),
             remarks: self.source.remarks.clone(),
             ..DiskCopy::default()
         };
@@ -211,6 +213,9 @@ fn not_done(error: CopyError, ledger: &Ledger, destination: &Destination) -> any
             eprintln!("rubus: the copy was interrupted: {so_far}");
             Ok(Exit::AnswerIsNo)
         }
+        CopyError::Unreadable(why) => Err(anyhow::anyhow!(
+            "{why}\n  --skip-unreadable copies all the rest, and then what can be read there\n  {so_far}"
+        )),
         error => Err(anyhow::anyhow!("{error}\n  {so_far}")),
     }
 }
