@@ -1,7 +1,5 @@
 //! One result out of several passes of a job.
 
-use std::mem::discriminant;
-
 use rubus_core::doubt::Doubt;
 use rubus_core::estimate::Estimate;
 use rubus_core::result::{BothEnds, CpuShares, JobResult, Outcome, Series};
@@ -139,9 +137,7 @@ fn result(
     let mut doubts: Vec<Doubt> = Vec::new();
     for doubt in results.iter().flat_map(|(_, result)| &result.doubts) {
         // What disturbed every pass, each a little differently, disturbed the job once.
-        let is_known = doubts
-            .iter()
-            .any(|known| discriminant(known) == discriminant(doubt));
+        let is_known = doubts.iter().any(|known| known.is_like(doubt));
         if is_of_the_whole(doubt) && !is_known {
             doubts.push(doubt.clone());
         }

@@ -228,6 +228,14 @@ pub(crate) fn content_name(content: Content) -> String {
     }
 }
 
+/// Why a network disk can do no job of the suite; nothing when it can do one.
+fn beyond_the_network(opened: &Opened, suite: &Suite) -> Option<String> {
+    let remote = opened.remote.as_ref()?;
+    let reasons = suite.jobs.iter().map(|job| remote.why_not(job));
+    let reasons: Option<Vec<String>> = reasons.collect();
+    reasons?.into_iter().next()
+}
+
 /// Whether there is something to do, and room for it.
 pub(crate) fn check_room(
     opened: &Opened,
@@ -240,6 +248,14 @@ pub(crate) fn check_room(
             path,
             reason: "every job of the suite writes, and the contents of this target must stay"
                 .into(),
+        });
+    }
+    if let Some(reason) = beyond_the_network(opened, suite) {
+        return Err(BenchError::NothingToDo {
+            path,
+            reason: format!(
+                "{reason}; choose another suite (`rubus suites` lists them), or attach the disk and name a directory on it"
+            ),
         });
     }
     if !opened.is_own_file() {

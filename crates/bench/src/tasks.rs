@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rubus_core::doubt::Doubt;
 use rubus_core::result::{Access, TargetKind};
-use rubus_core::spec::{Direction, Durability, Job, Pattern, Shape, Verify};
+use rubus_core::spec::{Content, Direction, Durability, Job, Pattern, Shape, Verify};
 use rubus_core::stats::Rng;
 
 use crate::conductor::{Conductor, FILL_BLOCK, direct_only_in, grounds_of, group, only_writes};
@@ -50,7 +50,7 @@ impl Conductor<'_> {
         work.durability = job.durability;
         work.append_from = commit_file.map(|_| 0);
         work.is_buffered = way.access == Access::Buffered;
-        work.content = job.content.unwrap_or(work.content);
+        work.content = job.content.unwrap_or(self.suite.content);
         work.seed = Rng::stream(self.suite.seed, stream).next_u64();
         work.most_operations = operations(job, 0);
         if let Some(shape) = &job.shape {
@@ -225,9 +225,20 @@ impl Conductor<'_> {
 
     /// The sum by which a job of the suite will check what it reads in a file.
     fn sum_for(&self, number: usize) -> Option<Verify> {
+        self.readers_of(number)
+            .find_map(|job| job.shape.as_ref()?.verify)
+    }
+
+    /// What a file holds for the jobs that read it: what the first of them asks for that asks for something.
+    fn content_for(&self, number: usize) -> Content {
+        self.readers_of(number)
+            .find_map(|job| job.content)
+            .unwrap_or(self.suite.content)
+    }
+
+    fn readers_of(&self, number: usize) -> impl Iterator<Item = &Job> {
         let jobs = self.suite.jobs.iter().flat_map(group);
-        let mut reading = jobs.filter(|job| !only_writes(job) && grounds_of(job).contains(&number));
-        reading.find_map(|job| job.shape.as_ref()?.verify)
+        jobs.filter(move |job| !only_writes(job) && grounds_of(job).contains(&number))
     }
 
     /// How the blocks of one copy are sealed and checked, if they are.
@@ -348,7 +359,7 @@ impl Conductor<'_> {
             is_buffered: opened.access == Access::Buffered,
             one_at_a_time: false,
             trial_from: Some(0),
-            content: self.suite.content,
+            content: self.content_for(number),
             seed: self.suite.seed,
             most_operations: u64::MAX,
             warm_up_ns: WARM_UP_NS,

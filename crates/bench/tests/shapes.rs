@@ -277,6 +277,40 @@ fn a_group_works_on_files_of_its_own_past_the_cache_and_through_it() {
 }
 
 #[test]
+fn a_file_that_is_read_holds_what_its_reader_asks_for() {
+    let here = tempfile::tempdir().expect("a directory");
+    let shape = Shape {
+        file: Some(0),
+        max_operations: Some(100),
+        time_based: true,
+        ..Shape::default()
+    };
+    let mut reading = shaped("read", Direction::Read, Pattern::Sequential, 1, shape);
+    reading.content = Some(Content::Zeros);
+    let suite = suite(vec![reading]);
+    let ours = here.path().to_path_buf();
+    let outcome = On {
+        targets: vec![Target::Directory { path: ours.clone() }],
+        needs: vec![need("file", FileStart::Filled)],
+        suite: &suite,
+        may_use_ring: false,
+        after: Box::new(move |_| {
+            let open = fs::read_dir("/proc/self/fd").expect("what is open");
+            let file = open
+                .filter_map(|entry| Some(entry.ok()?.path()))
+                .find(|fd| fs::read_link(fd).is_ok_and(|at| at.starts_with(&ours)) && !fd.is_dir())
+                .expect("the nameless file");
+            let held = fs::read(file).expect("what it holds");
+            assert_eq!(held.len() as u64, 8 * MIB);
+            let marks = held.chunks(4096).flat_map(|block| &block[16..]);
+            assert!(marks.copied().all(|byte| byte == 0), "zeros were asked for");
+        }),
+    }
+    .run();
+    assert_eq!(outcome.ended_by, None);
+}
+
+#[test]
 fn flushes_and_commits_in_place_leave_the_length_alone() {
     let file = filled_file();
     let flushing = Shape {

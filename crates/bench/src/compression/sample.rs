@@ -11,8 +11,8 @@ use crate::clock;
 /// How much is looked at, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Most pieces that are read.
-    pub(crate) pieces: usize,
+    /// Most windows, of the length of a piece each, whose pieces are read.
+    pub(crate) windows: usize,
     /// Most time for finding files.
     pub(crate) find: Duration,
     /// Most time for reading pieces.
@@ -21,30 +21,44 @@ pub(crate) struct Bounds {
     pub(crate) files: usize,
 }
 
-/// Pieces of files below `top`, on its own filesystem, in an order drawn by chance; as many as the bounds allow.
-pub(crate) fn sample(top: &Path, bounds: Bounds, seed: u64) -> Vec<Vec<u8>> {
+/// Pieces of files below `top`, on its own filesystem, by the window that they were drawn with, in an order drawn by chance.
+///
+/// All files stand one behind the other, cut into windows as long as a piece; a window that is drawn gives every piece that
+/// begins in it. So each byte is as likely as every other, and the sample has as many bytes where all files are small as
+/// where they are large.
+pub(crate) fn sample(top: &Path, bounds: Bounds, seed: u64) -> Vec<Vec<Vec<u8>>> {
+    const WINDOW: u64 = BLOCK_BYTES as u64;
     let mut dice = Dice(seed | 1);
     let files = find(top, bounds, &mut dice);
-    let pieces = |size: u64| size.div_ceil(BLOCK_BYTES as u64);
-    let all: u64 = files.iter().map(|(_, size)| pieces(*size)).sum();
-    let wanted = all.min(bounds.pieces as u64);
-    // One place in each of as many equal parts of all bytes, so that no kind of file is left out by chance.
-    let mut places: Vec<(&Path, u64)> = Vec::new();
-    let (mut before, mut part) = (0_u64, 0_u64);
-    let place_in = |part: u64, dice: &mut Dice| {
-        let (from, to) = (part * all / wanted.max(1), (part + 1) * all / wanted.max(1));
+    let all_bytes: u64 = files.iter().map(|(_, size)| size).sum();
+    let all = all_bytes.div_ceil(WINDOW);
+    let wanted = all.min(bounds.windows as u64);
+    // One in each of as many equal parts, so that no kind of file is left out by chance.
+    let window_in = |part: u64| {
+        let (from, to) = (part * all / wanted, (part + 1) * all / wanted);
         from + dice.below(to - from)
     };
-    let mut next = place_in(0, &mut dice);
+    let windows: Vec<u64> = (0..wanted).map(window_in).collect();
+    let mut places: Vec<Vec<(&Path, u64)>> = vec![Vec::new(); windows.len()];
+    let (mut before, mut first) = (0_u64, 0);
     for (path, size) in &files {
-        while part < wanted && next < before + pieces(*size) {
-            places.push((path, next - before));
-            part += 1;
-            if part < wanted {
-                next = place_in(part, &mut dice);
+        let end = before + size;
+        let is_past = |window: &u64| (window + 1) * WINDOW <= before;
+        first += windows[first..]
+            .iter()
+            .take_while(|window| is_past(window))
+            .count();
+        for (window, places) in windows.iter().zip(&mut places).skip(first) {
+            if window * WINDOW >= end {
+                break;
+            }
+            let number = (window * WINDOW).saturating_sub(before).div_ceil(WINDOW);
+            let start = before + number * WINDOW;
+            if start < end && start < (window + 1) * WINDOW {
+                places.push((path, number));
             }
         }
-        before += pieces(*size);
+        before = end;
     }
     dice.shuffle(&mut places);
     read(&places, bounds)
@@ -83,16 +97,19 @@ fn find(top: &Path, bounds: Bounds, dice: &mut Dice) -> Vec<(PathBuf, u64)> {
     files
 }
 
-fn read(places: &[(&Path, u64)], bounds: Bounds) -> Vec<Vec<u8>> {
+fn read(places: &[Vec<(&Path, u64)>], bounds: Bounds) -> Vec<Vec<Vec<u8>>> {
     let begun_ns = clock::now_ns();
-    let mut pieces = Vec::new();
-    for (path, number) in places {
+    let mut windows = Vec::new();
+    for places in places {
         if is_over(begun_ns, bounds.read) {
             break;
         }
-        pieces.extend(piece(path, *number));
+        let pieces = places
+            .iter()
+            .filter_map(|(path, number)| piece(path, *number));
+        windows.push(pieces.collect());
     }
-    pieces
+    windows
 }
 
 /// One piece of a file; nothing where it cannot be read, or ends before.
@@ -148,7 +165,7 @@ mod tests {
     use super::*;
 
     const BOUNDS: Bounds = Bounds {
-        pieces: 64,
+        windows: 64,
         find: Duration::from_secs(60),
         read: Duration::from_secs(60),
         files: 10_000,
@@ -165,10 +182,34 @@ mod tests {
             std::fs::write(small.join(i.to_string()), vec![2; BLOCK_BYTES]).unwrap();
         }
         std::os::unix::fs::symlink("large", directory.path().join("link")).unwrap();
-        let pieces = sample(directory.path(), BOUNDS, 7);
+        let pieces = sample(directory.path(), BOUNDS, 7).concat();
         assert_eq!(pieces.len(), 64);
         let large = pieces.iter().filter(|piece| piece[0] == 1).count();
         assert!((12..=20).contains(&large), "{large} of 64, 16 is a quarter");
+    }
+
+    /// Of a tree of many small files beside a large one, most pieces are small, and the sample was a few hundred KiB.
+    #[test]
+    fn small_files_have_their_share_of_the_bytes_and_no_more() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("large"), vec![1; 100 * BLOCK_BYTES]).unwrap();
+        for i in 0..3200 {
+            std::fs::write(directory.path().join(i.to_string()), vec![2; 1000]).unwrap();
+        }
+        let pieces = sample(directory.path(), BOUNDS, 3).concat();
+        let bytes_of = |kind: u8| {
+            let of_kind = pieces.iter().filter(|piece| piece[0] == kind);
+            of_kind.map(Vec::len).sum::<usize>() as f64
+        };
+        let (large, small) = (bytes_of(1), bytes_of(2));
+        let whole = 64.0 * BLOCK_BYTES as f64;
+        assert!(
+            (large + small - whole).abs() < 0.05 * whole,
+            "{large} + {small}"
+        );
+        let share = small / (large + small);
+        let truth = 3_200_000.0 / (3_200_000.0 + 100.0 * BLOCK_BYTES as f64);
+        assert!((share - truth).abs() < 0.06, "{share}, in truth {truth}");
     }
 
     #[test]
@@ -179,7 +220,7 @@ mod tests {
             std::fs::write(directory.path().join(i.to_string()), vec![i; size]).unwrap();
         }
         std::fs::write(directory.path().join("empty"), b"").unwrap();
-        let mut pieces = sample(directory.path(), BOUNDS, 1);
+        let mut pieces = sample(directory.path(), BOUNDS, 1).concat();
         pieces.sort();
         let lengths: Vec<usize> = pieces.iter().map(Vec::len).collect();
         assert_eq!(pieces.len(), 12);

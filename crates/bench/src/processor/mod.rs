@@ -2,6 +2,7 @@
 
 mod ciphers;
 mod compression;
+mod kernel;
 mod linpack;
 mod ssh;
 mod timed;
@@ -9,6 +10,7 @@ mod xts;
 
 pub use ciphers::{ciphers, one_core};
 pub use compression::{CompressionPlan, Data, compression};
+pub use kernel::kernel_ciphers;
 pub use linpack::{LinpackPlan, kernel, linpack};
 pub use ssh::{Programs, ssh};
 pub use timed::{Work, rates};

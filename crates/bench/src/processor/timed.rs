@@ -3,8 +3,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rubus_core::doubt::Doubt;
-use rubus_core::processor::{Rate, Rates};
+use rubus_core::processor::{Rate, Rates, starved};
 use rubus_core::stats::passes;
 
 use crate::clock::now_ns;
@@ -14,8 +13,6 @@ use crate::schedstat::Account;
 const PASSES: f64 = 10.0;
 /// A pass takes at least so long, so that reading the clock does not count.
 const LEAST_PASS_NS: f64 = 5e6;
-/// Share of the time that a thread was ready and did not run, from which that is a doubt.
-const STARVED: f64 = 0.05;
 
 /// Something that one thread does again and again, with what it needs for that.
 pub trait Work {
@@ -135,23 +132,18 @@ fn together(threads: u32, seen: &[Seen]) -> Option<Rate> {
         .iter()
         .filter_map(|seen| Some(seen.waited_ns? as f64 / seen.elapsed_ns.max(1) as f64));
     let share = shares.fold(0.0, f64::max);
-    let doubts = match share >= STARVED {
-        true => vec![Doubt::CpuStarved {
-            share: share.min(1.0),
-        }],
-        false => Vec::new(),
-    };
     Some(Rate {
         threads,
         per_second: passes::rate(&rounds)?.scaled(1e-3),
         passes: seen.iter().map(|seen| seen.passes.len()).sum::<usize>() as u32,
-        doubts,
+        doubts: starved(share),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rubus_core::doubt::Doubt;
 
     #[test]
     fn rates_of_threads_add_up_and_waiting_is_a_doubt() {

@@ -177,9 +177,7 @@ fn doubts(turns: &[JobResult]) -> Vec<Doubt> {
             doubt,
             Doubt::NotPrecise { .. } | Doubt::FewOperations { .. } | Doubt::Drift { .. }
         );
-        let known = all
-            .iter()
-            .any(|known| std::mem::discriminant(known) == std::mem::discriminant(doubt));
+        let known = all.iter().any(|known| known.is_like(doubt));
         if !about_one_turn && !known {
             all.push(doubt.clone());
         }

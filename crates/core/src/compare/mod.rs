@@ -14,6 +14,7 @@ pub mod paired;
 pub mod subject;
 #[cfg(test)]
 mod tests;
+pub mod turns;
 
 use serde::{Deserialize, Serialize};
 

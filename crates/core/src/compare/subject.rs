@@ -101,6 +101,32 @@ pub struct SubjectJob {
     pub doubts: Vec<SubjectDoubt>,
 }
 
+impl SubjectJob {
+    /// One that is matched by its name alone, since it reads and writes no device.
+    pub(crate) fn computed(title: String, throughput: Figure, unit: Unit) -> SubjectJob {
+        SubjectJob {
+            name: title.to_lowercase().replace(' ', "-"),
+            title,
+            direction: Direction::Read,
+            pattern: Pattern::Sequential,
+            block_bytes: None,
+            queue_depth: None,
+            copies: 1,
+            commit: false,
+            access: None,
+            content: None,
+            on: None,
+            is_shared: false,
+            operation: Operation::Compute,
+            throughput,
+            unit,
+            p50_ns: None,
+            p99_ns: None,
+            doubts: Vec::new(),
+        }
+    }
+}
+
 /// A doubt of a subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubjectDoubt {
@@ -223,7 +249,9 @@ impl Subject {
     pub fn rounds_against(&self, baseline: &Subject) -> Vec<PairedJob> {
         let meant = |against: &Against, other: &Subject| {
             other.when.as_deref() == Some(against.started.as_str())
-                && other.fact("target") == Some(against.target.as_str())
+                && other
+                    .fact("target")
+                    .is_none_or(|target| target == against.target)
         };
         if let Some(against) = self.against.as_ref().filter(|a| meant(a, baseline)) {
             return against.jobs.clone();

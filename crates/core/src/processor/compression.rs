@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::doubt::Doubt;
 use crate::estimate::Estimate;
 use crate::stats::quantile::student_t_95;
 
@@ -316,7 +317,7 @@ pub struct Row {
 }
 
 /// Original bytes per second.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Speed {
     /// Threads at once.
     pub threads: u32,
@@ -324,6 +325,9 @@ pub struct Speed {
     pub compress_bytes_per_second: Estimate,
     /// Expanding what was kept compressed; absent where nothing was.
     pub expand_bytes_per_second: Option<Estimate>,
+    /// What disturbed it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
 }
 
 #[cfg(test)]

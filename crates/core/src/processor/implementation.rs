@@ -106,7 +106,8 @@ impl Offer<'_> {
             Algorithm::Sha256 => ("ring 0.17", self.ring_sha256()),
             Algorithm::Xxh3 => ("twox-hash 2.1", self.xxh3()),
             Algorithm::Crc32c => ("crc32c 0.6", self.crc32c()),
-            Algorithm::Adiantum | Algorithm::Xxh64 => ("none", Uses::Unknown),
+            Algorithm::Xxh64 => ("twox-hash 2.1", Uses::Plain),
+            Algorithm::Adiantum => ("none", Uses::Unknown),
         };
         Implementation {
             name: name.into(),
@@ -210,6 +211,11 @@ pub fn of_driver(driver: &str) -> Uses {
     const ENGINES: [&str; 8] = [
         "caam", "sun8i", "sun4i", "rk-", "-rk", "marvell", "safexcel", "omap",
     ];
+    // Adiantum is its stream cipher for all but a block of each message.
+    let driver = match driver.strip_prefix("adiantum(") {
+        Some(parts) => parts.split(',').next().unwrap_or(parts),
+        None => driver,
+    };
     if ENGINES.iter().any(|engine| driver.contains(engine)) {
         return Uses::Engine;
     }
@@ -278,6 +284,14 @@ mod tests {
             ("crc32c-intel", Uses::CrcInstruction),
             ("rfc7539(chacha20-simd,poly1305-simd)", Uses::Sse),
             ("xts-aes-caam", Uses::Engine),
+            (
+                "adiantum(xchacha12-simd,aes-aesni,nhpoly1305-sse2)",
+                Uses::Sse,
+            ),
+            (
+                "adiantum(xchacha12-neon,aes-arm64,nhpoly1305-neon)",
+                Uses::Neon,
+            ),
             ("nobody-knows", Uses::Unknown),
         ] {
             assert_eq!(of_driver(driver), uses, "{driver}");

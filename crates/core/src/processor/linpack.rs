@@ -9,6 +9,7 @@ pub mod hpl;
 
 use serde::{Deserialize, Serialize};
 
+use super::starved;
 use super::watched::{self, Watched};
 use crate::doubt::Doubt;
 use crate::estimate::Estimate;
@@ -92,6 +93,8 @@ pub struct Solved {
     pub threads: u32,
     /// Seconds for eliminating and for solving.
     pub seconds: f64,
+    /// Of these, those in which the first thread was ready to run and had no processor.
+    pub waited_s: f64,
     /// The scaled residual; infinite where the result is not made of numbers.
     pub residual: f64,
     /// What the bits of the solution were, in short.
@@ -160,6 +163,9 @@ pub struct Rated {
     pub failed: u32,
     /// Times that the bits of the solution were other than those of most.
     pub different: u32,
+    /// What disturbed it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
 }
 
 impl Rated {
@@ -171,6 +177,8 @@ impl Rated {
             .map(|one| (operations(one.n) as u64, one.seconds))
             .collect();
         let usual = usual_fingerprint(solved);
+        let waited_s: f64 = solved.iter().map(|one| one.waited_s).sum();
+        let elapsed_s: f64 = solved.iter().map(|one| one.seconds).sum();
         Some(Rated {
             n: first.n,
             block: first.block,
@@ -180,6 +188,7 @@ impl Rated {
             residual: solved.iter().map(|one| one.residual).fold(0.0, f64::max),
             failed: solved.iter().filter(|one| !one.is_passed()).count() as u32,
             different: solved.iter().filter(|one| one.fingerprint != usual).count() as u32,
+            doubts: starved(waited_s / elapsed_s),
         })
     }
 
@@ -371,6 +380,7 @@ mod tests {
             block: 64,
             threads: 4,
             seconds,
+            waited_s: 0.0,
             residual,
             fingerprint,
         }
@@ -421,6 +431,19 @@ mod tests {
         let rated = Rated::of(&[solved(1.0, 20.0, 7), solved(1.1, 20.0, 7)]).expect("some");
         assert_eq!((rated.failed, rated.different), (2, 0));
         assert_eq!(Rated::of(&[]), None);
+    }
+
+    #[test]
+    fn waiting_for_a_processor_is_a_doubt_of_the_rate() {
+        let mut three = [
+            solved(1.0, 0.1, 7),
+            solved(1.0, 0.1, 7),
+            solved(2.0, 0.1, 7),
+        ];
+        assert!(Rated::of(&three).expect("three").doubts.is_empty());
+        three[2].waited_s = 0.4;
+        let doubts = Rated::of(&three).expect("three").doubts;
+        assert_eq!(doubts, [Doubt::CpuStarved { share: 0.1 }]);
     }
 
     #[test]

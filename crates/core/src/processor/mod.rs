@@ -1,12 +1,13 @@
 //! What a processor does for the pipes that need it: ciphers, ssh, compression, arithmetic.
 //!
 //! The figures of `rubus bench cpu`. They live in a [`crate::result::Run`] like those of a disk, so that the history and
-//! comparisons take them. One file per part; `implementation` says which instructions a library uses where, `watched`
-//! what clock, heat and supply did meanwhile, `subject` makes everything comparable.
+//! comparisons take them. One file per part; `implementation` says which instructions a library uses where, `kernel`
+//! what the kernel has of its own, `watched` what clock, heat and supply did meanwhile, `subject` makes everything comparable.
 
 pub mod ciphers;
 pub mod compression;
 pub mod implementation;
+pub mod kernel;
 pub mod linpack;
 pub mod peers;
 pub mod published;
@@ -29,6 +30,8 @@ pub use watched::Watched;
 pub const SUITE: &str = "cpu";
 /// Seconds that each figure takes where the user says nothing else.
 pub const USUAL_SECONDS: f64 = 0.3;
+/// Less than this says nothing.
+pub const LEAST_SECONDS: f64 = 0.05;
 
 /// What was measured of a machine's processor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,14 +82,8 @@ impl ProcessorRun {
     }
 }
 
-/// Something that was not measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// What it belongs to.
-    pub part: Part,
-    /// What was not measured and why, as a sentence without a full stop.
-    pub what: String,
-}
+/// A part that was not measured.
+pub type LeftOut = crate::left_out::LeftOut<Part>;
 
 /// The parts of the bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -138,6 +135,19 @@ pub struct Rate {
     /// What disturbed it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<Doubt>,
+}
+
+/// Share of the time that who works was ready to run and got no processor, from which that is a doubt.
+const STARVED: f64 = 0.05;
+
+/// The doubt about a figure whose workers had to wait for a processor for that share of the time.
+pub fn starved(share: f64) -> Vec<Doubt> {
+    match share >= STARVED {
+        true => vec![Doubt::CpuStarved {
+            share: share.min(1.0),
+        }],
+        false => Vec::new(),
+    }
 }
 
 impl Rates {

@@ -84,6 +84,20 @@ pub fn missing_directory(complaint: &str) -> Option<&str> {
     path.starts_with('/').then_some(path)
 }
 
+/// The login shell in a line of passwd(5); where it says none, the usual one.
+pub fn login_shell(line: &str) -> &str {
+    match line.trim_end().split(':').nth(6) {
+        Some(shell) if !shell.is_empty() => shell,
+        _ => "/bin/sh",
+    }
+}
+
+/// Whether a login shell is there to let nobody in.
+pub fn lets_nobody_in(shell: &str) -> bool {
+    let name = shell.rsplit('/').next().unwrap_or(shell);
+    ["nologin", "false", "true", "sync"].contains(&name)
+}
+
 /// The line of a program's complaints that says most: the last that is none of the usual aftermath.
 pub fn reason(complaints: &str) -> Option<&str> {
     const AFTERMATH: [&str; 4] = [
@@ -246,6 +260,17 @@ mod tests {
             Some("Connection closed by x")
         );
         assert_eq!(reason("\n"), None);
+    }
+
+    #[test]
+    fn a_login_shell_that_lets_nobody_in_is_known() {
+        let daemon = "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n";
+        assert!(lets_nobody_in(login_shell(daemon)));
+        assert!(lets_nobody_in(login_shell("x:x:7:7::/:/bin/false")));
+        let pi = "pi:x:1000:1000:,,,:/home/pi:/bin/bash\n";
+        assert_eq!(login_shell(pi), "/bin/bash");
+        assert!(!lets_nobody_in(login_shell(pi)));
+        assert_eq!(login_shell("x:x:7:7::/:"), "/bin/sh");
     }
 
     #[test]

@@ -4,7 +4,6 @@ use super::compression::{Compression, Cut, Source};
 use super::linpack::Linpack;
 use super::{Ciphers, ProcessorRun, Rates, Ssh};
 use crate::compare::{Figure, Named, SubjectJob, Unit};
-use crate::spec::{Direction, Operation, Pattern};
 use crate::units::bytes_iec;
 
 impl ProcessorRun {
@@ -28,7 +27,8 @@ impl ProcessorRun {
         vec![
             named("usable cores", Some(self.cores.to_string())),
             named(
-                "user space",
+                // What the machine's own programs are built for is another fact.
+                "program",
                 Some(format!("{} bits, {}", self.pointer_bits, self.architecture)),
             ),
             named(
@@ -56,7 +56,7 @@ fn of_ciphers(ciphers: &Ciphers) -> Vec<SubjectJob> {
 fn of_ssh(ssh: &Ssh) -> Vec<SubjectJob> {
     let rows = ssh.rows.iter().map(|row| {
         let name = row.cipher.split('@').next().unwrap_or_default();
-        job(
+        SubjectJob::computed(
             format!("ssh, {name}"),
             Figure::of(row.rate.per_second),
             Unit::BytesPerSecond,
@@ -78,11 +78,18 @@ fn of_compression(compression: &Compression) -> Vec<SubjectJob> {
                 Cut::Extents => "extents".to_string(),
                 Cut::Pages { bytes } => format!("{} pages", bytes_iec(u64::from(bytes))),
             };
-            for (cores, speed) in [("one core", Some(row.one)), ("all cores", row.all)] {
+            for (cores, speed) in [
+                ("one core", Some(&row.one)),
+                ("all cores", row.all.as_ref()),
+            ] {
                 let Some(speed) = speed else { continue };
                 let mut add = |work: &str, rate| {
                     let title = format!("{work} {} {cut}, {of}, {cores}", row.method);
-                    jobs.push(job(title, Figure::of(rate), Unit::BytesPerSecond));
+                    jobs.push(SubjectJob::computed(
+                        title,
+                        Figure::of(rate),
+                        Unit::BytesPerSecond,
+                    ));
                 };
                 add("compress", speed.compress_bytes_per_second);
                 if let Some(rate) = speed.expand_bytes_per_second {
@@ -102,7 +109,7 @@ fn of_linpack(linpack: &Linpack) -> Vec<SubjectJob> {
     ];
     let jobs = each.into_iter().filter_map(|(cores, rated)| {
         let figure = Figure::of(rated?.flops_per_second);
-        Some(job(
+        Some(SubjectJob::computed(
             format!("linpack, {cores}"),
             figure,
             Unit::OperationsPerSecond,
@@ -119,35 +126,11 @@ pub(super) fn both(title: &str, rates: &Rates, unit: Unit) -> Vec<SubjectJob> {
     ];
     let jobs = each.into_iter().filter_map(|(cores, rate)| {
         let rate = rate.as_ref()?;
-        Some(job(
+        Some(SubjectJob::computed(
             format!("{title}, {cores}"),
             Figure::of(rate.per_second),
             unit,
         ))
     });
     jobs.collect()
-}
-
-/// A job of a comparison that is matched by its name alone.
-pub(super) fn job(title: String, throughput: Figure, unit: Unit) -> SubjectJob {
-    SubjectJob {
-        name: title.to_lowercase().replace(' ', "-"),
-        title,
-        direction: Direction::Read,
-        pattern: Pattern::Sequential,
-        block_bytes: None,
-        queue_depth: None,
-        copies: 1,
-        commit: false,
-        access: None,
-        content: None,
-        on: None,
-        is_shared: false,
-        operation: Operation::Compute,
-        throughput,
-        unit,
-        p50_ns: None,
-        p99_ns: None,
-        doubts: Vec::new(),
-    }
 }

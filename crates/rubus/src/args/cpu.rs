@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use rubus_core::processor::compression::{Cut, Method};
 use rubus_core::processor::linpack::{BLOCKS, LEAST_SIZE, MOST_SIZE};
-use rubus_core::processor::{Part, USUAL_SECONDS};
+use rubus_core::processor::{LEAST_SECONDS, Part, USUAL_SECONDS};
 
-use super::{Keeping, history};
+use super::{Kept, is_wanted, seconds_within};
 
 /// Measure the processor as a pipe: ciphers, ssh, compression, Linpack.
 ///
@@ -46,22 +46,18 @@ pub struct BenchCpu {
     /// installed one, if there is one
     #[arg(long, value_name = "FILE")]
     pub hpl: Option<PathBuf>,
+    /// Without other programs beside it: OpenSSL, HPL
+    #[arg(long, conflicts_with = "hpl")]
+    pub alone: bool,
+    /// Measure in turns with this other rubus, such as a 32-bit one, and show
+    /// how this one compares with it; nothing goes to the history
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["stability", "hpl", "label"])]
+    pub against_binary: Option<PathBuf>,
     /// Write the result as JSON to a file, or to standard output with `-`
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Keep no row in the history
-    #[arg(long)]
-    pub no_history: bool,
-    /// Name of the run in the history, for finding and comparing it
-    #[arg(long, value_name = "TEXT", conflicts_with = "no_history", value_parser = history::label)]
-    pub label: Option<String>,
-    /// Write CSV to a file, or to standard output with `-`
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Write markdown, for a forum or an issue, to a file, or to standard
-    /// output with `-`
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
+    #[command(flatten)]
+    pub kept: Kept,
 }
 
 /// A part by its name.
@@ -106,31 +102,15 @@ impl BenchCpu {
 
     /// The parts in the order of measuring, each once.
     pub fn wanted_parts(&self) -> Vec<Part> {
-        let is_named = |part: &Part| {
-            let mut names = self.parts.iter().filter_map(ValueEnum::to_possible_value);
-            self.parts.is_empty() || names.any(|name| name.get_name() == part.name())
-        };
-        Part::ALL.into_iter().filter(is_named).collect()
-    }
-
-    /// Where the result goes besides the terminal.
-    pub fn keeping(&self) -> Keeping {
-        Keeping {
-            html: None,
-            no_html: true,
-            no_history: self.no_history,
-            label: self.label.clone(),
-            csv: self.csv.clone(),
-            markdown: self.markdown.clone(),
-        }
+        let parts = Part::ALL.into_iter();
+        parts
+            .filter(|part| is_wanted(&self.parts, part.name()))
+            .collect()
     }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches('s').parse::<f64>() {
-        Ok(seconds) if (0.05..=60.0).contains(&seconds) => Ok(seconds),
-        _ => Err("write seconds from 0.05 to 60".into()),
-    }
+    seconds_within(text, LEAST_SECONDS, 60.0)
 }
 
 fn long_time(text: &str) -> Result<f64, String> {

@@ -5,25 +5,24 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::bail;
-use indicatif::{ProgressBar, ProgressDrawTarget};
 use rubus_core::doubt::Doubt;
 use rubus_core::machine::Machine;
 use rubus_core::processor::implementation::Offer;
 use rubus_core::processor::{Ciphers, LeftOut, Part, ProcessorRun, SUITE, watched};
-use rubus_core::result::{Access, Run, TargetFacts, TargetKind};
-use rubus_core::verdict::verdict;
+use rubus_core::result::Run;
 use rubus_host::clock;
 
-use crate::args::{BenchCpu, General};
+use super::against_binary;
+use crate::args::{BenchCpu, General, Keeping};
 use crate::crunching;
 use crate::exit::Exit;
 use crate::heat_watch::HeatWatch;
-use crate::measuring::{Measured, power_doubts};
+use crate::measuring::{Measured, no_disk, power_doubts, run_of_no_jobs};
 use crate::outputs::{self, Outputs, Wanted};
 use crate::processor::{openssl, ssh};
+use crate::progress::Line;
 use crate::signals;
-use crate::world::{Terminal, World};
+use crate::world::{self, Terminal, World};
 
 /// What every part needs.
 pub struct Course<'a> {
@@ -41,14 +40,11 @@ pub struct Course<'a> {
 
 /// Measures, keeps and shows.
 pub fn run(general: &General, args: &BenchCpu) -> anyhow::Result<Exit> {
-    if let Some(path) = &general.machine {
-        bail!(
-            "a bench measures a processor, and the captured machine {} has none to measure; \
-             `rubus survey --machine FILE` shows what was captured",
-            path.display()
-        );
+    if let Some(other) = &args.against_binary {
+        return against_binary::run(general, args, other);
     }
-    let keeping = args.keeping();
+    world::must_be_live(general, "a bench", "a processor")?;
+    let keeping = Keeping::without_page(&args.kept);
     let wanted = Wanted {
         json: args.json.as_deref(),
         fio_json: None,
@@ -92,9 +88,7 @@ pub fn run(general: &General, args: &BenchCpu) -> anyhow::Result<Exit> {
     let seen = watch.end();
     let mut doubts = watched::doubts(&seen.looks);
     for doubt in power_doubts(&machine.power, &world.survey().power) {
-        let is_known =
-            |known: &Doubt| std::mem::discriminant(known) == std::mem::discriminant(&doubt);
-        if !doubts.iter().any(is_known) {
+        if !doubts.iter().any(|known| known.is_like(&doubt)) {
             doubts.push(doubt);
         }
     }
@@ -104,15 +98,20 @@ pub fn run(general: &General, args: &BenchCpu) -> anyhow::Result<Exit> {
     }
     processor.watched = watched::Watched::of(&seen.looks);
     let elapsed_s = begun.elapsed().as_secs_f64();
-    let run = run_of(machine, started, elapsed_s, processor, doubts);
-    let is_right = run.processor.as_ref().is_none_or(ProcessorRun::is_right);
+    let is_right = processor.is_right();
+    let run = Run {
+        processor: Some(processor),
+        ..run_of_no_jobs(
+            machine,
+            no_disk("processor"),
+            SUITE,
+            started,
+            elapsed_s,
+            doubts,
+        )
+    };
     let mut outputs = Outputs::new(general, wanted, 1);
-    outputs.take(Measured {
-        verdict: verdict(&run),
-        run,
-        ended_by: None,
-        left_out: Vec::new(),
-    })?;
+    outputs.take(Measured::of(run))?;
     match (outputs.finish()?, is_right) {
         (Exit::Fine, false) => Ok(Exit::AnswerIsNo),
         (exit, _) => Ok(exit),
@@ -138,81 +137,20 @@ fn ciphers(course: &Course<'_>, processor: &mut ProcessorRun) -> Ciphers {
         architecture: std::env::consts::ARCH,
         features: features.map_or(&[], Vec::as_slice),
     };
-    let rows = rubus_bench::processor::ciphers(
-        course.cores,
-        course.args.seconds,
-        &offer,
-        course.cancel,
-        &mut |what| course.line.says(what),
-    );
+    let says = &mut |what: &str| course.line.says(what);
+    let (cores, seconds) = (course.cores, course.args.seconds);
+    let mut rows = rubus_bench::processor::ciphers(cores, seconds, &offer, course.cancel, says);
+    let (of_kernel, refused) =
+        rubus_bench::processor::kernel_ciphers(cores, seconds, course.cancel, says);
+    rows.extend(of_kernel);
+    let part = Part::Ciphers;
+    let refused = refused.into_iter().map(|what| LeftOut { part, what });
+    processor.left_out.extend(refused);
     Ciphers {
         rows,
-        peers: openssl::peers(course, &offer, processor),
-    }
-}
-
-fn run_of(
-    machine: Machine,
-    started: String,
-    elapsed_s: f64,
-    processor: ProcessorRun,
-    doubts: Vec<Doubt>,
-) -> Run {
-    Run {
-        rubus_version: env!("CARGO_PKG_VERSION").into(),
-        machine,
-        target: TargetFacts {
-            named: "processor".into(),
-            kind: TargetKind::Ram,
-            path: "processor".into(),
-            filesystem: None,
-            device: None,
-            region_bytes: 0,
-            access: Access::Buffered,
-            content: "nothing".into(),
-            network: None,
-            link: None,
+        peers: match course.args.alone {
+            true => Vec::new(),
+            false => openssl::peers(course, &offer, processor),
         },
-        suite: SUITE.into(),
-        seed: 0,
-        started,
-        elapsed_s,
-        bytes_written: 0,
-        calibration: None,
-        results: Vec::new(),
-        doubts,
-        findings: Vec::new(),
-        on: None,
-        job_file: None,
-        against: None,
-        memory: None,
-        processor: Some(processor),
-    }
-}
-
-/// What is measured now, on a terminal.
-pub struct Line(ProgressBar);
-
-impl Line {
-    fn new(terminal: Terminal) -> Self {
-        let target = match terminal.live {
-            true => ProgressDrawTarget::stderr_with_hz(10),
-            false => ProgressDrawTarget::hidden(),
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
-        bar.set_style(indicatif::ProgressStyle::default_spinner());
-        Line(bar)
-    }
-
-    /// Shows it.
-    pub fn says(&self, what: &str) {
-        self.0.set_message(what.to_string());
-        self.0.tick();
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
     }
 }

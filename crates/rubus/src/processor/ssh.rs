@@ -1,8 +1,8 @@
 //! The machine's own ssh, measured from this machine to itself.
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use rubus_bench::processor::Programs;
-use rubus_core::processor::{LeftOut, Part, ProcessorRun, Ssh};
+use rubus_core::processor::{LeftOut, Part, ProcessorRun, Ssh, ssh};
 use rubus_host::programs;
 
 use crate::commands::cpu::Course;
@@ -22,6 +22,7 @@ pub fn ssh(course: &Course<'_>, processor: &mut ProcessorRun) -> anyhow::Result<
         sshd: installed("sshd", "openssh-server")?,
         user: user(course)?,
     };
+    must_have_a_shell(course, &programs.user)?;
     let seconds = course.args.seconds * TIMES;
     let measured = rubus_bench::processor::ssh(&programs, seconds, course.cancel, &mut |what| {
         course.line.says(what);
@@ -31,6 +32,18 @@ pub fn ssh(course: &Course<'_>, processor: &mut ProcessorRun) -> anyhow::Result<
     let failed = failed.into_iter().map(|what| LeftOut { part, what });
     processor.left_out.extend(failed);
     Ok(ssh)
+}
+
+/// A server runs what it is asked for with the user's login shell.
+fn must_have_a_shell(course: &Course<'_>, user: &str) -> anyhow::Result<()> {
+    let line = programs::run("getent", &["passwd", user], course.cancel).unwrap_or_default();
+    let shell = ssh::login_shell(&line);
+    ensure!(
+        !ssh::lets_nobody_in(shell),
+        "the login shell of {user} is {shell}, which lets nobody in, and sshd runs with it what is measured; measure \
+         as a user who may log in (`sudo -u USER rubus bench cpu ssh`), or give this one a shell (`chsh -s /bin/sh {user}`)"
+    );
+    Ok(())
 }
 
 /// The name that the server knows this process's user by.

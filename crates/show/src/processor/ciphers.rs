@@ -2,7 +2,7 @@
 
 use rubus_core::processor::ProcessorRun;
 use rubus_core::processor::ciphers::{Algorithm, Ciphers, Place, Row, Work};
-use rubus_core::units::{bytes_iec, rate_si};
+use rubus_core::units::{bytes_iec, duration_ns, rate_si};
 
 use super::{mark, rate_cells};
 use crate::checkup::{heading, paragraph};
@@ -36,11 +36,55 @@ pub(super) fn parts(ciphers: &Ciphers, processor: &ProcessorRun, style: Style) -
             .collect();
         if !rows.is_empty() {
             parts.push(table(place, &rows, processor, style));
-            parts.push(mark(rows.iter().map(|row| &row.rates)));
+            parts.push(mark(rows.iter().any(|row| row.rates.is_disturbed())));
         }
     }
+    parts.push(for_disks(ciphers));
     parts.push(peers(ciphers, style));
     parts
+}
+
+/// What the kernel's figures mean for a disk that it enciphers.
+fn for_disks(ciphers: &Ciphers) -> Vec<String> {
+    let mut lines = Vec::new();
+    let cipher = Algorithm::AesXts512;
+    if let Some(found) = ciphers.in_the_kernel(cipher) {
+        let text = format!(
+            "A message from a program takes two system calls and is copied there and back: {} each, besides its bytes. \
+             dm-crypt, which LUKS uses, is in the kernel and spared that, but works sector by sector: expect {} to {} \
+             from each core for {}.",
+            duration_ns((found.calls_s * 1e9) as u64),
+            rate_si(found.by_sectors),
+            rate_si(found.without_calls),
+            cipher.name()
+        );
+        lines.extend(paragraph(&text, "  "));
+    }
+    let one_core = |place| {
+        let row = ciphers.row(cipher, Work::Encrypt, place)?;
+        Some((row, row.rates.one_core.as_ref()?.per_second.value))
+    };
+    if let (Some((kernel, there)), Some((program, here))) =
+        (one_core(Place::Kernel), one_core(Place::Program))
+    {
+        let text = format!(
+            "{} in the kernel is {:.1} times as fast as in this program ({}, {}); for a disk the kernel counts.",
+            cipher.name(),
+            there / here,
+            kernel.implementation.uses.words(),
+            program.implementation.uses.words()
+        );
+        lines.extend(paragraph(&text, "  "));
+    }
+    if let Some(times) = ciphers.adiantum_times() {
+        let text = format!(
+            "Adiantum is {times:.1} times as fast for sectors as {}. For a new LUKS2 disk: `cryptsetup luksFormat \
+             --cipher xchacha12,aes-adiantum-plain64 --key-size 256 --sector-size 4096`.",
+            cipher.name()
+        );
+        lines.extend(paragraph(&text, "  "));
+    }
+    lines
 }
 
 /// Other programs beside this one.

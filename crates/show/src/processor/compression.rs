@@ -4,6 +4,7 @@ use rubus_core::processor::ProcessorRun;
 use rubus_core::processor::compression::{Compression, Cut, Method, Row, Sample, Source};
 use rubus_core::units::{bytes_iec, percent, rate_si};
 
+use super::mark;
 use crate::checkup::{heading, paragraph};
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
@@ -47,6 +48,7 @@ pub(super) fn parts(
             parts.push(lines);
         }
     }
+    parts.push(mark(rows(compression).any(is_disturbed)));
     let wrong: u64 = rows(compression).map(|row| row.wrong).sum();
     if wrong > 0 {
         let text = format!(
@@ -61,6 +63,12 @@ pub(super) fn parts(
         parts.push(legend(compression));
     }
     parts
+}
+
+/// Whether something disturbed a rate of it.
+fn is_disturbed(row: &Row) -> bool {
+    let mut both = [Some(&row.one), row.all.as_ref()].into_iter().flatten();
+    both.any(|speed| !speed.doubts.is_empty())
 }
 
 fn rows(compression: &Compression) -> impl Iterator<Item = &Row> {
@@ -97,7 +105,7 @@ fn table(rows: &[&Row], processor: &ProcessorRun, style: Style) -> Vec<String> {
     } else {
         columns.extend(both);
     }
-    let mut table = Table::new(&columns).indented(2);
+    let mut table = Table::new(&columns);
     for row in rows {
         let ratio_width = match row.ratio.largest_deviation() {
             0.0 => Cell::default(),
@@ -106,19 +114,26 @@ fn table(rows: &[&Row], processor: &ProcessorRun, style: Style) -> Vec<String> {
         let compress = row.one.compress_bytes_per_second;
         let expand = row.one.expand_bytes_per_second;
         let mut cells = vec![
-            Cell::from(row.method.to_string()),
+            match is_disturbed(row) {
+                true => Cell::toned(&format!("{} !", row.method), Tone::Bad),
+                false => Cell::from(row.method.to_string()),
+            },
             format!("{:.2}", row.ratio.value).into(),
             ratio_width,
             rate_si(compress.value).into(),
             half_width(&compress).into(),
         ];
         if has_all {
-            cells.push(rate(row.all.map(|all| all.compress_bytes_per_second.value)));
+            let compress = row
+                .all
+                .as_ref()
+                .map(|all| all.compress_bytes_per_second.value);
+            cells.push(rate(compress));
         }
         cells.push(rate(expand.map(|rate| rate.value)));
         cells.push(expand.map_or(Cell::default(), |rate| half_width(&rate).into()));
         if has_all {
-            let expand = row.all.and_then(|all| all.expand_bytes_per_second);
+            let expand = row.all.as_ref().and_then(|all| all.expand_bytes_per_second);
             cells.push(rate(expand.map(|rate| rate.value)));
         }
         table.row(cells);

@@ -6,6 +6,7 @@ use rubus_core::processor::linpack::{
 use rubus_core::result::Run;
 use rubus_core::units::percent;
 
+use super::{mark, width_cell};
 use crate::checkup::{heading, paragraph};
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
@@ -88,7 +89,7 @@ fn solved(linpack: &Linpack, style: Style) -> Vec<String> {
             rated.n.to_string().into(),
             rated.block.to_string().into(),
             giga(rated.flops_per_second.value).into(),
-            half_width(&rated.flops_per_second).into(),
+            width_cell(&rated.flops_per_second, &rated.doubts),
             residual(rated.residual).into(),
             Cell::toned(word(rated), passed(rated.is_right())),
         ]);
@@ -107,6 +108,8 @@ fn solved(linpack: &Linpack, style: Style) -> Vec<String> {
     }
     let mut lines = vec![heading(title, style)];
     lines.extend(table.lines(style));
+    let mut shown = linpack.one.iter().chain([&linpack.all]);
+    lines.extend(mark(shown.any(|rated| !rated.doubts.is_empty())));
     let text = format!(
         "By {}. The residual is HPL's: below 16 is PASSED. Each was solved {} times.",
         linpack.by, linpack.all.times

@@ -8,7 +8,9 @@ mod linpack;
 mod published;
 mod ssh;
 
-use rubus_core::processor::{ProcessorRun, Rate, Rates};
+use rubus_core::doubt::Doubt;
+use rubus_core::estimate::Estimate;
+use rubus_core::processor::{ProcessorRun, Rate};
 use rubus_core::result::Run;
 use rubus_core::units::rate_si;
 
@@ -144,18 +146,21 @@ pub(crate) fn rate_cells(rate: Option<&Rate>) -> [Cell; 2] {
     let Some(rate) = rate else {
         return [Cell::from("–"), Cell::default()];
     };
-    let is_disturbed = !rate.doubts.is_empty();
     let shown = rate_si(rate.per_second.value);
-    let width = half_width(&rate.per_second);
-    match is_disturbed {
-        true => [shown.into(), Cell::toned(&format!("{width} !"), Tone::Bad)],
-        false => [shown.into(), width.into()],
+    [shown.into(), width_cell(&rate.per_second, &rate.doubts)]
+}
+
+/// The width of an interval, with a mark if something disturbed the figure.
+fn width_cell(figure: &Estimate, doubts: &[Doubt]) -> Cell {
+    let width = half_width(figure);
+    match doubts.is_empty() {
+        true => width.into(),
+        false => Cell::toned(&format!("{width} !"), Tone::Bad),
     }
 }
 
 /// What the mark behind a figure means, if any has one.
-pub(crate) fn mark<'a>(all: impl IntoIterator<Item = &'a Rates>) -> Vec<String> {
-    let is_disturbed = all.into_iter().any(Rates::is_disturbed);
+fn mark(is_disturbed: bool) -> Vec<String> {
     match is_disturbed {
         true => paragraph(
             "!: other programs took the processor meanwhile, so this is less than it can do.",

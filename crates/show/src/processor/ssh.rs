@@ -3,7 +3,7 @@
 use rubus_core::processor::ssh::{End, Row, Ssh};
 use rubus_core::units::rate_si;
 
-use super::rate_cells;
+use super::{mark, rate_cells};
 use crate::checkup::{heading, paragraph};
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
@@ -42,6 +42,7 @@ pub(super) fn part(ssh: &Ssh, style: Style) -> Vec<String> {
     let mut lines = vec![heading(&title, style)];
     lines.extend(table.lines(style));
     lines.extend(paragraph(&legend(ssh), "  "));
+    lines.extend(mark(ssh.rows.iter().any(|row| !row.rate.doubts.is_empty())));
     lines.extend(fastest(ssh).iter().flat_map(|row| advice(ssh, row)));
     lines
 }

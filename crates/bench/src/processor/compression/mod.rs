@@ -11,14 +11,16 @@ use rubus_core::estimate::Estimate;
 use rubus_core::processor::compression::{
     Cut, EXTENT_BYTES, Method, Row, Sample, Source, Speed, exact_ratio, ratio,
 };
+use rubus_core::processor::starved;
 use rubus_core::stats::passes;
 
 use crate::clock::now_ns;
 use crate::compression::codec::{Codec, most_compressed};
 use crate::compression::sample::{Bounds, sample};
+use crate::schedstat::Account;
 
-/// Pieces at most: 8 MiB, as the corpus has.
-const PIECES: usize = corpus::PART * corpus::PARTS;
+/// Windows of 128 KiB at most: 8 MiB, as the corpus has.
+const WINDOWS: usize = corpus::PART * corpus::PARTS;
 /// Parts into which the pieces are dealt; a part is what is timed at a time.
 const PARTS: usize = corpus::PARTS;
 /// Fewer pieces say nothing.
@@ -26,7 +28,7 @@ const LEAST_PIECES: usize = 2 * PARTS;
 /// Where the sample is taken from, it is drawn so.
 const SEED: u64 = 0x5241_5350_4245_5252;
 const BOUNDS: Bounds = Bounds {
-    pieces: PIECES,
+    windows: WINDOWS,
     find: Duration::from_millis(1_500),
     read: Duration::from_millis(3_000),
     files: 200_000,
@@ -36,7 +38,8 @@ const BOUNDS: Bounds = Bounds {
 pub struct Data {
     /// Where it is from.
     pub source: Source,
-    pieces: Vec<Vec<u8>>,
+    /// With what each was drawn: pieces of one window are not independent.
+    pieces: Vec<(usize, Vec<u8>)>,
 }
 
 impl Data {
@@ -44,14 +47,17 @@ impl Data {
     pub fn corpus() -> Data {
         Data {
             source: Source::Corpus,
-            pieces: corpus::corpus(),
+            pieces: corpus::corpus().into_iter().enumerate().collect(),
         }
     }
 
     /// Pieces of files below a directory, on its own filesystem: at most 8 MiB are read, for at most a few seconds, nothing is kept
     /// and nothing is written. Nothing where there are too few.
     pub fn files(directory: &Path) -> Option<Data> {
-        let pieces = sample(directory, BOUNDS, SEED);
+        let windows = sample(directory, BOUNDS, SEED).into_iter().enumerate();
+        let pieces: Vec<(usize, Vec<u8>)> = windows
+            .flat_map(|(window, pieces)| pieces.into_iter().map(move |piece| (window, piece)))
+            .collect();
         (pieces.len() >= LEAST_PIECES).then(|| Data {
             source: Source::Files {
                 directory: directory.display().to_string(),
@@ -61,27 +67,36 @@ impl Data {
     }
 
     fn bytes(&self) -> u64 {
-        self.pieces.iter().map(|piece| piece.len() as u64).sum()
+        self.pieces
+            .iter()
+            .map(|(_, piece)| piece.len() as u64)
+            .sum()
     }
 
     /// The pieces as they are compressed, dealt to parts: piece after piece for what was drawn by chance, and so that all
     /// parts of the corpus have the same mixture.
-    fn parts(&self, cut: Cut) -> Vec<Vec<&[u8]>> {
-        let mut parts = vec![Vec::new(); PARTS];
-        for (number, piece) in self.pieces.iter().enumerate() {
+    fn parts(&self, cut: Cut) -> Parts<'_> {
+        let mut parts: Parts<'_> = vec![Vec::new(); PARTS];
+        for (number, (window, piece)) in self.pieces.iter().enumerate() {
             let part = match self.source {
                 Source::Corpus => number / corpus::PART,
                 Source::Files { .. } => number % PARTS,
             };
             match cut {
-                Cut::Extents => parts[part].push(&piece[..]),
-                Cut::Pages { bytes } => parts[part].extend(piece.chunks_exact(bytes as usize)),
+                Cut::Extents => parts[part].push((*window, &piece[..])),
+                Cut::Pages { bytes } => {
+                    let pages = piece.chunks_exact(bytes as usize);
+                    parts[part].extend(pages.map(|page| (*window, page)));
+                }
             }
         }
         parts.retain(|part| !part.is_empty());
         parts
     }
 }
+
+/// Pieces as they are compressed, part by part, each with its window.
+type Parts<'a> = Vec<Vec<(usize, &'a [u8])>>;
 
 /// What is to be measured on each data.
 #[derive(Clone, Debug)]
@@ -146,7 +161,7 @@ fn measure(
     plan: &CompressionPlan,
     method: Method,
     cut: Cut,
-    parts: &[Vec<&[u8]>],
+    parts: &[Vec<(usize, &[u8])>],
     is_all: bool,
 ) -> Option<Row> {
     let stored = Stored::of(method, cut, parts)?;
@@ -162,7 +177,7 @@ fn measure(
         ratio: if is_all {
             exact_ratio(pieces)
         } else {
-            ratio(pieces)
+            ratio(&stored.observations())
         }?,
         left_share: stored.left as f64 / pieces.len() as f64,
         one,
@@ -175,6 +190,8 @@ fn measure(
 struct Stored<'a> {
     /// Original and kept bytes of each.
     pieces: Vec<(f64, f64)>,
+    /// The window of each.
+    windows: Vec<usize>,
     /// Those that stay as they are.
     left: u64,
     /// Those that did not come back.
@@ -184,25 +201,27 @@ struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    fn of(method: Method, cut: Cut, parts: &[Vec<&'a [u8]>]) -> Option<Stored<'a>> {
+    fn of(method: Method, cut: Cut, parts: &[Vec<(usize, &'a [u8])>]) -> Option<Stored<'a>> {
         let mut codec = Codec::of(method, cut)?;
         let mut out = vec![0; most_compressed(cut.piece_bytes())];
         let mut back = vec![0; cut.piece_bytes()];
         let mut stored = Stored {
             pieces: Vec::new(),
+            windows: Vec::new(),
             left: 0,
             wrong: 0,
             compressed: Vec::new(),
         };
         for part in parts {
             let mut kept_ones = Vec::new();
-            for piece in part {
+            for (window, piece) in part {
                 let length = codec.compress(piece, &mut out)?;
                 let came_back = codec.expand(&out[..length], &mut back);
                 let is_right = came_back == Some(piece.len()) && back[..piece.len()] == **piece;
                 stored.wrong += u64::from(!is_right);
                 let kept = cut.kept(piece.len(), length);
                 stored.pieces.push((piece.len() as f64, kept.bytes));
+                stored.windows.push(*window);
                 if kept.is_compressed {
                     kept_ones.push((out[..length].to_vec(), *piece));
                 } else {
@@ -213,19 +232,32 @@ impl<'a> Stored<'a> {
         }
         (!stored.pieces.is_empty()).then_some(stored)
     }
+
+    /// What was drawn by chance, each by itself: windows, or of a few the pieces in them.
+    fn observations(&self) -> Vec<(f64, f64)> {
+        let mut by_window = std::collections::BTreeMap::new();
+        for (window, (original, kept)) in self.windows.iter().zip(&self.pieces) {
+            let sums = by_window.entry(*window).or_insert((0.0, 0.0));
+            *sums = (sums.0 + original, sums.1 + kept);
+        }
+        match by_window.len() >= LEAST_PIECES {
+            true => by_window.into_values().collect(),
+            false => self.pieces.clone(),
+        }
+    }
 }
 
 fn speed(
     plan: &CompressionPlan,
     method: Method,
     cut: Cut,
-    parts: &[Vec<&[u8]>],
+    parts: &[Vec<(usize, &[u8])>],
     stored: &Stored<'_>,
     threads: u32,
 ) -> Option<Speed> {
     let compress = |codec: &mut Codec, buffer: &mut [u8], part: usize| {
         let mut bytes = 0;
-        for piece in &parts[part] {
+        for (_, piece) in &parts[part] {
             codec.compress(piece, buffer)?;
             bytes += piece.len() as u64;
         }
@@ -241,14 +273,17 @@ fn speed(
     };
     let timed = |work: Work<'_>| rate(plan.seconds, threads, method, cut, parts.len(), work);
     let is_something_kept = stored.compressed.iter().any(|part| !part.is_empty());
+    let (compressing, mut waited) = timed(&compress)?;
+    let mut expanding = None;
+    if let Some((rate, share)) = is_something_kept.then(|| timed(&expand)).flatten() {
+        expanding = Some(rate);
+        waited = waited.max(share);
+    }
     Some(Speed {
         threads,
-        compress_bytes_per_second: timed(&compress)?,
-        expand_bytes_per_second: if is_something_kept {
-            timed(&expand)
-        } else {
-            None
-        },
+        compress_bytes_per_second: compressing,
+        expand_bytes_per_second: expanding,
+        doubts: starved(waited),
     })
 }
 
@@ -256,7 +291,7 @@ fn speed(
 type Work<'a> = &'a (dyn Fn(&mut Codec, &mut [u8], usize) -> Option<u64> + Sync);
 
 /// All threads go through all parts at the same time, each beginning with another, until it is long enough. Passes of the same
-/// number are one observation.
+/// number are one observation. Also the largest share of its time that a thread had to wait for a processor.
 fn rate(
     seconds: f64,
     threads: u32,
@@ -264,7 +299,7 @@ fn rate(
     cut: Cut,
     parts: usize,
     work: Work<'_>,
-) -> Option<Estimate> {
+) -> Option<(Estimate, f64)> {
     let barrier = Barrier::new(threads as usize);
     let barrier = &barrier;
     let alone = |thread: usize| {
@@ -275,15 +310,20 @@ fn rate(
         let mut codec = codec?;
         // Once untimed: what is allocated with the first piece, and the clock of the processor.
         work(&mut codec, &mut buffer, thread % parts)?;
+        let account = Account::of_this_thread();
+        let before_ns = account.run_delay_ns();
         let (begun_ns, mut timed) = (now_ns(), Vec::new());
         while timed.len() < parts || (now_ns() - begun_ns) as f64 / 1e9 < seconds {
             let start_ns = now_ns();
             let bytes = work(&mut codec, &mut buffer, (thread + timed.len()) % parts)?;
             timed.push((bytes, (now_ns() - start_ns) as f64 / 1e9));
         }
-        Some(timed)
+        let elapsed_ns = (now_ns() - begun_ns).max(1);
+        let waited_ns = account.run_delay_ns().zip(before_ns);
+        let waited_ns = waited_ns.map_or(0, |(after, before)| after.saturating_sub(before));
+        Some((timed, waited_ns as f64 / elapsed_ns as f64))
     };
-    let timed: Vec<Vec<(u64, f64)>> = std::thread::scope(|scope| {
+    let seen: Vec<(Vec<(u64, f64)>, f64)> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads as usize)
             .map(|thread| scope.spawn(move || alone(thread)))
             .collect();
@@ -292,8 +332,10 @@ fn rate(
             .map(|thread| thread.join().ok().flatten())
             .collect::<Option<_>>()
     })?;
+    let (timed, waited): (Vec<_>, Vec<f64>) = seen.into_iter().unzip();
     let rounds = timed.iter().map(Vec::len).min()? / parts * parts;
-    together(&timed, rounds, parts)
+    let rate = together(&timed, rounds, parts)?;
+    Some((rate, waited.into_iter().fold(0.0, f64::max)))
 }
 
 /// The rate of all threads together. The value is from whole rounds through all parts, so that it is of the same data for every method; the
@@ -374,7 +416,7 @@ mod tests {
             source: Source::Files {
                 directory: "/".into(),
             },
-            pieces: pieces.collect(),
+            pieces: pieces.enumerate().collect(),
         }
     }
 
@@ -399,7 +441,7 @@ mod tests {
                         && row.one.expand_bytes_per_second.is_some()
                 );
                 assert_eq!(
-                    row.all.map(|all| all.threads),
+                    row.all.as_ref().map(|all| all.threads),
                     Some(threads).filter(|threads| *threads > 1)
                 );
             }
@@ -408,9 +450,29 @@ mod tests {
     }
 
     #[test]
+    fn pieces_that_were_drawn_together_are_one_observation() {
+        let ratio = |data: Data| {
+            let samples = compression(&plan(1), &[data], &mut |_| {}, &AtomicBool::new(false));
+            samples[0].rows[0].ratio
+        };
+        let apart = ratio(known());
+        let mut pairs = known();
+        for (number, (window, _)) in pairs.pieces.iter_mut().enumerate() {
+            // Two neighbours, which are alike, at a time.
+            *window = number / 2;
+        }
+        let pairs = ratio(pairs);
+        assert!((pairs.value - apart.value).abs() < 1e-9);
+        assert!(
+            pairs.high > 1.2 * apart.high - 0.2 * apart.value,
+            "{pairs:?} {apart:?}"
+        );
+    }
+
+    #[test]
     fn what_nothing_makes_smaller_is_not_expanded() {
         let mut data = known();
-        data.pieces.retain(|piece| piece[..6] != *b"narrow");
+        data.pieces.retain(|(_, piece)| piece[..6] != *b"narrow");
         let samples = compression(&plan(1), &[data], &mut |_| {}, &AtomicBool::new(false));
         for row in &samples[0].rows {
             assert_eq!((row.ratio.value, row.left_share), (1.0, 1.0));

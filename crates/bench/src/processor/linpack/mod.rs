@@ -8,6 +8,7 @@ use rubus_core::processor::linpack::{self, Linpack, Rated, Solved, Stability, Sw
 use rubus_core::stats::passes;
 
 use crate::clock::now_ns;
+use crate::schedstat::Account;
 use lu::{Matrix, System};
 
 /// Unknowns of the first system, from which it is guessed how long others take.
@@ -169,14 +170,19 @@ impl Course<'_> {
             seed: self.plan.seed,
         };
         matrix.fill(self.plan.threads as usize);
-        let begun_ns = now_ns();
+        // This thread works as long as any other.
+        let account = Account::of_this_thread();
+        let (begun_ns, before_ns) = (now_ns(), account.run_delay_ns());
         let x = matrix.solve(block as usize, threads as usize, &|_, _| {}, self.cancel)?;
         let seconds = (now_ns() - begun_ns) as f64 / 1e9;
+        let waited_ns = account.run_delay_ns().zip(before_ns);
+        let waited_ns = waited_ns.map_or(0, |(after, before)| after.saturating_sub(before));
         Some(Solved {
             n,
             block,
             threads,
             seconds,
+            waited_s: waited_ns as f64 / 1e9,
             residual: lu::norms(system, &x).scaled(n),
             fingerprint: lu::fingerprint(&x),
         })

@@ -13,6 +13,8 @@ struct Process {
     parent: u32,
     name: String,
     cpu_ns: u64,
+    /// Ready to run, and without a processor.
+    waited_ns: u64,
 }
 
 /// What was spent between two accounts.
@@ -22,6 +24,8 @@ pub(super) struct Spent {
     pub(super) client_ns: u64,
     /// By the server's processes. What it runs for its user is neither end's.
     pub(super) server_ns: u64,
+    /// That one of them was ready to run and had no processor: of the one that waited longest.
+    pub(super) waited_ns: u64,
 }
 
 impl Account {
@@ -37,10 +41,13 @@ impl Account {
             let process = read("stat").and_then(|stat| parse(&stat));
             if let Some(mut process) = process {
                 // In nanoseconds where the kernel counts them; the ticks of the other file are too coarse for seconds.
-                let exact = read("schedstat")
-                    .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok())
-                    .filter(|&ns| ns > 0);
-                process.cpu_ns = exact.unwrap_or(process.cpu_ns);
+                let exact = read("schedstat").and_then(|text| {
+                    let mut numbers = text.split_whitespace().map(str::parse::<u64>);
+                    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+                });
+                if let Some((cpu_ns, waited_ns)) = exact.filter(|(cpu_ns, _)| *cpu_ns > 0) {
+                    (process.cpu_ns, process.waited_ns) = (cpu_ns, waited_ns);
+                }
                 all.insert(id, process);
             }
         }
@@ -55,13 +62,18 @@ impl Account {
             .iter()
             .find(|(_, process)| !self.0.contains_key(&process.parent))?;
         for (id, process) in &self.0 {
-            let earlier = before.0.get(id).map_or(0, |process| process.cpu_ns);
-            let used_ns = process.cpu_ns.saturating_sub(earlier);
+            let earlier = before.0.get(id);
+            let earlier = earlier.map_or((0, 0), |process| (process.cpu_ns, process.waited_ns));
+            let used_ns = process.cpu_ns.saturating_sub(earlier.0);
             if id == root {
                 spent.client_ns += used_ns;
             } else if process.name.starts_with("sshd") {
                 spent.server_ns += used_ns;
+            } else {
+                continue;
             }
+            let waited_ns = process.waited_ns.saturating_sub(earlier.1);
+            spent.waited_ns = spent.waited_ns.max(waited_ns);
         }
         Some(spent)
     }
@@ -91,6 +103,7 @@ fn parse(stat: &str) -> Option<Process> {
         parent: fields.get(1)?.parse().ok()?,
         name: stat.get(name + 1..rest)?.to_string(),
         cpu_ns: (ticks(11)? + ticks(12)?) * ns_per_tick,
+        waited_ns: 0,
     })
 }
 
@@ -103,6 +116,7 @@ mod tests {
             parent,
             name: name.into(),
             cpu_ns,
+            waited_ns: cpu_ns / 10,
         }
     }
 
@@ -132,6 +146,7 @@ mod tests {
         };
         let spent = tree(150, 80).since(&tree(100, 50)).expect("a root");
         assert_eq!((spent.client_ns, spent.server_ns), (50, 60));
+        assert_eq!(spent.waited_ns, 5);
         assert_eq!(Account::default().since(&Account::default()), None);
     }
 }

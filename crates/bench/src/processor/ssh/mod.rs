@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{Ed25519KeyPair, KeyPair};
-use rubus_core::processor::Rate;
 use rubus_core::processor::ssh::{self, End, Row, Ssh, key};
+use rubus_core::processor::{Rate, starved};
 use rubus_core::stats::passes;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{SendFlags, send};
@@ -156,11 +156,9 @@ fn one(
     let (mut line, mut complaints) = Line::start(start, cipher)?;
     let measured = line.measure(seconds, cancel);
     let ended = line.end();
-    let mut words = || {
-        match ssh::reason(&complaints.text()) {
+    let mut words = || match ssh::reason(&complaints.text()) {
         Some(reason) => reason.to_string(),
-        None => "ssh ended without a word, as for a user whose login shell lets nobody in (see /etc/passwd)".into(),
-    }
+        None => "ssh ended without a word; look at the user's login shell in /etc/passwd".into(),
     };
     match (measured, ended) {
         (Ok(None), _) => Ok(None),
@@ -234,13 +232,14 @@ impl Line {
         let elapsed_s = (now_ns() - begun) as f64 / 1e9;
         let spent = Account::of(self.ssh.id()).since(&before);
         let end = |cpu_ns: u64| End::of(cpu_ns, sent, elapsed_s);
+        let waited_ns = spent.as_ref().map_or(0, |spent| spent.waited_ns);
         Ok(passes::rate(&timed).map(|per_second| Row {
             cipher: String::new(),
             rate: Rate {
                 threads: 1,
                 per_second,
                 passes: PASSES,
-                doubts: Vec::new(),
+                doubts: starved(waited_ns as f64 / 1e9 / elapsed_s),
             },
             sent_bytes: sent,
             elapsed_s,

@@ -1,0 +1,207 @@
+//! `rubus bench cpu --against-binary FILE`: another rubus and this one measure the processor in turns, and are compared.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, bail, ensure};
+use rubus_core::compare::{Comparison, compare, turns};
+use rubus_core::processor::LEAST_SECONDS;
+use rubus_core::result::Run;
+use rubus_host::programs::{self, RunError};
+
+use crate::args::{BenchCpu, General};
+use crate::exit::Exit;
+use crate::places;
+use crate::progress::Line;
+use crate::signals;
+use crate::world::{self, Terminal};
+
+/// In the order A B, B A, so that a steady drift of the machine cancels.
+const ROUNDS: usize = 6;
+/// Of the time of a figure, in each round.
+const SHARE: f64 = 0.25;
+
+/// Measures with both and shows how they compare.
+pub fn run(general: &General, args: &BenchCpu, other: &Path) -> anyhow::Result<Exit> {
+    world::must_be_live(general, "a bench", "a processor")?;
+    for path in [&args.json, &args.kept.csv, &args.kept.markdown]
+        .into_iter()
+        .flatten()
+    {
+        places::must_be_writable(path)?;
+    }
+    let cancel = signals::cancel_flag()?;
+    let this = std::env::current_exe().context("cannot find the file of this program")?;
+    is_of_this_version(other, &cancel)?;
+    let line = Line::new(Terminal::of(general));
+    let arguments = arguments(args);
+    let mut rounds: Vec<[Run; 2]> = Vec::new();
+    for round in 0..ROUNDS {
+        let turn = |program: &Path| {
+            line.says(&format!(
+                "round {} of {ROUNDS}: {}",
+                round + 1,
+                program.display()
+            ));
+            measure(program, &arguments, &cancel)
+        };
+        let both = match round % 2 {
+            0 => turn(other).and_then(|baseline| Ok([baseline, turn(&this)?])),
+            _ => turn(&this).and_then(|own| Ok([turn(other)?, own])),
+        };
+        match both {
+            Ok(both) => rounds.push(both),
+            Err(_) if cancel.load(Ordering::Relaxed) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    drop(line);
+    let names = [named(other, &rounds, 0), named(&this, &rounds, 1)];
+    let subjects = turns::subjects(names.each_ref().map(String::as_str), &rounds)
+        .context("it was interrupted before the first round was complete")?;
+    let comparison = compare(&subjects);
+    ensure!(
+        !comparison.rows.is_empty(),
+        "the two have no figure in common; `{} bench cpu` says what it could not measure",
+        other.display()
+    );
+    show(general, args, &comparison)?;
+    match cancel.load(Ordering::Relaxed) {
+        true => Ok(Exit::AnswerIsNo),
+        false => Ok(Exit::Fine),
+    }
+}
+
+/// "rubus-armv7 (32 bits, arm)".
+fn named(program: &Path, rounds: &[[Run; 2]], side: usize) -> String {
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    let processor = rounds
+        .first()
+        .and_then(|round| round[side].processor.as_ref());
+    let built = processor.map_or(String::new(), |processor| {
+        format!(
+            " ({} bits, {})",
+            processor.pointer_bits, processor.architecture
+        )
+    });
+    format!("{}{built}", name.to_string_lossy())
+}
+
+/// What each of the two is asked for.
+fn arguments(args: &BenchCpu) -> Vec<String> {
+    let mut all: Vec<String> = vec!["bench".into(), "cpu".into()];
+    all.extend(
+        args.wanted_parts()
+            .iter()
+            .map(|part| part.name().to_string()),
+    );
+    let seconds = (args.seconds * SHARE).max(LEAST_SECONDS);
+    all.push(format!("--seconds={seconds}"));
+    all.push(format!("--data={}", args.data.display()));
+    let lists = [
+        ("methods", args.methods.join(",")),
+        ("blocks", joined(&args.blocks)),
+        (
+            "unknowns",
+            args.unknowns.map_or(String::new(), |n| n.to_string()),
+        ),
+    ];
+    let given = lists.iter().filter(|(_, list)| !list.is_empty());
+    all.extend(given.map(|(name, list)| format!("--{name}={list}")));
+    all.extend(["--alone", "--no-history", "--quiet", "--json=-"].map(String::from));
+    all
+}
+
+fn joined(numbers: &[u32]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    numbers.join(",")
+}
+
+/// Figures of two versions differ by more than what the two were built for.
+fn is_of_this_version(program: &Path, cancel: &AtomicBool) -> anyhow::Result<()> {
+    let shown = program.display();
+    let about = std::fs::metadata(program).with_context(|| format!("cannot look at {shown}"))?;
+    ensure!(
+        about.is_file(),
+        "{shown} is no program: --against-binary wants the file of a rubus"
+    );
+    ensure!(
+        rustix::fs::access(program, rustix::fs::Access::EXEC_OK).is_ok(),
+        "{shown} may not be run: allow it with `chmod +x {shown}`, on a filesystem that is not mounted noexec"
+    );
+    let said = ask(program, &["--version".into()], cancel)
+        .with_context(|| format!("{shown} does not say which version it is"))?;
+    let own = concat!("rubus ", env!("CARGO_PKG_VERSION"));
+    match said.trim() {
+        version if version == own => Ok(()),
+        version if version.starts_with("rubus ") => bail!(
+            "{shown} is {version}, and this is {own}: build both from the same source, so that they differ only in what \
+             they were built for"
+        ),
+        said => bail!(
+            "{shown} is no rubus: asked for its version, it says '{}'",
+            said.lines().next().unwrap_or_default()
+        ),
+    }
+}
+
+/// One run of a program.
+fn measure(program: &Path, arguments: &[String], cancel: &AtomicBool) -> anyhow::Result<Run> {
+    let said = ask(program, arguments, cancel)?;
+    let run: Run = serde_json::from_str(&said).with_context(|| {
+        format!(
+            "what {} printed is no result that this rubus can read: build both from the same source",
+            program.display()
+        )
+    })?;
+    ensure!(
+        run.processor.is_some(),
+        "{} measured something else than the processor",
+        program.display()
+    );
+    Ok(run)
+}
+
+fn ask(program: &Path, arguments: &[String], cancel: &AtomicBool) -> anyhow::Result<String> {
+    let program = absolute(program)?;
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let said = programs::run_file(&program, &arguments, cancel);
+    // It is there, as was seen, so what is missing is what loads it.
+    let is_foreign = matches!(&said, Err(RunError::Unable { .. }));
+    let said = said.map_err(anyhow::Error::from);
+    match is_foreign {
+        true => said.context(
+            "this system cannot run it: it is for another processor, or not static and without the libraries that it needs",
+        ),
+        false => said,
+    }
+}
+
+fn absolute(program: &Path) -> anyhow::Result<PathBuf> {
+    std::path::absolute(program)
+        .with_context(|| format!("cannot tell where {} is", program.display()))
+}
+
+/// On the terminal, and wherever it was asked for.
+fn show(general: &General, args: &BenchCpu, comparison: &Comparison) -> anyhow::Result<()> {
+    let json = |comparison: &Comparison| {
+        serde_json::to_string_pretty(comparison).unwrap_or_default() + "\n"
+    };
+    let outputs = [
+        (&args.json, json as fn(&Comparison) -> String),
+        (&args.kept.csv, rubus_show::compare::csv),
+        (&args.kept.markdown, rubus_show::compare::markdown),
+    ];
+    let mut is_printed = false;
+    for (path, form) in outputs {
+        if let Some(path) = path {
+            is_printed |= path.as_os_str() == "-";
+            places::write_whole(path, &form(comparison))?;
+        }
+    }
+    if !is_printed {
+        let style = Terminal::of(general).style();
+        places::say(&rubus_show::compare::render(comparison, style))?;
+    }
+    Ok(())
+}
