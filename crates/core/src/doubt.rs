@@ -145,6 +145,11 @@ pub enum Doubt {
 }
 
 impl Doubt {
+    /// Whether another is of the same kind, however different its figures are.
+    pub fn is_like(&self, other: &Doubt) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
     /// What happened, as one sentence without a full stop.
     pub fn what(&self) -> String {
         use crate::units::{bit_rate, bytes_iec, percent, rate_si};

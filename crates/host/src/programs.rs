@@ -125,8 +125,25 @@ pub fn run(program: &str, arguments: &[&str], stop: &AtomicBool) -> Result<Strin
     let path = find(program).ok_or_else(|| RunError::Missing {
         program: program.into(),
     })?;
-    let line = || shell_line(program, arguments);
-    match spawn(&path, arguments, &Limit::until(stop)) {
+    run_as(program, &path, arguments, stop)
+}
+
+/// The same with a program that the user named by its file.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run_file(file: &Path, arguments: &[&str], stop: &AtomicBool) -> Result<String, RunError> {
+    run_as(&file.display().to_string(), file, arguments, stop)
+}
+
+fn run_as(
+    name: &str,
+    path: &Path,
+    arguments: &[&str],
+    stop: &AtomicBool,
+) -> Result<String, RunError> {
+    let line = || shell_line(name, arguments);
+    match spawn(path, arguments, &Limit::until(stop)) {
         Ok(output) if output.status.success() => {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         }

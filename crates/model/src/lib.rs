@@ -15,7 +15,6 @@
 pub mod advise;
 mod cost;
 mod demand;
-mod interval;
 mod path;
 mod predict;
 pub mod seeds;

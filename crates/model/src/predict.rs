@@ -1,10 +1,12 @@
 //! What a path gives at a queue depth, and which pipe of it is the narrowest.
 
 use rubus_core::estimate::Estimate;
+use rubus_core::interval::carry;
+pub use rubus_core::queueing::Bend;
+use rubus_core::queueing::response_s;
 use serde::{Deserialize, Serialize};
 
 use crate::demand::{self, Demand, Demands};
-use crate::interval::carry;
 use crate::path::{Kind, Step};
 
 /// What is asked of a path.
@@ -16,42 +18,6 @@ pub struct Operation {
     pub depth: u32,
     /// How the curve goes round the knee.
     pub bend: Bend,
-}
-
-/// How far a path stays below its bounds where they meet.
-///
-/// With N operations in flight a lone operation's time L and the largest demand M bound the response time from both sides:
-///
-/// ```text
-/// max(L, N M)  ≤  R(N)  ≤  L + (N - 1) M
-/// ```
-///
-/// the asymptotic bound (Denning and Buzen 1978) and the bound of a balanced network (Zahorjan et al. 1982). A path of even
-/// service times follows the left one, one whose work piles up by chance comes near the right one. In between
-///
-/// ```text
-/// R(N) = (L^p + (N^p - 1) M^p)^(1/p),    1 ≤ p ≤ ∞
-/// ```
-///
-/// gives L at depth 1 whatever p is, and is what the sweeps of queue depths are fitted to; the bend is 1/p.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bend(pub Estimate);
-
-impl Bend {
-    /// Nothing is known of it: a station behind a delay, and anything from the sharp lines to nearly a balanced network.
-    pub fn unknown() -> Bend {
-        Bend(Estimate::new(0.4, 0.0, 0.8))
-    }
-
-    /// As a sweep of queue depths found it, 0 to 1.
-    pub fn measured(softness: f64) -> Bend {
-        let softness = softness.clamp(0.0, 1.0);
-        Bend(Estimate::new(
-            softness,
-            (softness - 0.1).max(0.0),
-            (softness + 0.1).min(1.0),
-        ))
-    }
 }
 
 /// What a resource does when the path carries what was predicted.
@@ -134,15 +100,7 @@ impl Demands {
 
 /// R(N) as [`Bend`] has it.
 fn response(demands: &Demands, depth: f64, bend: f64) -> f64 {
-    let most = demands.largest_s();
-    let alone = demands.alone_s.max(most);
-    // Sharper than this no number of ours could tell from the lines, and the powers would overflow.
-    if bend < 0.02 {
-        return alone.max(depth * most);
-    }
-    let power = 1.0 / bend.min(1.0);
-    let (queue, one) = (depth * most / alone, most / alone);
-    alone * (1.0 + queue.powf(power) - one.powf(power)).powf(bend.min(1.0))
+    response_s(demands.alone_s, demands.largest_s(), depth, bend)
 }
 
 fn pipes(path: &[Step], bytes: f64, best: &Demands, iops: f64) -> Vec<Pipe> {

@@ -295,6 +295,24 @@ pub struct Keeping {
     /// Write no page
     #[arg(long, conflicts_with = "html")]
     pub no_html: bool,
+    #[command(flatten)]
+    pub kept: Kept,
+}
+
+impl Keeping {
+    /// For a result that no page can show.
+    pub fn without_page(kept: &Kept) -> Keeping {
+        Keeping {
+            html: None,
+            no_html: true,
+            kept: kept.clone(),
+        }
+    }
+}
+
+/// Where a result goes besides the terminal and a page.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct Kept {
     /// Keep no row in the history
     #[arg(long)]
     pub no_history: bool,
@@ -308,6 +326,20 @@ pub struct Keeping {
     /// output with `-`
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+}
+
+/// Whether a part was named, or none was, which means all.
+fn is_wanted<Name: ValueEnum>(named: &[Name], part: &str) -> bool {
+    let mut names = named.iter().filter_map(ValueEnum::to_possible_value);
+    named.is_empty() || names.any(|name| name.get_name() == part)
+}
+
+/// Seconds within bounds.
+fn seconds_within(text: &str, least: f64, most: f64) -> Result<f64, String> {
+    match text.trim_end_matches('s').parse::<f64>() {
+        Ok(seconds) if (least..=most).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("write seconds from {least} to {most}")),
+    }
 }
 
 /// Read the machine: board, buses, disks, memory, swap, kernel.

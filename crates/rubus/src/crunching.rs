@@ -1,5 +1,6 @@
 //! What `rubus bench cpu` does for compression and Linpack.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
@@ -85,7 +86,8 @@ pub fn linpack(course: &Course<'_>, processor: &mut ProcessorRun) -> anyhow::Res
         stability.add(&seen.looks);
     }
     let named = course.args.hpl.clone();
-    if let Some(xhpl) = named.or_else(|| programs::find("xhpl")) {
+    let xhpl = named.or_else(|| programs::find("xhpl"));
+    if let Some(xhpl) = xhpl.filter(|_| !course.args.alone) {
         course.line.says("HPL solves the same size");
         match hpl_beside(&xhpl, &found, course) {
             Ok(outcome) => found.hpl = Some(outcome),
@@ -113,20 +115,77 @@ fn hpl_beside(xhpl: &Path, found: &Linpack, course: &Course<'_>) -> anyhow::Resu
     outcome.ok_or_else(|| anyhow!("it ended without a result that rubus can read"))
 }
 
-/// A directory that nobody else can look into, gone when this is dropped.
+/// A directory that nobody else can look into, gone when this is dropped. What one that was killed has left, the next one
+/// removes.
 struct Yard(PathBuf);
+
+/// How the names of such directories begin; the number of their process follows.
+const YARD: &str = "rubus-hpl-";
 
 impl Yard {
     fn new() -> std::io::Result<Yard> {
+        Yard::below(&std::env::temp_dir())
+    }
+
+    fn below(directory: &Path) -> std::io::Result<Yard> {
         use std::os::unix::fs::DirBuilderExt;
-        let path = std::env::temp_dir().join(format!("rubus-hpl-{}", std::process::id()));
+        sweep(directory);
+        let path = directory.join(format!("{YARD}{}", std::process::id()));
         std::fs::DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Yard(path))
+    }
+}
+
+/// Removes this user's directories of processes that are no more. One that cannot be removed stays for the next time.
+fn sweep(directory: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(YARD));
+        let Some(owner) = owner.and_then(|owner| owner.parse::<u32>().ok()) else {
+            continue;
+        };
+        // The entry itself, and not what a link leads to.
+        let is_ours = entry
+            .metadata()
+            .is_ok_and(|about| about.is_dir() && about.uid() == own);
+        let is_alive = Path::new("/proc").join(owner.to_string()).exists();
+        // This process makes one at a time, so one with its number is of an earlier process.
+        if is_ours && (!is_alive || owner == std::process::id()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 
 impl Drop for Yard {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_bench_left_for_hpl_is_removed_by_the_next() {
+        let place = tempfile::tempdir().expect("a directory");
+        let make = |name: &str| {
+            let path = place.path().join(name);
+            std::fs::create_dir(&path).expect("a directory");
+            std::fs::write(path.join("HPL.dat"), "x").expect("a file");
+            path
+        };
+        // No process has a number this high; the first one is always there.
+        let left = make("rubus-hpl-4194999999");
+        let in_use = make("rubus-hpl-1");
+        let of_another = make("rubus-hpl-notes");
+        let own = make(&format!("rubus-hpl-{}", std::process::id()));
+        let yard = Yard::below(place.path()).expect("a directory");
+        assert!(!left.exists() && in_use.exists() && of_another.exists());
+        assert_eq!(yard.0, own);
+        assert_eq!(std::fs::read_dir(&own).expect("it is there").count(), 0);
+        drop(yard);
+        assert!(!own.exists());
     }
 }

@@ -8,7 +8,7 @@ use rubus_bench::{BenchError, Session, SessionOutcome, Target, WatchPaths, suite
 use rubus_core::doubt::Doubt;
 use rubus_core::finding;
 use rubus_core::machine::{Machine, Power};
-use rubus_core::result::{Against, Run, TargetFacts};
+use rubus_core::result::{Access, Against, Run, TargetFacts, TargetKind};
 use rubus_core::spec::{FileNeed, Job, Operation, Suite};
 use rubus_core::spelling::edits;
 use rubus_core::units::{bytes_iec, percent};
@@ -35,6 +35,64 @@ pub struct Measured {
     pub ended_by: Option<BenchError>,
     /// Jobs that could not be run on this target, with the reason.
     pub left_out: Vec<String>,
+}
+
+impl Measured {
+    /// A run that went to its end, and left nothing out that it does not say itself.
+    pub fn of(run: Run) -> Measured {
+        Measured {
+            verdict: verdict(&run),
+            run,
+            ended_by: None,
+            left_out: Vec::new(),
+        }
+    }
+}
+
+/// What was measured where it is no disk, by what it is called.
+pub fn no_disk(named: &str) -> TargetFacts {
+    TargetFacts {
+        named: named.into(),
+        kind: TargetKind::Ram,
+        path: named.into(),
+        filesystem: None,
+        device: None,
+        region_bytes: 0,
+        access: Access::Buffered,
+        content: "nothing".into(),
+        network: None,
+        link: None,
+    }
+}
+
+/// A run without jobs, to hold figures of another kind.
+pub fn run_of_no_jobs(
+    machine: Machine,
+    target: TargetFacts,
+    suite: &str,
+    started: String,
+    elapsed_s: f64,
+    doubts: Vec<Doubt>,
+) -> Run {
+    Run {
+        rubus_version: env!("CARGO_PKG_VERSION").into(),
+        machine,
+        target,
+        suite: suite.into(),
+        seed: 0,
+        started,
+        elapsed_s,
+        bytes_written: 0,
+        calibration: None,
+        results: Vec::new(),
+        doubts,
+        findings: Vec::new(),
+        on: None,
+        job_file: None,
+        against: None,
+        memory: None,
+        processor: None,
+    }
 }
 
 /// What the user wants of a suite in place of its own limits.
@@ -401,10 +459,8 @@ fn judged(
     run.findings.extend(finding::of(&run));
     finding::add_rules(&mut run);
     Measured {
-        verdict: verdict(&run),
-        run,
         ended_by: outcome.ended_by,
-        left_out: Vec::new(),
+        ..Measured::of(run)
     }
 }
 
@@ -484,8 +540,8 @@ pub struct Kept {
 /// troubles are told and not returned as errors.
 pub fn keep(measured: &Measured, keeping: &Keeping) -> Kept {
     let mut kept = Kept::default();
-    if !keeping.no_history {
-        match add_to_history(measured, keeping.label.as_deref()) {
+    if !keeping.kept.no_history {
+        match add_to_history(measured, keeping.kept.label.as_deref()) {
             Ok(number) => kept.number = Some(number),
             Err(error) => kept
                 .troubles

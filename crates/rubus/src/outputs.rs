@@ -29,7 +29,7 @@ pub struct Wanted<'a> {
 impl Wanted<'_> {
     /// The files that results go to, `-` for standard output.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let tables = [&self.keeping.csv, &self.keeping.markdown].map(Option::as_deref);
+        let tables = [&self.keeping.kept.csv, &self.keeping.kept.markdown].map(Option::as_deref);
         [self.json, self.fio_json]
             .into_iter()
             .chain(tables)
@@ -192,11 +192,11 @@ impl<'a> Outputs<'a> {
             }
         }
         let due = |path: &Option<PathBuf>| path.clone().filter(|path| due(path));
-        if let Some(path) = due(&self.wanted.keeping.csv) {
+        if let Some(path) = due(&self.wanted.keeping.kept.csv) {
             let runs: Vec<_> = self.all.iter().map(|(_, measured)| &measured.run).collect();
             places::write_whole(&path, &rubus_show::csv::render(&runs))?;
         }
-        if let Some(path) = due(&self.wanted.keeping.markdown) {
+        if let Some(path) = due(&self.wanted.keeping.kept.markdown) {
             let each = self.all.iter();
             let texts = each.map(|(_, m)| rubus_show::markdown::render(&m.run, &m.verdict));
             places::write_whole(&path, &texts.collect::<Vec<_>>().join("\n"))?;

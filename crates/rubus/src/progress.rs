@@ -25,17 +25,45 @@ enum Face {
     Records,
 }
 
+/// One thing that is measured now, on a terminal; gone when it is dropped.
+pub struct Line(ProgressBar);
+
+impl Line {
+    /// An empty one.
+    pub fn new(terminal: Terminal) -> Self {
+        let bar = ProgressBar::with_draw_target(None, target(terminal));
+        bar.set_style(ProgressStyle::default_spinner());
+        Line(bar)
+    }
+
+    /// Shows what is measured.
+    pub fn says(&self, what: &str) {
+        self.0.set_message(what.to_string());
+        self.0.tick();
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Where a line lives: on standard error, if that is a terminal.
+fn target(terminal: Terminal) -> ProgressDrawTarget {
+    match terminal.live {
+        true => ProgressDrawTarget::stderr_with_hz(10),
+        false => ProgressDrawTarget::hidden(),
+    }
+}
+
 impl LiveLine {
     /// A line on standard error, if there is a terminal to live on.
     pub fn new(terminal: Terminal) -> Self {
         let face = if terminal.records {
             Face::Records
         } else {
-            let target = match terminal.live {
-                true => ProgressDrawTarget::stderr_with_hz(10),
-                false => ProgressDrawTarget::hidden(),
-            };
-            let bar = ProgressBar::with_draw_target(None, target);
+            let bar = ProgressBar::with_draw_target(None, target(terminal));
             // The template is a constant without fields that could be wrong.
             bar.set_style(
                 ProgressStyle::with_template("{spinner} {msg}").expect("a constant template"),

@@ -8,6 +8,7 @@ use rubus_host::files::Files;
 use rubus_host::live::Live;
 
 use crate::args::{General, When};
+use crate::watching::terminal;
 
 /// The machine that the user means: this one, or a captured one.
 pub enum World {
@@ -74,11 +75,11 @@ impl World {
 ///
 /// # Errors
 /// When `--machine` was given.
-pub fn must_be_live(general: &General, verb: &str) -> anyhow::Result<()> {
+pub fn must_be_live(general: &General, verb: &str, what: &str) -> anyhow::Result<()> {
     match &general.machine {
         None => Ok(()),
         Some(path) => anyhow::bail!(
-            "{verb} measures a disk, and the captured machine {} has none to measure; \
+            "{verb} measures {what}, and the captured machine {} has none to measure; \
              `rubus survey --machine FILE` shows what was captured",
             path.display()
         ),
@@ -92,6 +93,8 @@ pub struct Terminal {
     pub colour: bool,
     /// A live progress line on standard error.
     pub live: bool,
+    /// Drawings of ASCII letters alone.
+    pub ascii: bool,
     /// No terminal at all, but another rubus that reads records from standard output.
     pub records: bool,
 }
@@ -111,6 +114,7 @@ impl Terminal {
         };
         Terminal {
             colour,
+            ascii: !terminal::knows_utf8(),
             live: live && !general.quiet && !general.records,
             records: general.records,
         }
@@ -120,6 +124,7 @@ impl Terminal {
     pub fn style(self) -> rubus_show::Style {
         rubus_show::Style {
             colour: self.colour,
+            ascii: self.ascii,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Nothing but ASCII is written, so that every terminal shows it.
 
-use rubus_core::advice::{Advice, Candidate, Curve, Purpose};
+use rubus_core::advice::{Advice, Basis, Candidate, Curve, LEGEND, PaysUpTo, Purpose};
 use rubus_core::estimate::Estimate;
 use rubus_core::remote::quote::quote;
 use rubus_core::units::{iops, percent, rate_si};
@@ -99,16 +99,16 @@ fn first_cell(candidate: &Candidate) -> Cell {
     Cell::toned(&format!("{mark}{}", cut(&words, NAME_COLUMNS)), tone)
 }
 
-/// As [`shorten`], in ASCII.
+/// As [`shorten`], in ASCII; what was cut is two dots, since `~` has its meaning.
 fn cut(text: &str, columns: usize) -> String {
     match text.chars().count() > columns {
         true => {
             text.chars()
-                .take(columns - 1)
+                .take(columns - 2)
                 .collect::<String>()
                 .trim_end()
                 .to_string()
-                + "~"
+                + ".."
         }
         false => text.to_string(),
     }
@@ -124,23 +124,28 @@ fn place_table(advice: &Advice) -> Table {
         ("4K r/s", right),
         ("4K w/s", right),
         ("commits", right),
-        ("EUR", right),
+        ("~EUR", right),
     ])
     .close();
     for candidate in rows(advice) {
-        let figures = &candidate.figures;
+        let (figures, basis) = (&candidate.figures, &candidate.basis);
         table.row(vec![
             first_cell(candidate),
-            Cell::from(time(&candidate.time_s)),
-            Cell::from(mega(&figures.sequential_read)),
-            Cell::from(mega(&figures.sequential_write)),
-            Cell::from(count(&figures.random_read)),
-            Cell::from(count(&figures.random_write)),
-            Cell::from(count(&figures.commits)),
+            marked(basis.time_s, time(&candidate.time_s)),
+            marked(basis.sequential_read, mega(figures.sequential_read.value)),
+            marked(basis.sequential_write, mega(figures.sequential_write.value)),
+            marked(basis.random_read, count(&figures.random_read)),
+            marked(basis.random_write, count(&figures.random_write)),
+            marked(basis.commits, count(&figures.commits)),
             Cell::from(euros(candidate)),
         ]);
     }
     table
+}
+
+/// A figure with the mark of what is assumed.
+fn marked(basis: Basis, words: String) -> Cell {
+    Cell::from(format!("{}{words}", basis.mark()))
 }
 
 fn swap_table(advice: &Advice) -> Table {
@@ -152,21 +157,27 @@ fn swap_table(advice: &Advice) -> Table {
         ("out/s", right),
         ("carries", right),
         ("beyond", right),
-        ("EUR", right),
+        ("~EUR", right),
     ])
     .close();
     for candidate in rows(advice) {
+        let (figures, basis) = (&candidate.figures, &candidate.basis);
         let swap = candidate.swap.as_ref();
+        let carries = swap.map_or(Cell::from("?"), |swap| {
+            marked(basis.carries, format!("{:.2}", swap.carries.value))
+        });
+        let beyond = match swap.map(|swap| swap.beyond_s) {
+            None => Cell::from("?"),
+            Some(None) => Cell::from("nothing"),
+            Some(Some(beyond)) => marked(basis.beyond_s, seconds(beyond.value)),
+        };
         table.row(vec![
             first_cell(candidate),
-            Cell::from(time(&candidate.time_s)),
-            Cell::from(count(&candidate.figures.random_read)),
-            Cell::from(count(&candidate.figures.random_write)),
-            Cell::from(swap.map_or("?".into(), |swap| format!("{:.2}", swap.carries.value))),
-            Cell::from(swap.map_or("?".into(), |swap| {
-                swap.beyond_s
-                    .map_or("nothing".into(), |beyond| seconds(beyond.value))
-            })),
+            marked(basis.time_s, time(&candidate.time_s)),
+            marked(basis.random_read, count(&figures.random_read)),
+            marked(basis.random_write, count(&figures.random_write)),
+            carries,
+            beyond,
             Cell::from(euros(candidate)),
         ]);
     }
@@ -186,8 +197,8 @@ fn seconds(time_s: f64) -> String {
     }
 }
 
-fn mega(rate: &Estimate) -> String {
-    let mega = rate.value / 1e6;
+fn mega(rate: f64) -> String {
+    let mega = rate / 1e6;
     match mega >= 9.95 {
         true => format!("{mega:.0}"),
         false => format!("{mega:.1}"),
@@ -218,15 +229,8 @@ fn legend(advice: &Advice, style: Style) -> Vec<String> {
         }
         .to_string(),
     ];
-    let measured = rows(advice).iter().filter(|row| row.is_measured).count();
+    words.push(format!("{LEGEND}; {}", what_was_measured(advice)));
     let all = rows(advice).len();
-    words.push(match measured {
-        0 => "Nothing of it was measured here: the figures are usual for its kind.".into(),
-        measured if measured == all => "All measured here.".into(),
-        measured => {
-            format!("{measured} of {all} measured here; the others are usual for their kind.")
-        }
-    });
     let more = advice.candidates.len() - all;
     if more > 0 {
         words.push(format!("{more} more in --json."));
@@ -239,6 +243,29 @@ fn legend(advice: &Advice, style: Style) -> Vec<String> {
         .iter()
         .map(|line| style.paint(Tone::Faint, line))
         .collect()
+}
+
+/// Which places were measured, which in part, and what of those.
+fn what_was_measured(advice: &Advice) -> String {
+    let rows = rows(advice);
+    let of = |row: &&Candidate| {
+        let seen = row.measured(advice.purpose, true);
+        let seen: Vec<&str> = seen.iter().map(|what| what.words()).collect();
+        match (row.is_measured, seen.is_empty()) {
+            (true, _) => Some(row.name.clone()),
+            (false, true) => None,
+            (false, false) => Some(format!("of {} {}", row.name, seen.join(", "))),
+        }
+    };
+    let seen: Vec<String> = rows.iter().filter_map(of).collect();
+    match rows.iter().all(|row| row.is_measured) {
+        _ if seen.is_empty() => "nothing was measured.".into(),
+        true => "all measured here.".into(),
+        false => format!(
+            "measured here: {}; all else is usual for its kind.",
+            seen.join("; ")
+        ),
+    }
 }
 
 /// The words of a command, as they can be typed.
@@ -350,7 +377,17 @@ fn pipes(advice: &Advice, style: Style) -> Vec<String> {
         let parts: Vec<String> = candidate
             .demands
             .iter()
-            .map(|demand| format!("{} {}", demand.what.words(), seconds(demand.seconds.value)))
+            .map(|demand| {
+                let visits = advice.purpose.visits();
+                let visit = visits.iter().find(|visit| visit.what == demand.what);
+                let basis = visit.map(|visit| candidate.basis.of(visit.what, visit.depth));
+                format!(
+                    "{} {}{}",
+                    demand.what.words(),
+                    basis.map_or("", Basis::mark),
+                    seconds(demand.seconds.value)
+                )
+            })
             .collect();
         let pipes: Vec<String> = candidate
             .pipes
@@ -358,12 +395,13 @@ fn pipes(advice: &Advice, style: Style) -> Vec<String> {
             .map(|pipe| format!("{} {}", pipe.name, percent(pipe.utilisation)))
             .collect();
         let words = format!(
-            "{} ({} to {}): {}. Busy at what takes most: {}. Processor: {} of all cores. {}.",
+            "{} ({} to {}): {}. Busy at what takes most: {}. Processor: {}{} of all cores. {}.",
             candidate.name,
             seconds(candidate.time_s.low),
             seconds(candidate.time_s.high),
             parts.join(", "),
             pipes.join(", "),
+            candidate.basis.cpu_share.mark(),
             percent(candidate.cpu_share.value),
             candidate.source
         );
@@ -372,7 +410,17 @@ fn pipes(advice: &Advice, style: Style) -> Vec<String> {
     lines
 }
 
-/// Writes by link and method, the best marked.
+/// The end of a method's range for one kind of work, where it has one.
+type Ends = fn(&PaysUpTo) -> Option<f64>;
+
+/// The rows that say up to which link a method pays.
+pub(crate) const PAYS: [(&str, Ends); 3] = [
+    ("pays writing to", |pays| pays.writes),
+    ("reading to", |pays| pays.reads),
+    ("mixed to", |pays| pays.mix),
+];
+
+/// Writes by link and method, the best marked; then up to which link each pays.
 fn drawn_curve(curve: &Curve, style: Style) -> Vec<String> {
     let Some(first) = curve.points.first() else {
         return Vec::new();
@@ -393,13 +441,27 @@ fn drawn_curve(curve: &Curve, style: Style) -> Vec<String> {
                 true => Tone::Good,
                 false => Tone::Plain,
             };
-            Cell::toned(&mega(&rated.bytes_per_second), tone)
+            let mark = match rated.method == "none" {
+                true => "",
+                false => curve.basis.mark(),
+            };
+            let rate = mega(rated.bytes_per_second.value);
+            Cell::toned(&format!("{mark}{rate}"), tone)
         }));
         cells.push(Cell::from(&point.best));
         table.row(cells);
     }
+    for (title, of) in PAYS {
+        let mut cells = vec![Cell::from(title), Cell::from("")];
+        cells.extend(curve.break_even.iter().map(|pays| match of(pays) {
+            Some(link) => marked(curve.basis, mega(link)),
+            None => Cell::from("-"),
+        }));
+        cells.push(Cell::from(""));
+        table.row(cells);
+    }
     let title = format!(
-        "Compression by link: MB/s written ({} cores, {})",
+        "Compression by link, MB/s ({} cores; {})",
         curve.cores, curve.source
     );
     let mut lines = vec![
@@ -417,7 +479,7 @@ fn ascii(line: &str) -> String {
         '×' => 'x',
         'µ' => 'u',
         '–' | '−' => '-',
-        '…' => '~',
+        '…' => '.',
         '\u{a0}' => ' ',
         _ => '?',
     };

@@ -8,7 +8,7 @@ use crate::text::{clean, pad_left, pad_right, shorten, width};
 
 /// Letters of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Letters {
+enum Letters {
     /// Blocks and lines, for every terminal with UTF-8.
     Unicode,
     /// For terminals and files without.
@@ -32,6 +32,14 @@ struct Marks {
 }
 
 impl Letters {
+    /// Those that the reader's terminal has.
+    fn of(style: Style) -> Letters {
+        match style.ascii {
+            true => Letters::Ascii,
+            false => Letters::Unicode,
+        }
+    }
+
     fn marks(self) -> Marks {
         match self {
             Letters::Unicode => Marks {
@@ -53,8 +61,8 @@ impl Letters {
 }
 
 /// The picture, one line per stage, and what it means below.
-pub fn lines(picture: &Picture, scale: WidthScale, letters: Letters, style: Style) -> Vec<String> {
-    let marks = letters.marks();
+pub fn lines(picture: &Picture, scale: WidthScale, style: Style) -> Vec<String> {
+    let marks = Letters::of(style).marks();
     let mut lines: Vec<String> = picture
         .stages
         .iter()
@@ -65,10 +73,10 @@ pub fn lines(picture: &Picture, scale: WidthScale, letters: Letters, style: Styl
 }
 
 /// Several pictures below one another on one scale, each under its name; the meaning once.
-pub fn beside(named: &[(&str, &Picture)], letters: Letters, style: Style) -> Vec<String> {
+pub fn beside(named: &[(&str, &Picture)], style: Style) -> Vec<String> {
     let pictures: Vec<&Picture> = named.iter().map(|(_, picture)| *picture).collect();
     let scale = WidthScale::of(&pictures);
-    let marks = letters.marks();
+    let marks = Letters::of(style).marks();
     let mut lines = Vec::new();
     for (name, picture) in named {
         lines.push(format!("  {}", shorten(&clean(name), COLUMNS - 2)));
@@ -156,19 +164,24 @@ mod tests {
         Picture::of(&slow_sd_card_run()).expect("something was measured")
     }
 
-    fn shown(letters: Letters) -> String {
+    const ASCII: Style = Style {
+        ascii: true,
+        ..Style::PLAIN
+    };
+
+    fn shown(style: Style) -> String {
         let picture = picture();
-        lines(&picture, WidthScale::of(&[&picture]), letters, Style::PLAIN).join("\n")
+        lines(&picture, WidthScale::of(&[&picture]), style).join("\n")
     }
 
     #[test]
     fn a_slow_card() {
-        insta::assert_snapshot!(shown(Letters::Unicode));
+        insta::assert_snapshot!(shown(Style::PLAIN));
     }
 
     #[test]
     fn a_slow_card_in_ascii() {
-        let text = shown(Letters::Ascii);
+        let text = shown(ASCII);
         assert!(text.is_ascii(), "{text}");
         insta::assert_snapshot!(text);
     }
@@ -181,11 +194,7 @@ mod tests {
             stage.width *= 6.0;
             stage.capacity = stage.capacity.scaled(6.0);
         }
-        let text = beside(
-            &[("before", &before), ("after", &after)],
-            Letters::Unicode,
-            Style::PLAIN,
-        );
+        let text = beside(&[("before", &before), ("after", &after)], Style::PLAIN);
         insta::assert_snapshot!(text.join("\n"));
     }
 
@@ -194,8 +203,8 @@ mod tests {
         let mut picture = picture();
         picture.stages[0].name = "bus\x1b[2J of a vendor with many words ".repeat(9);
         let scale = WidthScale::of(&[&picture]);
-        for letters in [Letters::Unicode, Letters::Ascii] {
-            for line in lines(&picture, scale, letters, Style::PLAIN) {
+        for style in [Style::PLAIN, ASCII] {
+            for line in lines(&picture, scale, style) {
                 assert!(width(&line) <= COLUMNS, "{line}");
                 assert!(!line.contains('\x1b'));
             }

@@ -190,7 +190,7 @@ mod tests {
             of("root@nas.example", 0.01),
         ];
         let runs: Vec<&Run> = runs.iter().collect();
-        let text = render(&runs, Style { colour: false });
+        let text = render(&runs, Style::PLAIN);
         assert!(text.lines().all(|line| width(line) <= COLUMNS));
         insta::assert_snapshot!(text);
     }
@@ -200,7 +200,7 @@ mod tests {
         let mut short = of("pi@attic", 1.0);
         short.results.truncate(1);
         let whole = of("pi@cellar", 1.0);
-        let text = render(&[&short, &whole], Style { colour: false });
+        let text = render(&[&short, &whole], Style::PLAIN);
         assert!(text.lines().any(|line| line.contains(" –  ")), "{text}");
     }
 
@@ -210,7 +210,7 @@ mod tests {
         run.results.truncate(2);
         run.results[1] = run.results[0].clone();
         run.results[1].job = "again".into();
-        let text = render(&[&run, &run], Style { colour: false });
+        let text = render(&[&run, &run], Style::PLAIN);
         assert!(text.contains("1 MiB sequential reads (again)"), "{text}");
     }
 }

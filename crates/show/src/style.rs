@@ -5,6 +5,8 @@
 pub struct Style {
     /// Whether to use colour and weight (ANSI escape sequences).
     pub colour: bool,
+    /// Whether drawings are made of ASCII letters alone, for terminals that know no UTF-8.
+    pub ascii: bool,
 }
 
 /// What a piece of text is.
@@ -27,7 +29,10 @@ pub enum Tone {
 
 impl Style {
     /// No colour: for files, pipes and tests.
-    pub const PLAIN: Style = Style { colour: false };
+    pub const PLAIN: Style = Style {
+        colour: false,
+        ascii: false,
+    };
 
     /// The text with its tone, where the style has colour.
     pub fn paint(self, tone: Tone, text: &str) -> String {
@@ -51,7 +56,10 @@ mod tests {
     #[test]
     fn paint_leaves_no_trace_without_colour() {
         assert_eq!(Style::PLAIN.paint(Tone::Bad, "poor"), "poor");
-        let colour = Style { colour: true };
+        let colour = Style {
+            colour: true,
+            ..Style::PLAIN
+        };
         assert_eq!(colour.paint(Tone::Bad, "poor"), "\x1b[1;31mpoor\x1b[0m");
         assert_eq!(colour.paint(Tone::Plain, "x"), "x");
     }

@@ -166,7 +166,10 @@ mod tests {
     #[test]
     fn colour_does_not_move_anything() {
         let plain = example().lines(Style::PLAIN);
-        let coloured = example().lines(Style { colour: true });
+        let coloured = example().lines(Style {
+            colour: true,
+            ..Style::PLAIN
+        });
         for (plain, coloured) in plain.iter().zip(&coloured) {
             let mut bare = String::new();
             let mut rest = coloured.as_str();

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::{Bases, Basis, Figures};
 use crate::estimate::Estimate;
 use crate::history::RunId;
 use crate::machine::Machine;
 use crate::memory;
+use crate::processor::{Ciphers, compression};
 use crate::recipe::{CompressionSpeed, TogetherSpeed, measured_together, runs_of_disks};
 use crate::result::{JobResult, Outcome, Run};
 use crate::verdict::job;
@@ -21,8 +23,36 @@ pub struct Known {
     pub together: Vec<TogetherSpeed>,
     /// How this processor compresses the data that is here.
     pub compression: Vec<CompressionSpeed>,
+    /// What `rubus bench cpu` measured of this processor.
+    pub processor: Option<KnownProcessor>,
     /// Pages under memory pressure by page compressed, where `rubus bench memory` saw it.
     pub page_ratio: Option<f64>,
+    /// Seconds of one core for a page into compressed memory or out of it, as programs saw it there.
+    pub page_s: Option<f64>,
+    /// What `rubus bench memory` found that set-ups carry, the newest first.
+    pub carried: Vec<Carried>,
+}
+
+/// What a set-up of swap was found to carry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// Zram, zswap, a disk.
+    pub kind: memory::SetUpKind,
+    /// Share of the memory that compressed pages could take, where that was limited.
+    pub pool_share: Option<f64>,
+    /// As many times the memory: from what was still quick to what was not.
+    pub times: Estimate,
+}
+
+/// What the newest runs of `rubus bench cpu` say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KnownProcessor {
+    /// Ciphers, in the kernel where it was measured there.
+    pub ciphers: Option<Ciphers>,
+    /// Compression of the files that are here, else of made ones.
+    pub compression: Option<compression::Sample>,
+    /// When, in words.
+    pub source: String,
 }
 
 /// What was measured of one disk; of several runs the newest that knows.
@@ -63,11 +93,75 @@ impl Known {
                 let export = known.exports.entry(run.target.named.clone());
                 export.or_default().add(*id, run);
             }
-            let pressures = run.memory.iter().flat_map(|memory| &memory.pressure);
-            let ratio = |pressure: &memory::Pressure| pressure.measured_ratio;
-            known.page_ratio = known.page_ratio.or(pressures.filter_map(ratio).next());
+            known.add_processor(machine, *id, run);
+            for pressure in run.memory.iter().flat_map(|memory| &memory.pressure) {
+                known.page_ratio = known.page_ratio.or(pressure.measured_ratio);
+                known.page_s = known.page_s.or_else(|| page_s(pressure));
+                known.carried.extend(carried(pressure));
+            }
         }
         known
+    }
+
+    /// Of the processor that the machine has, a newer run's parts before an older one's.
+    fn add_processor(&mut self, machine: &Machine, id: RunId, run: &Run) {
+        let is_same = run.machine.cpu.model.text() == machine.cpu.model.text();
+        let Some(part) = run.processor.as_ref().filter(|_| is_same) else {
+            return;
+        };
+        let known = self.processor.get_or_insert_default();
+        let samples = part.compression.iter().flat_map(|part| &part.samples);
+        let is_made = |sample: &&compression::Sample| sample.source == compression::Source::Corpus;
+        let sample = samples.min_by_key(is_made).cloned();
+        let is_new = known.ciphers.is_none() && part.ciphers.is_some()
+            || known.compression.is_none() && sample.is_some();
+        known.ciphers = known.ciphers.take().or_else(|| part.ciphers.clone());
+        known.compression = known.compression.take().or(sample);
+        if is_new {
+            let when = when(id, run);
+            known.source = match known.source.is_empty() {
+                true => when,
+                false => format!("{}; {when}", known.source),
+            };
+        }
+    }
+}
+
+/// Half of what touching a page took that had to come back from compressed memory, since another one had to go there for it. Of
+/// the largest working set that was still quick, since there most of the touches are such.
+fn page_s(pressure: &memory::Pressure) -> Option<f64> {
+    use memory::SetUpKind::{Zram, Zswap};
+    /// Fewer say nothing.
+    const LEAST: u64 = 200;
+    let within = pressure.carried(memory::Access::Uniform)?.within?;
+    let is_it = |rung: &&memory::Rung| rung.overcommit == within;
+    let rung = pressure.rungs.iter().find(is_it)?;
+    let is_uniform = |phase: &&memory::Phase| phase.access == memory::Access::Uniform;
+    let phase = rung.phases.iter().find(is_uniform)?;
+    let came_back = match pressure.set_up.kind {
+        Zram => phase.counters.swapped_in?,
+        Zswap => phase.counters.zswap_in?,
+        _ => return None,
+    };
+    (came_back >= LEAST && phase.elapsed_s > 0.0).then(|| phase.elapsed_s / came_back as f64 / 2.0)
+}
+
+fn carried(pressure: &memory::Pressure) -> Option<Carried> {
+    let found = pressure.carried(memory::Access::Uniform)?;
+    let (within, beyond) = (found.within?, found.beyond?);
+    (within <= beyond).then(|| Carried {
+        kind: pressure.set_up.kind,
+        pool_share: pressure.set_up.pool_share,
+        times: Estimate::new((within + beyond) / 2.0, within, beyond),
+    })
+}
+
+/// "measured on 2026-11-21, run 12".
+fn when(id: RunId, run: &Run) -> String {
+    let day = run.started.get(..10).unwrap_or(&run.started);
+    match id.0 {
+        0 => format!("measured on {day}"),
+        _ => format!("measured on {day}, run {id}"),
     }
 }
 
@@ -107,11 +201,7 @@ impl MeasuredDisk {
             self.cpu_s = cpu_per_operation(run);
         }
         if is_new {
-            let day = run.started.get(..10).unwrap_or(&run.started);
-            let when = match id.0 {
-                0 => format!("measured on {day}"),
-                _ => format!("measured on {day}, run {id}"),
-            };
+            let when = when(id, run);
             match self.source.is_empty() {
                 true => self.source = when,
                 false => self.source = format!("{}; {when}", self.source),
@@ -119,16 +209,46 @@ impl MeasuredDisk {
         }
     }
 
-    /// Whether all that ranks was measured.
-    pub fn is_whole(&self) -> bool {
-        let needed = [
-            self.random_read,
-            self.random_write,
-            self.sequential_read,
-            self.sequential_write,
-            self.commits,
+    /// Puts what was measured in the place of what is usual.
+    pub fn lay_over(&self, figures: &mut Figures, bases: &mut Bases) {
+        let all = [
+            (
+                self.random_read,
+                &mut figures.random_read,
+                &mut bases.random_read,
+            ),
+            (
+                self.random_read_deep,
+                &mut figures.random_read_deep,
+                &mut bases.random_read_deep,
+            ),
+            (
+                self.random_write,
+                &mut figures.random_write,
+                &mut bases.random_write,
+            ),
+            (
+                self.random_write_deep,
+                &mut figures.random_write_deep,
+                &mut bases.random_write_deep,
+            ),
+            (
+                self.sequential_read,
+                &mut figures.sequential_read,
+                &mut bases.sequential_read,
+            ),
+            (
+                self.sequential_write,
+                &mut figures.sequential_write,
+                &mut bases.sequential_write,
+            ),
+            (self.commits, &mut figures.commits, &mut bases.commits),
         ];
-        needed.iter().all(Option::is_some)
+        for (measured, figure, basis) in all {
+            if let Some(measured) = measured {
+                (*figure, *basis) = (measured, Basis::Measured);
+            }
+        }
     }
 }
 
@@ -159,7 +279,7 @@ mod tests {
         let writes = run.job(job::RANDOM_WRITE).map(|result| result.iops);
         assert_eq!(card.random_write, writes);
         assert!(card.source.ends_with("run 7"), "{}", card.source);
-        assert!(card.is_whole());
+        assert_eq!(laid_over(card).commits, Basis::Measured);
         assert!(Known::of(&machine, &[]).disks.is_empty());
     }
 
@@ -172,6 +292,16 @@ mod tests {
         let machine = run.machine.clone();
         let known = Known::of(&machine, &[(RunId(7), run)]);
         assert_eq!(known.disks["mmcblk0"].random_write, None);
-        assert!(!known.disks["mmcblk0"].is_whole());
+        let bases = laid_over(&known.disks["mmcblk0"]);
+        assert_eq!(bases, Bases::all(Basis::Assumed));
+    }
+
+    /// How figures are known of which none was, with what was measured over them.
+    fn laid_over(measured: &MeasuredDisk) -> Bases {
+        let card = crate::reference::kinds::DeviceClass::by_id("card").expect("a kind");
+        let mut figures = Figures::of_class(card);
+        let mut bases = Bases::all(Basis::Assumed);
+        measured.lay_over(&mut figures, &mut bases);
+        bases
     }
 }

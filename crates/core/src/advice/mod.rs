@@ -2,6 +2,7 @@
 //!
 //! Plain values. The model makes them, the tables and pages draw them, JSON carries them.
 
+mod basis;
 mod known;
 mod purpose;
 mod wish;
@@ -9,10 +10,15 @@ mod wish;
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;
+use crate::reference::kinds::DeviceClass;
 
-pub use known::{Known, MeasuredDisk};
+pub use basis::{Bases, Basis, LEGEND};
+pub use known::{Carried, Known, KnownProcessor, MeasuredDisk};
 pub use purpose::{AHEAD, Purpose, Visit, What};
 pub use wish::Wish;
+
+/// A part of the time below this share is not worth a word.
+pub const WORTH_SAYING: f64 = 0.1;
 
 /// Version of the structure; fields are only added within a version.
 pub const FORMAT: u32 = 1;
@@ -73,8 +79,10 @@ pub struct Candidate {
     pub euros: (u32, u32),
     /// What may go wrong, as sentences.
     pub risks: Vec<String>,
-    /// Whether all figures that matter were measured on this machine.
+    /// Whether all figures by which it is ranked were measured on this machine.
     pub is_measured: bool,
+    /// How each figure is known.
+    pub basis: Bases,
     /// Where the figures come from.
     pub source: String,
 }
@@ -132,7 +140,7 @@ pub struct Swapping {
 pub struct Subject {
     /// "compression", "cipher", "raid", "network", "swap", "card".
     pub name: String,
-    /// What to do, with the numbers, in a sentence or two.
+    /// What to do, with the numbers, in a sentence or two; assumed figures have `~` before them.
     pub advice: String,
     /// The command that plans it, as words.
     pub command: Option<Vec<String>>,
@@ -147,8 +155,25 @@ pub struct Curve {
     pub is_measured: bool,
     /// Cores that compress.
     pub cores: u32,
+    /// How the speeds are known.
+    pub basis: Basis,
+    /// Up to which link each method pays.
+    pub break_even: Vec<PaysUpTo>,
     /// One entry per speed, ascending.
     pub points: Vec<CurvePoint>,
+}
+
+/// The fastest links on which a method still pays, bytes per second; absent where it pays on none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PaysUpTo {
+    /// As btrfs names it.
+    pub method: String,
+    /// For writing alone.
+    pub writes: Option<f64>,
+    /// For reading alone.
+    pub reads: Option<f64>,
+    /// For what the purpose reads and writes in order.
+    pub mix: Option<f64>,
 }
 
 /// Compression on one link.
@@ -156,7 +181,7 @@ pub struct Curve {
 pub struct CurvePoint {
     /// What the link carries, bytes per second.
     pub link_bytes_per_second: f64,
-    /// The method that is worth most, as btrfs names it; "none" where plain is.
+    /// The method that is worth most for the purpose's reads and writes in order, as btrfs names it; "none" where plain is.
     pub best: String,
     /// Bytes of the original written per second by method, plain first.
     pub writes: Vec<Rated>,
@@ -184,7 +209,7 @@ pub struct Unknown {
 
 impl Figures {
     /// The figures of a kind of device.
-    pub fn of_class(class: &crate::reference::kinds::DeviceClass) -> Figures {
+    pub fn of_class(class: &DeviceClass) -> Figures {
         Figures {
             random_read: class.random_read.estimate(),
             random_read_deep: class.random_read_deep.estimate(),
@@ -210,6 +235,41 @@ impl Advice {
 }
 
 impl Candidate {
+    /// The demands that were measured, or those that were not.
+    pub fn measured(&self, purpose: Purpose, is_measured: bool) -> Vec<What> {
+        self.by_basis(purpose, |basis| (basis == Basis::Measured) == is_measured)
+    }
+
+    /// Share of its time that rests on assumed figures, 0 to 1.
+    pub fn assumed_share(&self, purpose: Purpose) -> f64 {
+        let assumed = self.by_basis(purpose, |basis| basis == Basis::Assumed);
+        let of_it = self.demands.iter();
+        let of_it = of_it.filter(|demand| assumed.contains(&demand.what));
+        let assumed_s: f64 = of_it.map(|demand| demand.seconds.value).sum();
+        assumed_s / self.time_s.value.max(f64::MIN_POSITIVE)
+    }
+
+    /// What of its work is assumed and takes a tenth of the time or more; where no part does, all that is assumed.
+    pub fn assumed(&self, purpose: Purpose) -> Vec<What> {
+        let assumed = self.by_basis(purpose, |basis| basis == Basis::Assumed);
+        let is_large = |what: &What| {
+            let mut demands = self.demands.iter();
+            let demand = demands.find(|demand| demand.what == *what);
+            demand.is_some_and(|demand| demand.seconds.value >= self.time_s.value * WORTH_SAYING)
+        };
+        let large: Vec<What> = assumed.iter().copied().filter(is_large).collect();
+        match large.is_empty() {
+            true => assumed,
+            false => large,
+        }
+    }
+
+    fn by_basis(&self, purpose: Purpose, is_it: impl Fn(Basis) -> bool) -> Vec<What> {
+        let visits = purpose.visits().into_iter();
+        let of_it = visits.filter(|visit| is_it(self.basis.of(visit.what, visit.depth)));
+        of_it.map(|visit| visit.what).collect()
+    }
+
     /// The demand that takes most of the time.
     pub fn largest(&self) -> Option<&Demand> {
         let largest = |a: &&Demand, b: &&Demand| a.seconds.value.total_cmp(&b.seconds.value);

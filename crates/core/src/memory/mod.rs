@@ -41,14 +41,8 @@ pub struct Memory {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Something that was not measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// What it belongs to.
-    pub part: Part,
-    /// What was not measured and why, as a sentence without a full stop.
-    pub what: String,
-}
+/// A part that was not measured.
+pub type LeftOut = crate::left_out::LeftOut<Part>;
 
 /// The parts of the bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,7 +2,6 @@
 
 use super::{Memory, Pressure, SetUpKind};
 use crate::compare::{Figure, Named, SubjectJob, Unit};
-use crate::spec::{Direction, Operation, Pattern};
 
 impl Memory {
     /// The jobs of a comparison: rates, loads per second, how often its own size the memory carries, and what touching
@@ -17,7 +16,7 @@ impl Memory {
             };
             let title = format!("memory {}, {cores}", row.work.name());
             let figure = Figure::of(row.bytes_per_second);
-            jobs.push(job(title, figure, Unit::BytesPerSecond));
+            jobs.push(SubjectJob::computed(title, figure, Unit::BytesPerSecond));
         }
         for point in &self.chase {
             let size = crate::units::bytes_iec(point.working_set_bytes);
@@ -28,7 +27,7 @@ impl Memory {
             );
             jobs.push(SubjectJob {
                 p50_ns: Some(Figure::of(point.ns)),
-                ..job(
+                ..SubjectJob::computed(
                     format!("loads in {size}"),
                     Figure::of(per_second),
                     Unit::OperationsPerSecond,
@@ -85,7 +84,7 @@ fn of_pressure(pressure: &Pressure) -> Vec<SubjectJob> {
                 None => Figure::bare(within),
             };
             let title = format!("{name}: carries, {}", found.access.name());
-            jobs.push(job(title, figure, Unit::TimesMemory));
+            jobs.push(SubjectJob::computed(title, figure, Unit::TimesMemory));
         }
     }
     for rung in &pressure.rungs {
@@ -95,33 +94,9 @@ fn of_pressure(pressure: &Pressure) -> Vec<SubjectJob> {
             jobs.push(SubjectJob {
                 p50_ns: bare(phase.latency_ns.p50),
                 p99_ns: bare(phase.latency_ns.p99),
-                ..job(title, Figure::bare(phase.rate()), Unit::OperationsPerSecond)
+                ..SubjectJob::computed(title, Figure::bare(phase.rate()), Unit::OperationsPerSecond)
             });
         }
     }
     jobs
-}
-
-/// A job of a comparison that is matched by its name alone.
-fn job(title: String, throughput: Figure, unit: Unit) -> SubjectJob {
-    SubjectJob {
-        name: title.to_lowercase().replace(' ', "-"),
-        title,
-        direction: Direction::Read,
-        pattern: Pattern::Sequential,
-        block_bytes: None,
-        queue_depth: None,
-        copies: 1,
-        commit: false,
-        access: None,
-        content: None,
-        on: None,
-        is_shared: false,
-        operation: Operation::Compute,
-        throughput,
-        unit,
-        p50_ns: None,
-        p99_ns: None,
-        doubts: Vec::new(),
-    }
 }

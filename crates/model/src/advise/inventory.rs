@@ -1,11 +1,12 @@
 //! What there is and could be: places for data, with their figures and the buses in front of them.
 
-use rubus_core::advice::{Figures, MeasuredDisk, Purpose, Wish};
+use rubus_core::advice::{Bases, Basis, Figures, MeasuredDisk, Purpose, What, Wish};
 use rubus_core::machine::{BlockDevice, BlockKind, Hop, HopKind, Link as NetworkLink, Machine};
 use rubus_core::reference::kinds::DeviceClass;
 use rubus_core::units::bit_rate;
 
-use super::Question;
+use super::words::list;
+use super::{Question, weigh};
 use crate::stages::network::Link;
 use crate::stages::raid::Member;
 
@@ -36,8 +37,8 @@ pub(super) struct Place {
     pub euros: (u32, u32),
     /// Sentences.
     pub risks: Vec<String>,
-    /// Whether all that ranks was measured.
-    pub is_measured: bool,
+    /// How its figures are known.
+    pub bases: Bases,
     /// Where the figures come from.
     pub source: String,
     /// Where data can be put without losing any: a directory.
@@ -55,6 +56,13 @@ pub(super) enum Is {
     Stripe(Vec<Member>),
     /// A network disk; with its address where it is known.
     Network(Link, String),
+}
+
+impl Place {
+    /// Whether a network is in the way.
+    pub fn is_network(&self) -> bool {
+        self.name == "nbd" || self.name.contains("://")
+    }
 }
 
 /// Everything that is to be weighed: what is there first, then what could be.
@@ -116,54 +124,72 @@ fn of_disk(question: &Question<'_>, disk: &BlockDevice) -> Place {
     if !is_now {
         risks.extend(what_would_be_lost(machine, disk));
     }
+    let (member, bases) = member(disk, class, measured);
     Place {
         name: disk.name.clone(),
         what: words_of(disk, class),
-        is: Is::Disk(member(disk, class, measured)),
+        is: Is::Disk(member),
         is_now,
         is_here: true,
         euros: (0, 0),
         risks,
-        is_measured: measured.is_some_and(MeasuredDisk::is_whole),
-        source: source(class, measured),
+        source: source(class, measured, &bases),
+        bases,
         directory: directory(machine, disk),
         cpu_s: measured.and_then(|measured| measured.cpu_s),
     }
 }
 
-fn source(class: &DeviceClass, measured: Option<&MeasuredDisk>) -> String {
+fn source(class: &DeviceClass, measured: Option<&MeasuredDisk>, bases: &Bases) -> String {
+    let usual = format!("{}: {}", class.what, class.source);
     match measured.filter(|measured| !measured.source.is_empty()) {
-        None => format!("not measured; {}: {}", class.what, class.source),
-        Some(measured) if measured.is_whole() => measured.source.clone(),
-        Some(measured) => format!(
-            "{}; the rest not measured: {}",
-            measured.source, class.source
+        None => format!("not measured; {usual}"),
+        Some(measured) => partly(measured, bases, &usual),
+    }
+}
+
+/// What was measured of it, and where the rest is from.
+fn partly(measured: &MeasuredDisk, bases: &Bases, rest: &str) -> String {
+    let kinds = [
+        (What::SequentialRead, bases.sequential_read),
+        (What::SequentialWrite, bases.sequential_write),
+        (What::RandomRead, bases.random_read),
+        (What::RandomWrite, bases.random_write),
+        (What::Commit, bases.commits),
+    ];
+    let seen = kinds
+        .iter()
+        .filter(|(_, basis)| *basis == Basis::Measured)
+        .map(|(what, _)| what.words());
+    match seen.clone().count() {
+        5 => measured.source.clone(),
+        0 => format!("{}; the rest: {rest}", measured.source),
+        _ => format!(
+            "{} {}; the rest not measured: {rest}",
+            list(seen),
+            measured.source
         ),
     }
 }
 
-fn member(disk: &BlockDevice, class: &DeviceClass, measured: Option<&MeasuredDisk>) -> Member {
-    let mut figures = Figures::of_class(class);
+fn member(
+    disk: &BlockDevice,
+    class: &DeviceClass,
+    measured: Option<&MeasuredDisk>,
+) -> (Member, Bases) {
+    let (mut figures, mut bases) = (Figures::of_class(class), Bases::of_class(class));
     let mut most_measured: f64 = 0.0;
     if let Some(known) = measured {
-        let pairs = [
-            (&mut figures.random_read, known.random_read),
-            (&mut figures.random_write, known.random_write),
-            (&mut figures.random_read_deep, known.random_read_deep),
-            (&mut figures.random_write_deep, known.random_write_deep),
-            (&mut figures.sequential_read, known.sequential_read),
-            (&mut figures.sequential_write, known.sequential_write),
-            (&mut figures.commits, known.commits),
-        ];
-        for (own, known) in pairs {
-            *own = known.unwrap_or(*own);
+        known.lay_over(&mut figures, &mut bases);
+        if known.cpu_s.is_some() {
+            bases.cpu_share = Basis::Measured;
         }
         let rates = [known.sequential_read, known.sequential_write];
         for rate in rates.into_iter().flatten() {
             most_measured = most_measured.max(rate.value);
         }
     }
-    Member {
+    let member = Member {
         name: disk.name.clone(),
         figures,
         // What came through a bus shows that it can carry it, whatever the rule of thumb says.
@@ -171,7 +197,8 @@ fn member(disk: &BlockDevice, class: &DeviceClass, measured: Option<&MeasuredDis
             .into_iter()
             .map(|(name, usable)| (name, usable.max(most_measured * 1.02)))
             .collect(),
-    }
+    };
+    (member, bases)
 }
 
 /// The buses on the way, by names that two devices on the same one share; of a chain that carries the same everywhere the first
@@ -313,7 +340,10 @@ fn root_on_several(question: &Question<'_>) -> Option<Place> {
 
 fn stripe(question: &Question<'_>, names: &[String]) -> Result<Place, String> {
     let mut members = Vec::new();
-    let mut is_measured = true;
+    let mut bases = Bases {
+        cpu_share: Basis::Assumed,
+        ..Bases::all(Basis::Measured)
+    };
     for name in names {
         let disk = disks(question.machine).find(|disk| disk.name == *name);
         let disk = disk.ok_or_else(|| {
@@ -321,8 +351,9 @@ fn stripe(question: &Question<'_>, names: &[String]) -> Result<Place, String> {
             format!("there is no disk {name}; there are {}", known.join(", "))
         })?;
         let measured = question.known.disks.get(name);
-        is_measured &= measured.is_some_and(MeasuredDisk::is_whole);
-        members.push(member(disk, class_of(disk), measured));
+        let (member, of_it) = member(disk, class_of(disk), measured);
+        bases = bases.worse(of_it);
+        members.push(member);
     }
     Ok(Place {
         name: format!("raid0:{}", names.join(",")),
@@ -332,7 +363,7 @@ fn stripe(question: &Question<'_>, names: &[String]) -> Result<Place, String> {
         is_here: true,
         euros: (0, 0),
         risks: vec!["One disk that fails takes everything with it.".into()],
-        is_measured,
+        bases,
         source: "from the figures of its disks".into(),
         directory: None,
         cpu_s: None,
@@ -405,7 +436,7 @@ fn in_a_better_port(question: &Question<'_>, disk: &BlockDevice) -> Option<Place
         is_here: true,
         euros: (0, 0),
         risks,
-        is_measured: false,
+        bases: Bases::of_class(class),
         source: format!("not measured; {}: {}", class.what, class.source),
         directory: directory(machine, disk),
         cpu_s: None,
@@ -497,7 +528,7 @@ fn bought(machine: &Machine, class: &'static DeviceClass) -> Place {
         is_here: false,
         euros: class.euros,
         risks,
-        is_measured: false,
+        bases: Bases::of_class(class),
         source: format!("not there; {}", class.source),
         directory: None,
         cpu_s: None,
@@ -528,51 +559,43 @@ fn network(question: &Question<'_>, link: &NetworkLink, address: &str) -> Place 
     if link.kind == "wifi" {
         risks.push("A radio link loses its connection; do not put a root on it.".into());
     }
-    Place {
+    let mut bases = Bases::all(Basis::Assumed);
+    if link.kind != "wifi" {
+        (bases.sequential_read, bases.sequential_write) = (Basis::Published, Basis::Published);
+    }
+    let mut place = Place {
         name: if address.is_empty() {
             "nbd".into()
         } else {
             address.into()
         },
         what: format!("network disk over {}, {speed}", link.name),
-        source: match measured {
-            Some(measured) => measured.source.clone(),
-            None => format!("not measured; {}", model.source),
-        },
-        is: match measured.filter(|measured| measured.is_whole()) {
-            Some(measured) => Is::Disk(as_measured(address, measured)),
-            None => Is::Network(model, address.into()),
-        },
+        source: format!("not measured; {}", model.source),
+        is: Is::Network(model, address.into()),
         is_now: false,
         // A link is there; a server may be.
         is_here: !address.is_empty(),
         euros: (0, 0),
         risks,
-        is_measured: measured.is_some_and(MeasuredDisk::is_whole),
+        bases,
         directory: None,
-        cpu_s: measured.and_then(|measured| measured.cpu_s),
+        cpu_s: None,
+    };
+    if let Some(measured) = measured {
+        let mut figures = weigh::figures(&place);
+        measured.lay_over(&mut figures, &mut place.bases);
+        place.source = partly(measured, &place.bases, &place.source);
+        place.cpu_s = measured.cpu_s;
+        if measured.cpu_s.is_some() {
+            place.bases.cpu_share = Basis::Measured;
+        }
+        place.is = Is::Disk(Member {
+            name: address.into(),
+            figures,
+            buses: Vec::new(),
+        });
     }
-}
-
-fn as_measured(address: &str, measured: &MeasuredDisk) -> Member {
-    let mut figures = Figures::of_class(by_id("virtual-disk"));
-    let pairs = [
-        (&mut figures.random_read, measured.random_read),
-        (&mut figures.random_write, measured.random_write),
-        (&mut figures.random_read_deep, measured.random_read_deep),
-        (&mut figures.random_write_deep, measured.random_write_deep),
-        (&mut figures.sequential_read, measured.sequential_read),
-        (&mut figures.sequential_write, measured.sequential_write),
-        (&mut figures.commits, measured.commits),
-    ];
-    for (own, known) in pairs {
-        *own = known.unwrap_or(*own);
-    }
-    Member {
-        name: address.into(),
-        figures,
-        buses: Vec::new(),
-    }
+    place
 }
 
 fn wished(question: &Question<'_>, wish: &Wish) -> Result<Place, String> {

@@ -1,10 +1,11 @@
 //! From a machine's facts to advice: what it could be, what each would give for a purpose, which is best and why.
 //!
 //! `inventory` says what there is and could be, `weigh` predicts each by paths of stages, `swapping` does the same for set-ups of
-//! swap, `words` says why, `subjects` looks at single subjects, `questions` at what is not known.
+//! swap, `striping` for several disks as one, `words` says why, `subjects` looks at single subjects, `questions` at what is not known.
 
 mod inventory;
 mod questions;
+mod striping;
 mod subjects;
 mod swapping;
 mod weigh;
@@ -44,7 +45,9 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, String> {
             .map(|place| weigh::candidate(question, place))
             .collect(),
     };
-    rank(&mut candidates);
+    if question.purpose != Purpose::Swap {
+        rank(&mut candidates, |_| 0);
+    }
     let to_do = words::to_do(question, &places, &candidates);
     let (subjects, curve) = subjects::all(question, &places, &candidates);
     Ok(Advice {
@@ -56,7 +59,7 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, String> {
         },
         purpose: question.purpose,
         unit: question.purpose.unit().into(),
-        because: words::because(question, &candidates),
+        because: words::because(question, &places, &candidates),
         command: to_do.command,
         to_do: to_do.sentence,
         subjects,
@@ -71,22 +74,26 @@ fn board(machine: &Machine) -> String {
     model.unwrap_or("this machine").trim().to_string()
 }
 
-/// By time; of those that are alike the cheaper one first, and what is there already before all that costs as little.
-fn rank(candidates: &mut [Candidate]) {
+/// By time; of those that are alike the cheaper one first, then the one that stands better by something else than time (the
+/// smaller number), and what is there already before all that costs as little.
+fn rank(candidates: &mut [Candidate], standing: impl Fn(&Candidate) -> u8) {
     let step = |candidate: &Candidate| {
         let time = candidate.time_s.value.max(1e-9);
         (time.ln() / ALIKE.ln()).round() as i64
     };
     candidates.sort_by(|a, b| {
-        let price =
-            |candidate: &Candidate| (candidate.euros.1, !candidate.is_here, !candidate.is_now);
+        let price = |candidate: &Candidate| {
+            let (is_here, is_now) = (candidate.is_here, candidate.is_now);
+            (candidate.euros.1, !is_here, standing(candidate), !is_now)
+        };
         (step(a), price(a))
             .cmp(&(step(b), price(b)))
             .then(a.time_s.value.total_cmp(&b.time_s.value))
     });
     let now = candidates.iter().position(|candidate| candidate.is_now);
     if let Some(now) = now {
-        if candidates[now].time_s.value <= candidates[0].time_s.value * WORTH_A_CHANGE {
+        let is_alike = candidates[now].time_s.value <= candidates[0].time_s.value * WORTH_A_CHANGE;
+        if is_alike && standing(&candidates[now]) <= standing(&candidates[0]) {
             candidates[..=now].rotate_right(1);
         }
     }

@@ -1,10 +1,10 @@
 //! What is not known and would change the order, and the measurement that settles it.
 
-use rubus_core::advice::{Candidate, Purpose, Unknown};
+use rubus_core::advice::{Basis, Candidate, Purpose, Unknown, Visit};
 
 use super::Question;
 use super::inventory::{self, Is, Place};
-use super::words::seconds;
+use super::words::{list, seconds};
 
 /// The most important first.
 pub(super) fn unknown(
@@ -20,7 +20,7 @@ pub(super) fn unknown(
             .trim_start_matches("zswap+")
             .trim_start_matches("swap on ");
         let place = places.iter().find(|place| place.name == name);
-        let Some(place) = place.filter(|place| !place.is_measured) else {
+        let Some(place) = place.filter(|place| is_open(question, place)) else {
             continue;
         };
         let Some(measurement) = measurement(question, place) else {
@@ -36,9 +36,10 @@ pub(super) fn unknown(
             what: match is_swap {
                 true => format!("speed of {name}"),
                 false => format!(
-                    "{name}, {} to {}",
+                    "{name}, {} to {}{}",
                     seconds(candidate.time_s.low),
-                    seconds(candidate.time_s.high)
+                    seconds(candidate.time_s.high),
+                    what_is_left(question.purpose, candidate)
                 ),
             },
             measurement: Some(measurement),
@@ -57,6 +58,27 @@ pub(super) fn unknown(
         });
     }
     unknown
+}
+
+/// Whether a kind of operation by which it is ranked was not measured.
+fn is_open(question: &Question<'_>, place: &Place) -> bool {
+    let visits = question.purpose.visits();
+    let of = |visit: &Visit| place.bases.of(visit.what, visit.depth);
+    visits.iter().any(|visit| of(visit) != Basis::Measured)
+}
+
+/// Of a disk that was measured in part: what was, and what not.
+fn what_is_left(purpose: Purpose, candidate: &Candidate) -> String {
+    let seen = candidate.measured(purpose, true);
+    let left = candidate.measured(purpose, false);
+    match seen.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; measured: {}; not: {}",
+            list(seen.iter().map(|what| what.words())),
+            list(left.iter().map(|what| what.words()))
+        ),
+    }
 }
 
 fn measurement(question: &Question<'_>, place: &Place) -> Option<Vec<String>> {

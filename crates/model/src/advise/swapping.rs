@@ -1,27 +1,36 @@
-//! Set-ups of swap: what there is now, zram, and zswap before each disk.
+//! Set-ups of swap: what there is now, zram, and zswap before each disk; which is right, how large, and how readily to swap.
+//!
+//! zswap writes what is not needed on to its disk; zram keeps all of it and has no place for more. So zswap comes first where a disk
+//! takes small writes well, and zram where there is only a card or a stick, which swapping stops and wears out.
 
-use rubus_core::advice::{Candidate, Demand, Figures, Swapping, What};
+use rubus_core::advice::{Bases, Basis, Candidate, Demand, Figures, Swapping, What};
 use rubus_core::estimate::Estimate;
 use rubus_core::machine::Machine;
+use rubus_core::memory::SetUpKind;
+use rubus_core::processor::compression::{Cut, Row};
 use rubus_core::units::bytes_iec;
 
-use super::Question;
 use super::inventory::{Is, LOST, Place};
-use super::weigh;
-use super::words::ToDo;
+use super::words::{ToDo, times};
+use super::{Question, weigh};
 use crate::predict::{Bend, Operation, Prediction, predict};
 use crate::stages::compression;
 use crate::stages::swap::{SetUp, usual_ratio};
 
 /// The working set by which set-ups are ranked, as times the memory.
 pub(super) const TIMES: f64 = 1.5;
-/// The pool that is proposed, as percent of the memory; the recipe's default.
-const POOL_PERCENT: u32 = 20;
+/// Limits of the pool that is proposed, percent of the memory: the kernel's default, and what leaves more than half for pages at work.
+const POOL_PERCENT: (f64, f64) = (20.0, 40.0);
+/// A disk that takes at least so many random writes per second is one to swap on.
+const TAKES_SWAP: f64 = 1000.0;
+/// How names of disks begin that wear out or stop when they are swapped on.
+const CARD: &str = "mmcblk";
 
 /// What a set-up is.
 struct SwapPlace {
     name: String,
     what: String,
+    kind: SetUpKind,
     set_up: SetUp,
     /// The place that takes what is over; of zram the root's, whose programs' pages are read again.
     disk: Place,
@@ -32,40 +41,119 @@ struct SwapPlace {
 /// Memory, pages by pages compressed, and what a page costs.
 fn base(question: &Question<'_>) -> Option<SetUp> {
     let machine = question.machine;
-    let model = machine.cpu.model.text().unwrap_or_default();
-    let (methods, _) = compression::usual(model);
-    let method = methods.iter().find(|method| method.name == "zstd:1")?;
-    let page = |rate: f64| 4096.0 / rate;
     let near = |ratio: f64| Estimate::new(ratio, ratio * 0.85, ratio * 1.15);
     Some(SetUp {
         memory_bytes: machine.memory.total_bytes.get()? as f64,
         pool_share: 0.0,
         writes_on: true,
         ratio: question.known.page_ratio.map_or(usual_ratio(), near),
-        // Half of the pages go in and half come out; expanding takes less than half as long.
-        page_s: Estimate::new(
-            page(method.compress.value) * 0.75,
-            page(method.compress.high) * 0.5,
-            page(method.compress.low),
-        ),
-        cores: machine.cpu.cores.get().unwrap_or(1).max(1),
+        page_s: page_s(question)?.0,
+        cores: cores(machine),
     })
+}
+
+fn cores(machine: &Machine) -> u32 {
+    machine.cpu.cores.get().unwrap_or(1).max(1)
+}
+
+/// What a page costs one core on its way into compressed memory or out of it: as programs saw it under pressure, else as the
+/// processor compressed pages, else as usual for it.
+fn page_s(question: &Question<'_>) -> Option<(Estimate, Basis)> {
+    let known = question.known;
+    if let Some(seen) = known.page_s {
+        return Some((Estimate::new(seen, seen * 0.7, seen * 1.4), Basis::Measured));
+    }
+    // Half of the pages go in and half come out.
+    let of = |compress: f64, expand: f64| 4096.0 * (1.0 / compress + 1.0 / expand) / 2.0;
+    let sample = known
+        .processor
+        .as_ref()
+        .and_then(|known| known.compression.as_ref());
+    let mut rows = sample.iter().flat_map(|sample| &sample.rows);
+    let is_it =
+        |row: &&Row| matches!(row.cut, Cut::Pages { .. }) && row.method.to_string() == "zstd:1";
+    if let Some((row, expand)) = rows
+        .find(is_it)
+        .and_then(|row| Some((row, row.one.expand_bytes_per_second?)))
+    {
+        let compress = row.one.compress_bytes_per_second;
+        if compress.low > 0.0 && expand.low > 0.0 {
+            let page = Estimate::new(
+                of(compress.value, expand.value),
+                of(compress.high, expand.high),
+                of(compress.low, expand.low),
+            );
+            return Some((page, Basis::Measured));
+        }
+    }
+    let machine = question.machine;
+    let model = machine.cpu.model.text().unwrap_or_default();
+    let (methods, _) = compression::usual(model, cores(machine));
+    let method = methods.iter().find(|method| method.name == "zstd:1")?;
+    let (compress, expand) = (method.compress, method.expand);
+    let page = Estimate::new(
+        of(compress.value, expand.value),
+        of(compress.high, expand.high),
+        of(compress.low, expand.low),
+    );
+    Some((page, Basis::Assumed))
+}
+
+/// Percent of the memory that the pool needs so that a working set of [`TIMES`] the memory stays in memory, in steps of five.
+fn pool_percent(base: &SetUp) -> u32 {
+    let needed = 100.0 * (TIMES - 1.0) / (base.ratio.value - 1.0).max(0.01);
+    let (least, most) = POOL_PERCENT;
+    ((needed / 5.0).ceil() * 5.0).clamp(least, most) as u32
+}
+
+/// Whether a place is one to swap on.
+fn takes_swap(place: &Place, figures: &Figures) -> bool {
+    let is_card = place.name.starts_with(CARD) || place.name.contains("card");
+    let stops = place.what.contains("USB stick");
+    !is_card && !stops && figures.random_write.value >= TAKES_SWAP
 }
 
 /// With zswap before a disk of these figures.
 pub(super) fn on(question: &Question<'_>, figures: &Figures) -> Option<Swapping> {
+    let base = base(question)?;
     let set_up = SetUp {
-        pool_share: f64::from(POOL_PERCENT) / 100.0,
-        ..base(question)?
+        pool_share: f64::from(pool_percent(&base)) / 100.0,
+        ..base
     };
     Some(set_up.swapping(Some(figures)))
 }
 
+/// How it is known what a page shrinks by.
+pub(super) fn ratio_basis(question: &Question<'_>) -> Basis {
+    match question.known.page_ratio {
+        Some(_) => Basis::Measured,
+        None => Basis::Published,
+    }
+}
+
 pub(super) fn candidates(question: &Question<'_>, places: &[Place]) -> Vec<Candidate> {
-    options(question, places)
+    let options = options(question, places);
+    let mut candidates: Vec<Candidate> = options
         .iter()
         .map(|option| candidate(question, option))
-        .collect()
+        .collect();
+    // Of those that are as fast the one that has a place for what is over comes first.
+    super::rank(&mut candidates, |candidate| {
+        let option = options.iter().find(|option| option.name == candidate.name);
+        option.map_or(u8::MAX, standing)
+    });
+    candidates
+}
+
+/// Zswap before a disk that takes it, then what stays in memory, then disks that swapping stops or wears out.
+fn standing(option: &SwapPlace) -> u8 {
+    let is_good = takes_swap(&option.disk, &weigh::figures(&option.disk));
+    match (option.kind, is_good) {
+        (SetUpKind::Zswap, true) => 0,
+        (SetUpKind::Zram, _) => 1,
+        (_, true) => 2,
+        (_, false) => 3,
+    }
 }
 
 fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
@@ -75,7 +163,9 @@ fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
     let machine = question.machine;
     let disks = places
         .iter()
-        .filter(|place| matches!(place.is, Is::Disk(_)) && !place.name.contains('@'));
+        .filter(|place| matches!(place.is, Is::Disk(_)) && !place.name.contains('@'))
+        // The network needs memory itself when memory is short.
+        .filter(|place| !place.name.starts_with("nbd"));
     let disks: Vec<&Place> = disks.collect();
     let root = disks.iter().find(|place| place.is_now).or(disks.first());
     let Some(root) = root else {
@@ -91,6 +181,7 @@ fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
                 "zram as large as the memory, {}",
                 bytes_iec(base.memory_bytes as u64)
             ),
+            kind: SetUpKind::Zram,
             set_up: zram,
             disk: (*root).clone(),
             is_now: false,
@@ -106,8 +197,9 @@ fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
         }
         let option = SwapPlace {
             what: format!("zswap before a swap on {}", place.what),
+            kind: SetUpKind::Zswap,
             set_up: SetUp {
-                pool_share: f64::from(POOL_PERCENT) / 100.0,
+                pool_share: f64::from(pool_percent(&base)) / 100.0,
                 ..base.clone()
             },
             disk: place.clone(),
@@ -115,7 +207,9 @@ fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
             risks,
             name,
         };
-        if options[0].name != option.name {
+        let now = &options[0];
+        let is_so = now.name == option.name && now.set_up.pool_share >= option.set_up.pool_share;
+        if !is_so {
             options.push(option);
         }
     }
@@ -142,6 +236,7 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
         return SwapPlace {
             name: "none".into(),
             what: "no swap".into(),
+            kind: SetUpKind::None,
             set_up: SetUp {
                 writes_on: false,
                 ..base.clone()
@@ -157,6 +252,7 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
         return SwapPlace {
             name: name.into(),
             what: format!("zram of {}", bytes_iec(size)),
+            kind: SetUpKind::Zram,
             set_up: zram(base, size as f64),
             disk: root.clone(),
             is_now: true,
@@ -189,6 +285,10 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
         what: match is_zswap {
             true => format!("zswap before a swap on {}", disk.what),
             false => format!("swap on {} without zswap", disk.what),
+        },
+        kind: match is_zswap {
+            true => SetUpKind::Zswap,
+            false => SetUpKind::Disk,
         },
         set_up: SetUp {
             pool_share,
@@ -243,8 +343,9 @@ fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
             .writes_on
             .then(|| option.set_up.swapping(Some(&figures)).beyond_s)
             .flatten(),
-        carries: option.set_up.carries(),
+        carries: measured(question, option).unwrap_or(option.set_up.carries()),
     };
+    let basis = bases(question, option);
     let narrow = match read.iops.value < write.iops.value {
         true => &read,
         false => &write,
@@ -273,8 +374,55 @@ fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
         swap: Some(swapping),
         euros: place.euros,
         risks: option.risks.clone(),
-        is_measured: place.is_measured && question.known.page_ratio.is_some(),
+        is_measured: basis.time_s == Basis::Measured,
+        basis,
         source: place.source.clone(),
+    }
+}
+
+/// What such a set-up was found to carry on this machine.
+fn measured(question: &Question<'_>, option: &SwapPlace) -> Option<Estimate> {
+    let is_alike = |found: &&rubus_core::advice::Carried| {
+        let shares = found
+            .pool_share
+            .map(|share| share - option.set_up.pool_share);
+        let is_same_pool = match option.kind {
+            SetUpKind::Zswap => shares.is_some_and(|apart| apart.abs() < 0.02),
+            _ => true,
+        };
+        found.kind == option.kind && is_same_pool && option.is_now
+    };
+    let found = question.known.carried.iter().find(is_alike)?;
+    Some(found.times)
+}
+
+/// Pages meet the processor, whose speed is that of its kind, and the disk as far as they do not fit.
+fn bases(question: &Question<'_>, option: &SwapPlace) -> Bases {
+    let set_up = &option.set_up;
+    let memory = match set_up.pool_share > 0.0 {
+        true => page_s(question).map_or(Basis::Assumed, |(_, basis)| basis),
+        false => Basis::Measured,
+    };
+    let is_all_in_memory = set_up.pool_share > 0.0 && set_up.hits(TIMES).value >= 1.0;
+    let met = |disk: Basis| match is_all_in_memory {
+        true => memory,
+        false => memory.max(disk),
+    };
+    let disk = option.disk.bases;
+    let (read, write) = (met(disk.random_read), met(disk.random_write));
+    Bases {
+        random_read: read,
+        random_read_deep: met(disk.random_read_deep),
+        random_write: write,
+        random_write_deep: met(disk.random_write_deep),
+        time_s: read.max(write),
+        cpu_share: Basis::Assumed,
+        carries: match measured(question, option) {
+            Some(_) => Basis::Measured,
+            None => ratio_basis(question),
+        },
+        beyond_s: disk.random_read,
+        ..disk
     }
 }
 
@@ -298,13 +446,21 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], best: &Candidate)
             .get()
             .unwrap_or_default();
         let size = format!("size={}M", memory >> 20);
+        let swappiness = swappiness(question, places, best);
+        let swappiness = swappiness.map(|found| format!("swappiness={}", found.value));
+        let mut command = vec!["rubus", "plan", "swap", "to=zram", &size];
+        command.extend(swappiness.as_deref());
         return ToDo {
-            command: words(&["rubus", "plan", "swap", "to=zram", &size]),
+            command: words(&command),
             sentence: None,
         };
     }
     let name = best.name.trim_start_matches("zswap+");
-    let zswap = format!("rubus plan zswap max-pool-percent={POOL_PERCENT}");
+    let percent = base(question).map_or(POOL_PERCENT.0 as u32, |base| pool_percent(&base));
+    let percent = format!("max-pool-percent={percent}");
+    let zswap = format!("rubus plan zswap {percent}");
+    let swappiness = swappiness(question, places, best);
+    let swappiness = swappiness.map(|found| format!("swappiness={}", found.value));
     let place = places.iter().find(|place| place.name == name);
     let Some(place) = place.filter(|place| place.is_here && !name.contains('@')) else {
         return ToDo::nothing(&format!(
@@ -320,12 +476,7 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], best: &Candidate)
     });
     if is_there {
         return ToDo {
-            command: words(&[
-                "rubus",
-                "plan",
-                "zswap",
-                &format!("max-pool-percent={POOL_PERCENT}"),
-            ]),
+            command: words(&["rubus", "plan", "zswap", &percent]),
             sentence: None,
         };
     }
@@ -333,8 +484,79 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], best: &Candidate)
         Some(directory) => format!("to=file:{}/swapfile", directory.trim_end_matches('/')),
         None => format!("to=disk:/dev/{name}"),
     };
+    let mut command = vec!["rubus", "plan", "swap", &to];
+    command.extend(swappiness.as_deref());
     ToDo {
-        command: words(&["rubus", "plan", "swap", &to]),
-        sentence: Some(format!("Then {zswap}, which keeps most pages in memory.")),
+        command: words(&command),
+        sentence: Some(format!("After it: {zswap}")),
+    }
+}
+
+/// How readily programs' pages should go to swap rather than files out of the cache.
+pub(super) struct Swappiness {
+    pub value: u32,
+    /// In words.
+    pub why: String,
+}
+
+/// By the kernel's rule: with swap that is r times as fast at random access as the files' disk, 200 r / (1 + r) (Linux,
+/// Documentation/admin-guide/sysctl/vm.rst), to the nearest ten.
+pub(super) fn swappiness(
+    question: &Question<'_>,
+    places: &[Place],
+    best: &Candidate,
+) -> Option<Swappiness> {
+    let disks = places
+        .iter()
+        .filter(|place| matches!(place.is, Is::Disk(_)));
+    let root = disks.clone().find(|place| place.is_now);
+    let files = root.or(disks.clone().next())?;
+    let of_files = weigh::figures(files);
+    let both = |figures: &Figures| {
+        2.0 / (1.0 / figures.random_read.value + 1.0 / figures.random_write.value)
+    };
+    let ratio = both(&best.figures) / both(&of_files);
+    let value = (20.0 * ratio / (1.0 + ratio)).round() * 10.0;
+    let basis = best.basis.time_s;
+    let basis = basis.max(files.bases.random_read.max(files.bases.random_write));
+    let now = question.machine.vm.iter();
+    let mut now = now.filter(|setting| setting.name == "swappiness");
+    let now = now.next().and_then(|setting| setting.value.text());
+    Some(Swappiness {
+        value: value.clamp(10.0, 200.0) as u32,
+        why: format!(
+            "{}{value:.0}{}: a page from {} is back {}{} as fast as a file from {} (the kernel's rule 200 r / (1 + r)).",
+            basis.mark(),
+            now.map_or(String::new(), |now| format!(", now {now}")),
+            best.name,
+            basis.mark(),
+            times(ratio),
+            files.name
+        ),
+    })
+}
+
+/// Why zswap before a disk, or why not.
+pub(super) fn why(question: &Question<'_>, places: &[Place], best: &Candidate) -> Option<String> {
+    let base = base(question)?;
+    let has_disk = places.iter().find(|place| {
+        place.is_here
+            && matches!(place.is, Is::Disk(_))
+            && takes_swap(place, &weigh::figures(place))
+    });
+    match (best.name.as_str(), has_disk) {
+        (name, _) if name.starts_with("zswap+") => Some(format!(
+            "zram would be as fast while all fits, and end a program when it does not; behind zswap what is not needed goes to {}. \
+             A pool of {} % holds {TIMES} times the memory if pages shrink to {}{:.0} %.",
+            name.trim_start_matches("zswap+"),
+            pool_percent(&base),
+            ratio_basis(question).mark(),
+            100.0 / base.ratio.value
+        )),
+        (name, None) if name.starts_with("zram") => Some(
+            "There is no disk here to swap on: small writes stop cards and sticks and wear them out, so all stays in memory."
+                .into(),
+        ),
+        _ => None,
     }
 }

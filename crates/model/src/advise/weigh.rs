@@ -1,6 +1,8 @@
 //! What a place gives: figures, time for the purpose's work, pipes, and load of the processor.
 
-use rubus_core::advice::{Candidate, Demand, Figures, Pipe, Purpose, Visit, What};
+use rubus_core::advice::{
+    Bases, Basis, Candidate, Demand, Figures, Pipe, Purpose, Visit, WORTH_SAYING, What,
+};
 use rubus_core::estimate::Estimate;
 use rubus_core::machine::Machine;
 
@@ -14,8 +16,8 @@ use crate::stages::{bus, device, network, raid};
 const CHUNK_BYTES: u32 = 65536;
 
 /// What one operation of a kind asks of a place.
-pub(super) fn path(place: &Place, what: What, depth: u32) -> Vec<Step> {
-    match &place.is {
+fn path(is: &Is, what: What, depth: u32) -> Vec<Step> {
+    match is {
         Is::Disk(member) => {
             let mut steps = device::steps(&member.name, &member.figures, what, depth);
             let buses = member.buses.iter();
@@ -40,7 +42,12 @@ fn slowest(members: &[raid::Member]) -> Option<&raid::Member> {
         .min_by(|a, b| commits(a).total_cmp(&commits(b)))
 }
 
-pub(super) fn at(place: &Place, what: What, depth: u32) -> Prediction {
+fn at(place: &Place, what: What, depth: u32) -> Prediction {
+    of(&place.is, what, depth)
+}
+
+/// What something gives.
+pub(super) fn of(is: &Is, what: What, depth: u32) -> Prediction {
     let operation = Operation {
         bytes: what.bytes(),
         depth,
@@ -50,7 +57,7 @@ pub(super) fn at(place: &Place, what: What, depth: u32) -> Prediction {
             false => Bend::unknown(),
         },
     };
-    predict(&path(place, what, depth), &operation)
+    predict(&path(is, what, depth), &operation)
 }
 
 /// The figures of a place.
@@ -85,12 +92,19 @@ pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
         .iter()
         .find(|(visit, _)| Some(visit.what) == largest)
         .map(|(_, prediction)| pipes(prediction));
+    let time_s = sum(demands.iter().map(|demand| demand.seconds));
+    let basis = Bases {
+        time_s: time_basis(&place.bases, &visits, &demands, time_s.value),
+        carries: super::swapping::ratio_basis(question),
+        beyond_s: place.bases.random_read,
+        ..place.bases
+    };
     Candidate {
         name: place.name.clone(),
         what: place.what.clone(),
         is_now: place.is_now,
         is_here: place.is_here,
-        time_s: sum(demands.iter().map(|demand| demand.seconds)),
+        time_s,
         demands,
         pipes: pipes.unwrap_or_default(),
         cpu_share: cpu_share(question.machine, place, question.purpose),
@@ -98,8 +112,24 @@ pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
         figures,
         euros: place.euros,
         risks: risks(question.purpose, place),
-        is_measured: place.is_measured,
+        is_measured: basis.time_s == Basis::Measured,
+        basis,
         source: place.source.clone(),
+    }
+}
+
+/// How a time is known: measured where all of it was, assumed where what is assumed takes a part that is worth a word.
+fn time_basis(bases: &Bases, visits: &[Visit], demands: &[Demand], time_s: f64) -> Basis {
+    let of = |visit: &Visit| bases.of(visit.what, visit.depth);
+    if visits.iter().all(|visit| of(visit) == Basis::Measured) {
+        return Basis::Measured;
+    }
+    let assumed = visits.iter().zip(demands);
+    let assumed = assumed.filter(|(visit, _)| of(visit) == Basis::Assumed);
+    let assumed_s: f64 = assumed.map(|(_, demand)| demand.seconds.value).sum();
+    match assumed_s >= time_s * WORTH_SAYING {
+        true => Basis::Assumed,
+        false => Basis::Published,
     }
 }
 
@@ -162,7 +192,7 @@ fn cpu_share(machine: &Machine, place: &Place, purpose: Purpose) -> Estimate {
     let cores = f64::from(machine.cpu.cores.get().unwrap_or(1).max(1));
     let (mut operation_s, mut byte_s) = cpu_costs(machine);
     // Each byte is checked and copied on its way through TCP, and each request wakes two threads more.
-    if matches!(place.is, Is::Network(..)) {
+    if place.is_network() {
         operation_s *= 2.0;
         byte_s *= 5.0;
     }

@@ -1,6 +1,6 @@
 //! Why the best one is best, and what does it.
 
-use rubus_core::advice::{Candidate, Demand, Purpose, What};
+use rubus_core::advice::{Basis, Candidate, Demand, Purpose, WORTH_SAYING, What};
 use rubus_core::units::{iops, rate_si};
 
 use super::Question;
@@ -42,14 +42,31 @@ pub(super) fn times(factor: f64) -> String {
     }
 }
 
+/// "a", "a and b", "a, b and c".
+pub(super) fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let words: Vec<&str> = words.collect();
+    match &words[..] {
+        [] => String::new(),
+        [only] => (*only).into(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 /// Three sentences: what the best gives, why, and what is narrow after it.
-pub(super) fn because(question: &Question<'_>, candidates: &[Candidate]) -> Vec<String> {
+pub(super) fn because(
+    question: &Question<'_>,
+    places: &[Place],
+    candidates: &[Candidate],
+) -> Vec<String> {
     let Some(best) = candidates.first() else {
         return vec!["This machine shows no disk, and so there is nothing to advise on.".into()];
     };
     let now = candidates.iter().find(|candidate| candidate.is_now);
     let mut sentences = vec![what_it_gives(question.purpose, best, now, candidates)];
     sentences.extend(why(question.purpose, best, now, candidates));
+    if question.purpose == Purpose::Swap {
+        sentences.extend(swapping::why(question, places, best));
+    }
     sentences.extend(what_is_next(best));
     sentences
 }
@@ -62,16 +79,18 @@ fn what_it_gives(
 ) -> String {
     let range = format!(
         "{} ({} to {})",
-        seconds(best.time_s.value),
+        time(best),
         seconds(best.time_s.low),
         seconds(best.time_s.high)
     );
+    let alone = on_assumptions(purpose, best);
     let work = match purpose {
         Purpose::Swap => "2000 pages in and out",
         _ => "one second of this work",
     };
     let Some(now) = now else {
-        return format!("{} takes {range} for {work}.", named(best));
+        let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
+        return format!("{} takes {range} for {work}{alone}.", named(best));
     };
     if best.is_now {
         let second = all.get(1).map(|next| {
@@ -85,26 +104,53 @@ fn what_it_gives(
                     "nbd" => "a network disk",
                     name => name,
                 },
-                seconds(next.time_s.value)
+                time(next)
             )
         });
+        let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
         return format!(
-            "{} is the best that was weighed: {range} for {work}{}.",
+            "{} is the best that was weighed: {range} for {work}{alone}{}.",
             named(best),
             second.unwrap_or_default()
         );
     }
     let is_sure = best.time_s.high < now.time_s.low;
-    let but = match is_sure {
-        true => "",
-        false => ", but the ranges overlap: measure before you decide",
+    let overlap = (!is_sure).then(|| "the ranges overlap".to_string());
+    let doubts: Vec<String> = alone.into_iter().chain(overlap).collect();
+    let but = match doubts.is_empty() {
+        true => String::new(),
+        false => format!(", but {}: measure before you decide", doubts.join(", and ")),
     };
     format!(
         "{} takes {range} for {work}, {} of now {}: {} as fast{but}.",
         named(best),
         now.name,
-        seconds(now.time_s.value),
+        time(now),
         times(now.time_s.value / best.time_s.value)
+    )
+}
+
+/// A time with its mark: "~85 ms".
+pub(super) fn time(candidate: &Candidate) -> String {
+    let mark = candidate.basis.time_s.mark();
+    format!("{mark}{}", seconds(candidate.time_s.value))
+}
+
+/// What a time rests on that nobody knows: "on assumed figures alone (commits)".
+fn on_assumptions(purpose: Purpose, candidate: &Candidate) -> Option<String> {
+    if candidate.basis.time_s != Basis::Assumed {
+        return None;
+    }
+    let assumed = candidate.assumed(purpose);
+    let what = match purpose {
+        Purpose::Swap => "what a page costs".into(),
+        _ => list(assumed.iter().map(|what| what.words())),
+    };
+    Some(
+        match candidate.assumed_share(purpose) > 1.0 - WORTH_SAYING {
+            true => format!("on assumed figures alone ({what})"),
+            false => format!("partly on assumed figures ({what})"),
+        },
     )
 }
 
@@ -125,9 +171,10 @@ fn rate(purpose: Purpose, candidate: &Candidate, what: What) -> String {
         return "unknown".into();
     };
     let rate = visit.count / demand.seconds.value.max(f64::MIN_POSITIVE);
+    let mark = candidate.basis.of(what, visit.depth).mark();
     match what.is_in_order() {
-        true => rate_si(rate),
-        false => format!("{}/s", iops(rate).replace(' ', "")),
+        true => format!("{mark}{}", rate_si(rate)),
+        false => format!("{mark}{}/s", iops(rate).replace(' ', "")),
     }
 }
 
@@ -222,7 +269,7 @@ fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
                 sentence: None,
             }
         }
-        _ if place.name.starts_with("nbd") && is_system => {
+        _ if place.is_network() && is_system => {
             let address = match place.name.as_str() {
                 "nbd" => "nbd://SERVER/root",
                 address => address,
@@ -235,7 +282,7 @@ fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
                 )),
             }
         }
-        _ if place.name.starts_with("nbd") => match place.name.as_str() {
+        _ if place.is_network() => match place.name.as_str() {
             "nbd" => ToDo::nothing(
                 "On the other machine `rubus serve disk.img --size 32G --listen 0.0.0.0:10809`, then here `rubus plan network-disk \
                  address=nbd://SERVER/disk at=/mnt/network`.",

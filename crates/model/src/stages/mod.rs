@@ -33,15 +33,6 @@ pub fn usable(bytes_per_second: f64) -> Estimate {
     )
 }
 
-/// Work of the processor: so many bytes per second of one core, on all of `cores`.
-fn by_processor(kind: Kind, cores: u32, bytes_per_second_of_one: Estimate) -> Step {
-    Step::Stage(Stage {
-        kind,
-        resource: Some(Resource::many(PROCESSOR, cores)),
-        cost: Cost::rate(bytes_per_second_of_one),
-    })
-}
-
 /// What the processor's cores are called as a resource.
 pub const PROCESSOR: &str = "the processor";
 

@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use rubus_core::memory::{Part, USUAL_LIMIT_NS};
 use rubus_core::units::parse_size;
 
-use super::{Keeping, history};
+use super::{Kept, is_wanted, seconds_within};
 
 /// Measure memory, and how much more than itself it carries with swap.
 ///
@@ -59,19 +59,8 @@ pub struct BenchMemory {
     /// Write the result as JSON to a file, or to standard output with `-`
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Keep no row in the history
-    #[arg(long)]
-    pub no_history: bool,
-    /// Name of the run in the history, for finding and comparing it
-    #[arg(long, value_name = "TEXT", conflicts_with = "no_history", value_parser = history::label)]
-    pub label: Option<String>,
-    /// Write CSV to a file, or to standard output with `-`
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Write markdown, for a forum or an issue, to a file, or to standard
-    /// output with `-`
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
+    #[command(flatten)]
+    pub kept: Kept,
     /// The program that takes memory
     #[arg(long, hide = true)]
     pub eater: bool,
@@ -94,23 +83,10 @@ pub enum PartName {
 impl BenchMemory {
     /// The parts in the order of measuring, each once.
     pub fn wanted_parts(&self) -> Vec<Part> {
-        let is_named = |part: &Part| {
-            let mut names = self.parts.iter().filter_map(ValueEnum::to_possible_value);
-            self.parts.is_empty() || names.any(|name| name.get_name() == part.name())
-        };
-        Part::ALL.into_iter().filter(is_named).collect()
-    }
-
-    /// Where the result goes besides the terminal.
-    pub fn keeping(&self) -> Keeping {
-        Keeping {
-            html: None,
-            no_html: true,
-            no_history: self.no_history,
-            label: self.label.clone(),
-            csv: self.csv.clone(),
-            markdown: self.markdown.clone(),
-        }
+        let parts = Part::ALL.into_iter();
+        parts
+            .filter(|part| is_wanted(&self.parts, part.name()))
+            .collect()
     }
 }
 
@@ -135,10 +111,7 @@ fn limit(text: &str) -> Result<u64, String> {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches('s').parse::<f64>() {
-        Ok(seconds) if (0.2..=600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("write seconds from 0.2 to 600".into()),
-    }
+    seconds_within(text, 0.2, 600.0)
 }
 
 fn most(text: &str) -> Result<f64, String> {

@@ -29,7 +29,7 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
     let mut advice = advice(&machine, &runs, Vec::new(), arguments)?;
     let mut all_measured = true;
     if arguments.measure {
-        must_be_live(general, "advise --measure")?;
+        must_be_live(general, "advise --measure", "a disk")?;
         if !general.quiet {
             eprintln!(
                 "measuring how this processor compresses a sample of / (2 to 5 s, reads at most 24 MiB)"

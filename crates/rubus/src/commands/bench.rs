@@ -23,7 +23,7 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     if bench.together {
         return super::together::run(general, bench);
     }
-    world::must_be_live(general, "a bench")?;
+    world::must_be_live(general, "a bench", "a disk")?;
     if let Some(baseline) = &bench.against {
         return super::against::run(general, bench, baseline);
     }

@@ -16,7 +16,7 @@ use crate::world::{self, Terminal, World};
 
 /// Does a checkup of the disk under a directory.
 pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
-    world::must_be_live(general, "a checkup")?;
+    world::must_be_live(general, "a checkup", "a disk")?;
     outputs::check(&wanted(checkup))?;
     let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);

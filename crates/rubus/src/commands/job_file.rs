@@ -20,7 +20,7 @@ use crate::world::{self, Terminal, World};
 
 /// Runs the job file on each target, or where it says itself.
 pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit> {
-    world::must_be_live(general, "a bench")?;
+    world::must_be_live(general, "a bench", "a disk")?;
     let wanted = super::bench::wanted(bench);
     outputs::check(&wanted)?;
     let cancel = signals::cancel_flag()?;

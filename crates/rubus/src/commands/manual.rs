@@ -239,6 +239,9 @@ Where the plans and journals of changes are kept, instead of /var/lib/rubus/chan
 .TP
 \\fBNO_COLOR\\fR, \\fBTERM\\fR
 With NO_COLOR set to anything, or TERM=dumb, texts have no colour.
+.TP
+\\fBLC_ALL\\fR, \\fBLC_CTYPE\\fR, \\fBLANG\\fR
+Where the first of them that is set names no UTF-8, or TERM is dumb or linux, pipes and the screen of watch are drawn in ASCII.
 .SH FILES
 .TP
 \\fI~/.local/share/rubus/history.db\\fR

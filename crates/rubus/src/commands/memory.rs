@@ -5,26 +5,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail, ensure};
-use indicatif::{ProgressBar, ProgressDrawTarget};
 use rubus_bench::memory::{bandwidth, chase};
 use rubus_core::doubt::Doubt;
 use rubus_core::machine::Machine;
 use rubus_core::memory::group::{self, Place};
 use rubus_core::memory::{LeftOut, Memory, Part, Pressure, SUITE, SetUpKind};
 use rubus_core::memory::{bounds, ground};
-use rubus_core::result::{Access, Run, TargetFacts, TargetKind};
+use rubus_core::result::{Run, TargetFacts};
 use rubus_core::units::bytes_iec;
-use rubus_core::verdict::verdict;
 use rubus_host::clock;
 
-use crate::args::{BenchMemory, General};
+use crate::args::{BenchMemory, General, Keeping};
 use crate::exit::Exit;
-use crate::measuring::{Measured, power_doubts};
+use crate::measuring::{Measured, no_disk, power_doubts, run_of_no_jobs};
 use crate::outputs::{self, Outputs, Wanted};
 use crate::pressure::course::{self, Course, Which};
 use crate::pressure::fence::Ground;
 use crate::pressure::set_up::{self, Yard};
 use crate::pressure::{eater, keeper};
+use crate::progress::Line;
 use crate::signals;
 use crate::world::{self, Terminal, World};
 
@@ -51,8 +50,8 @@ pub fn run(general: &General, args: &BenchMemory) -> anyhow::Result<Exit> {
             Exit::AnswerIsNo
         });
     }
-    world::must_be_live(general, "a bench")?;
-    let keeping = args.keeping();
+    world::must_be_live(general, "a bench", "the memory")?;
+    let keeping = Keeping::without_page(&args.kept);
     let wanted = Wanted {
         json: args.json.as_deref(),
         fio_json: None,
@@ -120,12 +119,7 @@ pub fn run(general: &General, args: &BenchMemory) -> anyhow::Result<Exit> {
         doubts,
     );
     let mut outputs = Outputs::new(general, wanted, 1);
-    outputs.take(Measured {
-        verdict: verdict(&run),
-        run,
-        ended_by: None,
-        left_out: Vec::new(),
-    })?;
+    outputs.take(Measured::of(run))?;
     outputs.finish()
 }
 
@@ -387,65 +381,22 @@ fn run_of(
     memory: Memory,
     doubts: Vec<Doubt>,
 ) -> Run {
-    let first = memory.pressure.first();
+    let target = TargetFacts {
+        region_bytes: memory
+            .pressure
+            .first()
+            .map_or(0, |first| first.group.memory_bytes),
+        content: format!("compressible to {} %", args.content),
+        ..no_disk("memory")
+    };
     Run {
-        rubus_version: env!("CARGO_PKG_VERSION").into(),
-        machine,
-        target: TargetFacts {
-            named: "memory".into(),
-            kind: TargetKind::Ram,
-            path: "memory".into(),
-            filesystem: None,
-            device: None,
-            region_bytes: first.map_or(0, |first| first.group.memory_bytes),
-            access: Access::Buffered,
-            content: format!("compressible to {} %", args.content),
-            network: None,
-            link: None,
-        },
-        suite: SUITE.into(),
         seed: args.seed,
-        started,
-        elapsed_s,
         bytes_written: memory
             .pressure
             .iter()
             .map(|pressure| pressure.written_bytes)
             .sum(),
-        calibration: None,
-        results: Vec::new(),
-        doubts,
-        findings: Vec::new(),
-        on: None,
-        job_file: None,
-        against: None,
         memory: Some(memory),
-        processor: None,
-    }
-}
-
-/// What is measured now, on a terminal.
-struct Line(ProgressBar);
-
-impl Line {
-    fn new(terminal: Terminal) -> Self {
-        let target = match terminal.live {
-            true => ProgressDrawTarget::stderr_with_hz(10),
-            false => ProgressDrawTarget::hidden(),
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
-        bar.set_style(indicatif::ProgressStyle::default_spinner());
-        Line(bar)
-    }
-
-    fn says(&self, what: &str) {
-        self.0.set_message(what.to_string());
-        self.0.tick();
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
+        ..run_of_no_jobs(machine, target, SUITE, started, elapsed_s, doubts)
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod advise;
 pub mod against;
+pub mod against_binary;
 pub mod attach;
 pub mod before_after;
 pub mod bench;

@@ -23,7 +23,7 @@ pub const NAME: &str = "together";
 
 /// Measures all targets in turns and at once.
 pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
-    world::must_be_live(general, "a bench")?;
+    world::must_be_live(general, "a bench", "a disk")?;
     outputs::check(&wanted(bench))?;
     anyhow::ensure!(
         bench.targets.len() > 1,

@@ -51,15 +51,18 @@ pub fn can_draw() -> Result<(), &'static str> {
     }
 }
 
-/// Whether the terminal's letters are UTF-8, and it has the blocks of which bars are made. The console of the kernel has
-/// few letters whatever the locale says.
+/// Whether the terminal's letters are UTF-8, and it has the blocks of which bars are made. The console of the kernel and what
+/// calls itself dumb have few letters whatever the locale says.
 pub fn knows_utf8() -> bool {
-    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
-        let value = std::env::var_os(name)?.to_string_lossy().to_lowercase();
-        (!value.is_empty()).then_some(value)
-    });
-    let is_utf8 = set.is_some_and(|locale| locale.contains("utf-8") || locale.contains("utf8"));
-    is_utf8 && std::env::var_os("TERM").is_none_or(|term| term != "linux")
+    has_blocks(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()))
+}
+
+fn has_blocks(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let mut set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
+    let locale = set.find_map(|name| variable(name).filter(|value| !value.is_empty()));
+    let locale = locale.unwrap_or_default().to_lowercase();
+    let is_utf8 = locale.contains("utf-8") || locale.contains("utf8");
+    is_utf8 && variable("TERM").is_none_or(|term| term != "linux" && term != "dumb")
 }
 
 /// Columns and rows; what everybody assumes where the terminal does not say.
@@ -173,4 +176,30 @@ fn give_back() {
     // was held.
     let _ = rustix::io::write(rustix::stdio::stdout(), GIVE_BACK);
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &before);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_blocks;
+
+    #[test]
+    fn letters_are_those_of_the_locale_and_the_terminal() {
+        let seen = |set: &[(&str, &str)]| {
+            has_blocks(|name| {
+                let found = set.iter().find(|(other, _)| *other == name);
+                found.map(|(_, value)| value.to_string())
+            })
+        };
+        assert!(seen(&[("LANG", "de_DE.UTF-8"), ("TERM", "xterm")]));
+        assert!(seen(&[("LC_ALL", ""), ("LANG", "C.utf8")]));
+        for poor in [
+            &[][..],
+            &[("LANG", "C")],
+            &[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")],
+            &[("LANG", "de_DE.UTF-8"), ("TERM", "dumb")],
+            &[("LANG", "de_DE.UTF-8"), ("TERM", "linux")],
+        ] {
+            assert!(!seen(poor), "{poor:?}");
+        }
+    }
 }

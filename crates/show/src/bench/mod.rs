@@ -33,10 +33,10 @@ pub fn is_checkup(run: &Run) -> bool {
 /// The text of a run, ending in a line feed.
 pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
     if let Some(memory) = &run.memory {
-        return crate::memory::render(run, memory, style);
+        return crate::memory::render(run, memory, style) + &below(vec![found(run, style)]);
     }
     if let Some(processor) = &run.processor {
-        return crate::processor::render(run, processor, style);
+        return crate::processor::render(run, processor, style) + &below(vec![found(run, style)]);
     }
     if is_checkup(run) {
         return checkup::render(run, verdict, style) + &more(run, style);
@@ -46,6 +46,7 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
     parts.push(ends::table(run, style));
     parts.push(disturbances(run, verdict, style));
     parts.push(job_file(run, style));
+    parts.push(found(run, style));
     parts.push(match is_of_course(run) {
         true => paragraph(
             &format!("{} were written.", bytes_iec(run.bytes_written)),
@@ -62,7 +63,7 @@ fn is_of_course(run: &Run) -> bool {
     run.findings.iter().any(is_cliff)
 }
 
-/// So many findings of the rules stand in the text of a checkup.
+/// So many findings of the rules stand in the text of a run.
 const FOUND: Shown = Shown::First {
     count: 3,
     others: "on the page and in the JSON",
@@ -77,8 +78,17 @@ fn more(run: &Run, style: Style) -> String {
     if !together.is_empty() {
         together.insert(0, heading("What several figures say together", style));
     }
-    let found = rules::lines(&of_rules(run), FOUND, checkup::COLUMNS, style);
-    match joined([together, found]) {
+    below(vec![together, found(run, style)])
+}
+
+/// What the rules found.
+fn found(run: &Run, style: Style) -> Vec<String> {
+    rules::lines(&of_rules(run), FOUND, checkup::COLUMNS, style)
+}
+
+/// What comes after a text that is whole.
+fn below(parts: Vec<Vec<String>>) -> String {
+    match joined(parts) {
         text if text.is_empty() => text,
         text => format!("\n{text}"),
     }
@@ -133,6 +143,30 @@ mod tests {
         let all = shown(&run);
         let start = all.find("Findings:").expect("it has findings");
         insta::assert_snapshot!(&all[start..]);
+    }
+
+    /// Other benches say what the rules found too, in as few lines.
+    #[test]
+    fn every_bench_says_what_the_rules_found() {
+        let with_rules = fixture::slow_sd_card_run_with_rules();
+        let found: Vec<Finding> = with_rules
+            .findings
+            .into_iter()
+            .filter(|finding| matches!(finding, Finding::Rule(_)))
+            .collect();
+        for mut run in [
+            fixture::queue_depth_run(),
+            fixture::memory_run(),
+            fixture::processor_run(),
+        ] {
+            run.findings
+                .retain(|finding| !matches!(finding, Finding::Rule(_)));
+            assert!(!shown(&run).contains("Findings:"), "{}", run.suite);
+            run.findings.extend(found.clone());
+            let all = shown(&run);
+            assert!(all.contains("Findings:"), "{all}");
+            assert!(all.contains("more: on the page and in the JSON"), "{all}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use rubus_core::compare::{Alone, Comparison, DoubtOfSome};
 
 use super::{QUANTITIES, Quantity, Scale, headline, interval, legend, ratio, subject_line, word};
 use crate::checkup::joined;
-use crate::picture::{self, Letters};
+use crate::picture;
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::text::{bind_units, clean, hang, pad_right, shorten, width};
@@ -61,7 +61,7 @@ fn pipes(comparison: &Comparison, style: Style) -> Vec<String> {
         return Vec::new();
     }
     let mut lines = vec![heading("The pipes, on one scale", style)];
-    lines.extend(picture::beside(&pictures, Letters::Unicode, style));
+    lines.extend(picture::beside(&pictures, style));
     lines
 }
 

@@ -1,13 +1,13 @@
 //! Advice as a page: the answer, each candidate as a pipe to scale, single subjects, compression by link.
 
 use maud::{Markup, html};
-use rubus_core::advice::{Advice, Candidate, Curve, Purpose};
+use rubus_core::advice::{Advice, Basis, Candidate, Curve, LEGEND, Purpose};
 use rubus_core::units::{iops, percent, rate_si};
 
 use super::charts::{self, PipeScale};
-use super::jobs::section;
+use super::jobs::{folded, section};
 use super::{data, glued, shell};
-use crate::advice::typed;
+use crate::advice::{PAYS, typed};
 use crate::words;
 
 /// The page. `version` is this program's.
@@ -24,6 +24,7 @@ pub fn render(advice: &Advice, version: &str) -> String {
         main {
             (to_do(advice))
             (candidates(advice))
+            (sources(advice))
             (subjects(advice))
             @if let Some(curve) = &advice.curve { (compression(curve)) }
             (unknown(advice))
@@ -37,13 +38,17 @@ fn to_do(advice: &Advice) -> Markup {
         .candidates
         .first()
         .map_or(&[][..], |best| &best.risks);
+    let is_said = |risk: &str| {
+        let said = advice.to_do.as_ref();
+        said.is_some_and(|said| said.contains(risk))
+    };
     section(
         "to-do",
         "What to do",
         html! {
             @if let Some(command) = &advice.command { p { code { (typed(command)) } } }
             @if let Some(sentence) = &advice.to_do { p { (sentence) } }
-            @for risk in risks { p class="note" { (risk) } }
+            @for risk in risks.iter().filter(|risk| !is_said(risk)) { p class="note" { (risk) } }
         },
     )
 }
@@ -65,10 +70,10 @@ fn candidates(advice: &Advice) -> Markup {
         html! {
             p class="note" {
                 "Each pipe is as thick as the work that goes through it in a second (dashed: just enough). "
-                "Time for " (advice.unit) "."
+                "Time for " (advice.unit) ". " (LEGEND) "."
             }
             div class="scroll" role="region" aria-labelledby="candidates" tabindex="0" {
-                table class="figures" role="table" {
+                table class="figures slim" role="table" {
                     caption { span { "What each candidate lets through, and what it is expected to give" } }
                     thead role="rowgroup" { tr role="row" {
                         th scope="col" role="columnheader" { "candidate" }
@@ -90,6 +95,21 @@ fn candidates(advice: &Advice) -> Markup {
     )
 }
 
+/// Where each candidate's figures come from, out of the way of the figures.
+fn sources(advice: &Advice) -> Markup {
+    html! {
+        @if !advice.candidates.is_empty() {
+            (folded("Where the figures come from", html! {
+                ul {
+                    @for candidate in &advice.candidates {
+                        li { b { (candidate.name) } ": " (candidate.source) }
+                    }
+                }
+            }))
+        }
+    }
+}
+
 fn titles(purpose: Purpose) -> [&'static str; 4] {
     match purpose {
         Purpose::Swap => ["pages in", "pages out", "carries", "processor"],
@@ -99,21 +119,30 @@ fn titles(purpose: Purpose) -> [&'static str; 4] {
 
 fn row(purpose: Purpose, candidate: &Candidate, capacity: f64, scale: PipeScale) -> Markup {
     let figures = &candidate.figures;
-    let per_second = |value: f64| format!("{} /s", iops(value));
+    let basis = &candidate.basis;
+    let per_second = |basis: Basis, value: f64| format!("{}{} /s", basis.mark(), iops(value));
     let cells = match purpose {
         Purpose::Swap => [
-            per_second(figures.random_read.value),
-            per_second(figures.random_write.value),
+            per_second(basis.random_read, figures.random_read.value),
+            per_second(basis.random_write, figures.random_write.value),
             candidate.swap.map_or("?".into(), |swap| {
-                format!("{:.2} × memory", swap.carries.value)
+                format!("{}{:.2} × memory", basis.carries.mark(), swap.carries.value)
             }),
-            percent(candidate.cpu_share.value),
+            format!(
+                "{}{}",
+                basis.cpu_share.mark(),
+                percent(candidate.cpu_share.value)
+            ),
         ],
         _ => [
-            rate_si(figures.sequential_read.value),
-            per_second(figures.random_read.value),
-            per_second(figures.random_write.value),
-            per_second(figures.commits.value),
+            format!(
+                "{}{}",
+                basis.sequential_read.mark(),
+                rate_si(figures.sequential_read.value)
+            ),
+            per_second(basis.random_read, figures.random_read.value),
+            per_second(basis.random_write, figures.random_write.value),
+            per_second(basis.commits, figures.commits.value),
         ],
     };
     let narrowest = candidate.pipes.first();
@@ -126,22 +155,23 @@ fn row(purpose: Purpose, candidate: &Candidate, capacity: f64, scale: PipeScale)
                 @if let (Some(pipe), Some(most)) = (narrowest, candidate.largest()) {
                     span class="remedy" { "narrowest: " (pipe.name) " at " (most.what.words()) }
                 }
-                span class="remedy" { (candidate.source) }
             }
             td class="chart" role="cell" {
                 (charts::tube(capacity, scale, candidate.is_now))
                 @if scale.cuts(capacity) { span class="note" { "wider than drawn" } }
             }
-            td class="n rate" role="cell" {
-                (glued(&words::seconds(candidate.time_s.value)))
+            td class="n rate" role="cell" data-label="takes" {
+                (basis.time_s.mark()) (glued(&words::seconds(candidate.time_s.value)))
                 span class="remedy" {
                     (glued(&words::seconds(candidate.time_s.low))) " to " (glued(&words::seconds(candidate.time_s.high)))
                 }
             }
-            @for cell in cells { td class="n" role="cell" { (glued(&cell)) } }
-            td class="n" role="cell" {
+            @for (title, cell) in titles(purpose).iter().zip(cells) {
+                td class="n" role="cell" data-label=(title) { (glued(&cell)) }
+            }
+            td class="n" role="cell" data-label="costs" {
                 @if candidate.euros == (0, 0) { "–" }
-                @else { (candidate.euros.0) " to " (candidate.euros.1) " EUR" }
+                @else { (basis.euros.mark()) (candidate.euros.0) " to " (candidate.euros.1) " EUR" }
             }
         }
     }
@@ -176,7 +206,9 @@ fn compression(curve: &Curve) -> Markup {
         "compression",
         "Compression by link",
         html! {
-            p class="note" { (curve.source) "; " (curve.cores) " cores; bytes of files written per second." }
+            p class="note" {
+                (curve.source) "; " (curve.cores) " cores; bytes of files written per second, and below up to which link each method pays: \
+                for writing, for reading, and as this purpose does both." }
             div class="scroll" role="region" aria-labelledby="compression" tabindex="0" {
                 table role="table" {
                     thead role="rowgroup" { tr role="row" {
@@ -190,11 +222,27 @@ fn compression(curve: &Curve) -> Markup {
                                 th scope="row" role="rowheader" { (glued(&rate_si(point.link_bytes_per_second))) }
                                 @for rated in &point.writes {
                                     td class="n" role="cell" {
-                                        @let rate = glued(&rate_si(rated.bytes_per_second.value));
+                                        @let mark = if rated.method == "none" { "" } else { curve.basis.mark() };
+                                        @let rate = format!("{mark}{}", glued(&rate_si(rated.bytes_per_second.value)));
                                         @if rated.method == point.best { b { (rate) } } @else { (rate) }
                                     }
                                 }
                                 td role="cell" { (point.best) }
+                            }
+                        }
+                        @for (title, of) in PAYS {
+                            tr role="row" {
+                                th scope="row" role="rowheader" { (title) }
+                                td role="cell" {}
+                                @for pays in &curve.break_even {
+                                    td class="n" role="cell" {
+                                        @match of(pays) {
+                                            Some(link) => { (curve.basis.mark()) (glued(&rate_si(link))) }
+                                            None => { "–" }
+                                        }
+                                    }
+                                }
+                                td role="cell" {}
                             }
                         }
                     }

@@ -1,18 +1,13 @@
 //! Which compression the new root gets: chosen from how this processor compresses and what the link to the disk
-//! carries.
-//!
-//! The formulas fit measurements of btrfs within 12 %: reads run at the smaller of ratio × link and cores ×
-//! expanding; writes at the harmonic sum of ratio × link and cores × compressing.
+//! carries. What comes through is computed where advice computes it too ([`crate::compression`]).
 
-use super::super::{CompressionSpeed, Situation};
+use super::super::Situation;
 use super::options::Compress;
+use crate::advice::Purpose;
+use crate::compression::{self, Method, Mix, Way, cheapest_first};
+use crate::estimate::Estimate;
 use crate::units::rate_si;
 
-/// The kernel's ratio by that of a sample that was compressed in one piece after the other: it splits ranges,
-/// skips what looks hopeless, and leaves the ends of files as they are.
-const KERNEL_RATIO: f64 = 0.88;
-/// What is less than this better is not better.
-const MARGIN: f64 = 1.03;
 /// Share of the space that is expected to be taken where nothing was measured.
 const UNKNOWN_SHARE: f64 = 1.0;
 
@@ -61,15 +56,16 @@ impl Chosen {
 /// The compression for a link.
 pub(super) fn choose(wish: &Compress, link: &Link, situation: &Situation<'_>) -> Chosen {
     let cores = situation.machine.cpu.cores.get().unwrap_or(1).max(1);
-    let measured = &situation.facts.compression;
-    let forecasts: Vec<Forecast> = measured
+    let measured = situation.facts.compression.iter();
+    let methods = measured.filter_map(|speed| Method::measured(speed, cores));
+    let methods = cheapest_first(methods.collect());
+    let mut table: Vec<String> = methods
         .iter()
-        .filter_map(|speed| forecast(speed, link, f64::from(cores)))
+        .map(|method| line(&forecast(method, link), link))
         .collect();
-    let mut table: Vec<String> = forecasts.iter().map(|one| line(one, link)).collect();
-    let find = |method: &str| {
-        let is_it = |one: &&Forecast| one.method.as_deref() == Some(method);
-        forecasts.iter().find(is_it).cloned()
+    let find = |name: &str| {
+        let method = methods.iter().find(|method| method.name == name)?;
+        Some(forecast(method, link))
     };
     match wish {
         Compress::None => Chosen {
@@ -84,29 +80,27 @@ pub(super) fn choose(wish: &Compress, link: &Link, situation: &Situation<'_>) ->
             why: format!("You asked for {method}."),
             table,
         },
-        Compress::Auto if forecasts.is_empty() => by_processor(situation),
+        Compress::Auto if methods.is_empty() => by_processor(situation),
         Compress::Auto => {
             table.push(format!(
-                "(reads: the smaller of ratio × link and cores × expanding; writes: 1/(1/(ratio × link) + 1/(cores × \
-                 compressing)); {cores} cores; link: {})",
+                "(processor and disk side by side: the smaller of ratio × link and cores × one core, a little less where they are \
+                 alike; {cores} cores; link: {})",
                 link.source
             ));
-            measured_best(&forecasts, link, table)
+            measured_best(&methods, link, table)
         }
     }
 }
 
-/// The best of those that were measured. That none at all would be faster is said; it is not chosen, since
-/// compression also saves space and wear, and what a bus carries a disk seldom does.
-fn measured_best(forecasts: &[Forecast], link: &Link, table: Vec<String>) -> Chosen {
-    let best = best(forecasts);
+/// The best of those that were measured for what a desktop reads and writes. That none at all would be faster is said; it is not
+/// chosen, since compression also saves space and wear, and what a bus carries a disk seldom does.
+fn measured_best(methods: &[Method], link: &Link, table: Vec<String>) -> Chosen {
+    let mix = Mix::of(Purpose::Desktop);
+    let carried = link.carried();
+    let best = mix.best_method(methods, &carried);
+    let is_faster = mix.seconds(best, &carried) <= mix.seconds(None, &carried);
+    let best = best.map_or(forecast_plain(link), |method| forecast(method, link));
     let method = best.method.clone().unwrap_or_default();
-    let plain = Forecast {
-        method: None,
-        ratio: 1.0,
-        read: link.read,
-        write: link.write,
-    };
     let numbers = format!(
         "reads {}, writes {}, {:.2} times smaller",
         rate_si(best.read),
@@ -114,7 +108,7 @@ fn measured_best(forecasts: &[Forecast], link: &Link, table: Vec<String>) -> Cho
         best.ratio
     );
     Chosen {
-        why: match worth(&best) >= worth(&plain) {
+        why: match is_faster {
             true => format!("{method} is expected to be the fastest here: {numbers}."),
             false => format!(
                 "{method} costs the least speed here ({numbers}); it saves space and wear. compress=none would be faster if \
@@ -175,45 +169,32 @@ fn by_processor(situation: &Situation<'_>) -> Chosen {
     }
 }
 
-fn forecast(speed: &CompressionSpeed, link: &Link, cores: f64) -> Option<Forecast> {
-    let ratio = (speed.ratio * KERNEL_RATIO).max(1.0);
-    let (compress, expand) = (
-        speed.compress_bytes_per_second,
-        speed.expand_bytes_per_second,
-    );
-    let all = [ratio, compress, expand, link.read, link.write];
-    if !all.iter().all(|value| value.is_finite() && *value > 0.0) {
-        return None;
+fn forecast(method: &Method, link: &Link) -> Forecast {
+    let through = |rate: f64, way| method.through(Estimate::exact(rate), way).value;
+    Forecast {
+        method: Some(method.name.clone()),
+        ratio: method.ratio.value,
+        read: through(link.read, Way::Read),
+        write: through(link.write, Way::Write),
     }
-    Some(Forecast {
-        method: Some(speed.method.clone()),
-        ratio,
-        read: (ratio * link.read).min(cores * expand),
-        write: 1.0 / (1.0 / (ratio * link.write) + 1.0 / (cores * compress)),
-    })
 }
 
-/// How good a forecast is. A root is read far more than it is written, so that reading counts twice.
-fn worth(one: &Forecast) -> f64 {
-    (one.read.powi(2) * one.write).cbrt()
-}
-
-/// The one that is worth most; of nearly equal ones that with the smaller ratio, which is the cheapest.
-fn best(forecasts: &[Forecast]) -> Forecast {
-    let mut ordered: Vec<&Forecast> = forecasts.iter().collect();
-    ordered.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
-    let best = ordered
-        .into_iter()
-        .reduce(|best, one| match worth(one) > worth(best) * MARGIN {
-            true => one,
-            false => best,
-        });
-    best.cloned().unwrap_or(Forecast {
+fn forecast_plain(link: &Link) -> Forecast {
+    Forecast {
         method: None,
         ratio: 1.0,
-        read: 0.0,
-        write: 0.0,
-    })
+        read: link.read,
+        write: link.write,
+    }
+}
+
+impl Link {
+    fn carried(&self) -> compression::Link {
+        compression::Link {
+            read: Estimate::exact(self.read),
+            write: Estimate::exact(self.write),
+        }
+    }
 }
 
 fn line(one: &Forecast, link: &Link) -> String {
@@ -230,6 +211,7 @@ fn line(one: &Forecast, link: &Link) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::CompressionSpeed;
     use super::*;
 
     fn link(rate: f64) -> Link {
@@ -240,58 +222,31 @@ mod tests {
         }
     }
 
-    fn speed(method: &str, compress: f64, expand: f64, ratio: f64) -> CompressionSpeed {
-        CompressionSpeed {
+    /// Single-core speeds and ratios of a test bed with two cores.
+    fn bed() -> Vec<Method> {
+        let speed = |(method, compress, expand, ratio): (&str, f64, f64, f64)| CompressionSpeed {
             method: method.into(),
             compress_bytes_per_second: compress,
             expand_bytes_per_second: expand,
             ratio,
-        }
-    }
-
-    /// Single-core speeds and ratios of a test bed with two cores behind a throttled link.
-    fn bed() -> [CompressionSpeed; 4] {
-        [
-            speed("zstd:1", 115e6, 600e6, 3.03),
-            speed("zstd:3", 123e6, 600e6, 3.18),
-            speed("zstd:9", 23.9e6, 600e6, 3.41),
-            speed("zstd:15", 2.6e6, 600e6, 3.66),
-        ]
+        };
+        let speeds = [
+            ("zstd:3", 123e6, 600e6, 3.18),
+            ("zstd:1", 130e6, 600e6, 3.03),
+            ("zstd:9", 23.9e6, 600e6, 3.41),
+        ];
+        let methods = speeds
+            .into_iter()
+            .filter_map(|one| Method::measured(&speed(one), 2));
+        cheapest_first(methods.collect())
     }
 
     #[test]
-    fn the_formulas_say_what_was_measured_on_the_test_bed() {
-        // Uncompressed 19.9 MB/s of writes and 32.2 of reads; measured with compression: writes, reads.
-        let link = Link {
-            read: 32.2e6,
-            write: 19.9e6,
-            source: "test".into(),
-        };
-        let measured = [(46.1, 91.5), (46.7, 92.6), (27.7, 101.2), (5.45, 99.4)];
-        for (speed, (write, read)) in bed().iter().zip(measured) {
-            let one = forecast(speed, &link, 2.0).expect("whole numbers");
-            assert!((one.read / 1e6 / read - 1.0).abs() < 0.1, "{one:?}");
-            assert!((one.write / 1e6 / write - 1.0).abs() < 0.15, "{one:?}");
-        }
-    }
-
-    #[test]
-    fn a_slow_link_wants_a_middle_level_and_a_fast_one_the_quickest() {
-        let pick = |rate: f64| {
-            let link = link(rate);
-            let all: Vec<Forecast> = bed()
-                .iter()
-                .filter_map(|speed| forecast(speed, &link, 2.0))
-                .collect();
-            best(&all).method
-        };
-        assert_eq!(pick(30e6).as_deref(), Some("zstd:3"));
+    fn a_slow_link_wants_a_higher_level_and_a_fast_one_the_quickest() {
+        let pick = |rate: f64| measured_best(&bed(), &link(rate), Vec::new()).method;
         assert_eq!(pick(1e6).as_deref(), Some("zstd:9"));
-        // On a very fast link they differ only by the processor's speed.
         assert_eq!(pick(3e9).as_deref(), Some("zstd:1"));
-        let fast = link(3e9);
-        let one = forecast(&bed()[0], &fast, 2.0).expect("whole numbers");
-        let chosen = measured_best(&[one], &fast, Vec::new());
+        let chosen = measured_best(&bed()[..1], &link(3e9), Vec::new());
         assert!(
             chosen.why.contains("compress=none would be faster"),
             "{chosen:?}"

@@ -4,10 +4,10 @@
 //! (the law of propagation of uncertainty, JCGM 100:2008, section 5.1.2, with differences instead of derivatives and the two sides
 //! apart). Estimates that are the same number were measured together, so they move together.
 
-use rubus_core::estimate::Estimate;
+use crate::estimate::Estimate;
 
 /// The outcome of `calculate` with its interval. `calculate` asks for each estimate that it uses, always in the same order.
-pub(crate) fn carry(calculate: impl Fn(&mut dyn FnMut(&Estimate) -> f64) -> f64) -> Estimate {
+pub fn carry(calculate: impl Fn(&mut dyn FnMut(&Estimate) -> f64) -> f64) -> Estimate {
     let mut inputs: Vec<Estimate> = Vec::new();
     let value = calculate(&mut |estimate| {
         if estimate.low < estimate.high && !inputs.contains(estimate) {
