@@ -123,8 +123,8 @@ impl Board {
         match self {
             Self::Pi3 => &[],
             // Its many runs try what can hold a device: qemu-nbd is one of them. strace stops a program at
-            // the call after which the power is cut.
-            Self::Pc => &["qemu-utils", "strace"],
+            // the call after which the power is cut. cryptsetup measures the kernel's ciphers too.
+            Self::Pc => &["cryptsetup-bin", "qemu-utils", "strace"],
         }
     }
 

@@ -202,6 +202,9 @@ impl Kit {
         for number in 0..self.usb.len() {
             copy(&self.usb(number), &other.usb(number))?;
         }
+        if self.export().exists() {
+            copy(&self.export(), &other.export())?;
+        }
         other.write_label()?;
         Ok(other)
     }
@@ -239,6 +242,22 @@ impl Kit {
     #[must_use]
     pub fn usb(&self, number: usize) -> PathBuf {
         self.directory.join(format!("usb{number}.img"))
+    }
+
+    /// The bytes of the network disk, where the kit has one: no drive of the board, but a file that a server gives
+    /// it, and that is copied with the drives.
+    #[must_use]
+    pub fn export(&self) -> PathBuf {
+        self.directory.join("export.img")
+    }
+
+    /// Gives the kit an empty network disk of so many bytes.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub fn add_export(&self, bytes: u64) -> Result<()> {
+        let made = File::create(self.export()).and_then(|file| file.set_len(bytes));
+        made.with_context(|| format!("could not make a network disk of {bytes} bytes"))
     }
 
     /// The USB disks, as they were bought.

@@ -9,10 +9,11 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use rubus_lab::board::{Board, Throttle};
 use rubus_lab::cache::Cache;
+use rubus_lab::devices::free_port;
 use rubus_lab::firmware::Switches;
 use rubus_lab::kit::{Kit, UsbDisk};
 use rubus_lab::model::{self, Kind, rig::Rig};
-use rubus_lab::power_cuts::{self, Campaign, Stops};
+use rubus_lab::power_cuts::{self, Campaign, Export, Stops};
 use rubus_lab::session::{self, Options, Session};
 use rubus_lab::{capture, image, product};
 
@@ -150,6 +151,9 @@ struct CutArguments {
     /// One more USB disk, blank, on controller BUS [0]
     #[arg(long, value_name = "BYTES[,BUS]", value_parser = blank_disk)]
     usb: Vec<(u64, usize)>,
+    /// Serve the board so many bytes as a network disk; {export} in an option or argument stands for its address
+    #[arg(long, value_name = "BYTES")]
+    export: Option<u64>,
     /// Shell script that is run on the board first
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
@@ -180,6 +184,18 @@ impl CutArguments {
             ),
             None => None,
         };
+        let export = match self.export {
+            Some(bytes) => Some(Export {
+                bytes,
+                port: free_port("127.0.0.1")?,
+                // This machine is of the PC's kind.
+                rubus: match self.board {
+                    Board::Pc => rubus.clone(),
+                    Board::Pi3 => product::rubus_for(Board::Pc)?,
+                },
+            }),
+            None => None,
+        };
         let mut change = vec![self.recipe];
         change.extend(self.option);
         change.extend(self.more);
@@ -187,6 +203,7 @@ impl CutArguments {
             board: self.board,
             usb: usb_disks(&self.usb),
             rubus,
+            export,
             change,
             prepare,
             runs: self.runs,

@@ -27,10 +27,8 @@ fn rows<'a>(run: &'a Value, part: &str) -> &'a Vec<Value> {
     rows.unwrap_or_else(|| panic!("no {part} in {run}"))
 }
 
-#[test]
-fn ciphers_have_figures_on_one_core_and_on_all_and_go_to_the_history() {
-    let _turn = take_turns();
-    let home = Home::new();
+/// Measures ciphers for a moment: what was said, and the run.
+fn ciphers(home: &Home) -> (Answer, Value) {
     let answer = home.run(&[
         "bench",
         "cpu",
@@ -42,6 +40,14 @@ fn ciphers_have_figures_on_one_core_and_on_all_and_go_to_the_history() {
     ]);
     assert_eq!(answer.status, Some(0), "{answer}");
     let run = answer.json();
+    (answer, run)
+}
+
+#[test]
+fn ciphers_have_figures_on_one_core_and_on_all_and_go_to_the_history() {
+    let _turn = take_turns();
+    let home = Home::new();
+    let (_, run) = ciphers(&home);
     assert!(run.get("verdict").is_none(), "a verdict is about a disk");
     let cores = run["processor"]["cores"].as_u64().expect("it is counted");
     for row in rows(&run, "ciphers") {
@@ -52,6 +58,13 @@ fn ciphers_have_figures_on_one_core_and_on_all_and_go_to_the_history() {
     }
     let of_disks = |row: &&Value| row["algorithm"] == "aes_xts512" && row["place"] == "program";
     assert_eq!(rows(&run, "ciphers").iter().filter(of_disks).count(), 4);
+    let of_kernel = |row: &&Value| row["place"] == "kernel";
+    let left_out = run["processor"]["left_out"].to_string();
+    assert!(
+        rows(&run, "ciphers").iter().any(|row| of_kernel(&row))
+            || left_out.contains("algif_skcipher"),
+        "neither measured in the kernel nor said why not: {left_out}"
+    );
     assert_eq!(home.runs(), 1);
     let again = home.run(&["history", "show", "1"]);
     assert!(again.stdout.contains("AES-XTS 512"), "{again}");
@@ -66,17 +79,7 @@ fn openssl_stands_beside_with_its_instructions() {
     }
     let _turn = take_turns();
     let home = Home::new();
-    let answer = home.run(&[
-        "bench",
-        "cpu",
-        "ciphers",
-        "--seconds",
-        "0.05",
-        "--json",
-        "-",
-    ]);
-    assert_eq!(answer.status, Some(0), "{answer}");
-    let run = answer.json();
+    let (answer, run) = ciphers(&home);
     let peers = run["processor"]["ciphers"]["peers"].as_array();
     let peers = peers.unwrap_or_else(|| panic!("OpenSSL was not asked: {answer}"));
     assert_eq!(peers.len(), 4, "{answer}");
@@ -102,9 +105,14 @@ fn in_an_empty_run(home: &Home, arguments: &str) -> Answer {
         "mount -t tmpfs lab /run && {} bench cpu {arguments}; code=$?; ls -A /run >&2; exit $code",
         binary().display()
     );
+    with_mounts_of_its_own(home, &script)
+}
+
+/// Runs a script whose mounts nobody else sees.
+fn with_mounts_of_its_own(home: &Home, script: &str) -> Answer {
     let mut command = Command::new("unshare");
     home.adopt(&mut command);
-    let output = command.args(["--mount", "sh", "-c", &script]).output();
+    let output = command.args(["--mount", "sh", "-c", script]).output();
     Answer::of(output.expect("unshare starts"))
 }
 
@@ -241,4 +249,79 @@ fn without_a_server_it_is_said_in_words() {
     let answer = Answer::of(output.expect("unshare starts"));
     assert_eq!(answer.status, Some(2), "{answer}");
     assert!(answer.stderr.contains("openssh-server"), "{answer}");
+}
+
+/// Equals in turns: nearly every interval of a ratio holds 1, and no word is said of a difference.
+#[test]
+fn the_same_program_twice_is_as_fast_as_itself() {
+    let _turn = take_turns();
+    let home = Home::new();
+    let program = binary().display().to_string();
+    let answer = home.run(&[
+        "bench",
+        "cpu",
+        "ciphers",
+        "--seconds",
+        "0.2",
+        "--against-binary",
+        &program,
+        "--json",
+        "-",
+    ]);
+    assert_eq!(answer.status, Some(0), "{answer}");
+    let comparison = answer.json();
+    assert_eq!(comparison["interleaved"], true, "{answer}");
+    let built = comparison["subjects"][0]["name"]
+        .as_str()
+        .unwrap_or_default();
+    assert!(built.contains(std::env::consts::ARCH), "{built}");
+    let compared = comparison["rows"].as_array().expect("rows");
+    assert!(compared.len() >= 14, "{answer}");
+    let holds_1 = |row: &&Value| {
+        let interval = &row["throughput"]["ratios"][1]["figure"]["interval"];
+        let bound = |which: &str| interval[which].as_f64().unwrap_or(f64::INFINITY);
+        bound("low") <= 1.0 && 1.0 <= bound("high")
+    };
+    let holding = compared.iter().filter(holds_1).count();
+    // 95 of 100 are to hold it; of fourteen or more, a third that does not is no accident.
+    assert!(
+        3 * holding >= 2 * compared.len(),
+        "{holding} of {}: {answer}",
+        compared.len()
+    );
+    assert!(!home.database().exists(), "nothing was to be kept");
+}
+
+/// A user whose login shell is `shell` asks for ssh to himself, in a view of the machine where he exists.
+fn as_a_user_with(shell: &str, home: &Home) -> Answer {
+    let script = format!(
+        "set -e; mount -t tmpfs lab /mnt; cp /etc/passwd /mnt/passwd; mount -t tmpfs lab /run; \
+         echo 'lab:x:64987:64987::/:{shell}' >> /mnt/passwd; mount --bind /mnt/passwd /etc/passwd; \
+         exec setpriv --reuid 64987 --regid 64987 --clear-groups {} bench cpu ssh --seconds 0.05 --no-history",
+        binary().display()
+    );
+    with_mounts_of_its_own(home, &script)
+}
+
+#[test]
+fn a_user_who_may_not_log_in_hears_why_and_another_is_measured() {
+    let needs = [&SSH[..], &[Need::Program("setpriv", "util-linux")]].concat();
+    if !can_run("ssh without a login shell", &needs) {
+        return;
+    }
+    let _turn = take_turns();
+    let home = Home::new();
+    for shell in ["/usr/sbin/nologin", "/bin/false"] {
+        let answer = as_a_user_with(shell, &home);
+        assert_eq!(answer.status, Some(2), "{answer}");
+        let why = format!("the login shell of lab is {shell}, which lets nobody in");
+        assert!(answer.stderr.contains(&why), "{answer}");
+        assert!(answer.stderr.contains("chsh -s /bin/sh lab"), "{answer}");
+    }
+    let answer = as_a_user_with("/bin/sh", &home);
+    assert_eq!(answer.status, Some(0), "{answer}");
+    assert!(
+        answer.stdout.contains("ssh from this machine to itself"),
+        "{answer}"
+    );
 }

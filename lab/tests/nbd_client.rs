@@ -6,6 +6,7 @@ mod common;
 use std::path::Path;
 use std::time::Duration;
 
+use common::program::Home;
 use common::{can_run, report, take_turns};
 use rubus_host::net::Stream;
 use rubus_lab::devices::needs::Need;
@@ -352,4 +353,24 @@ fn errors_reach_their_requests() {
         "{failed} failed, {fine} were fine"
     );
     assert!(Path::new(server.directory()).exists());
+}
+
+#[test]
+fn a_suite_that_a_network_disk_cannot_do_is_an_error_and_no_empty_run() {
+    if !can_run("nbd_client_suites", &[NBDKIT]) {
+        return;
+    }
+    let _turn = take_turns();
+    let server = NbdServer::nbdkit(&["memory", "256M"]).expect("nbdkit serves");
+    let home = Home::new();
+    let lost = format!("--i-will-lose-everything-on={}", server.address());
+    for allowed in [&[][..], &[lost.as_str()]] {
+        let arguments = [&["bench", server.address(), "--suite=stream"], allowed].concat();
+        let answer = home.run(&arguments);
+        assert_eq!(answer.status, Some(2), "{answer}");
+        for words in ["nothing to measure", "no page cache", "rubus suites"] {
+            assert!(answer.stderr.contains(words), "{words}: {answer}");
+        }
+        assert_eq!(answer.stdout, "", "{answer}");
+    }
 }

@@ -2,16 +2,14 @@
 
 mod common;
 
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::program::Home;
 use common::{can_run, take_turns};
 use rubus_host::net::Stream;
 use rubus_lab::devices::needs::Need;
-use rubus_lab::devices::{FilesystemKind, NbdServer, SmallFilesystem};
+use rubus_lab::devices::{FilesystemKind, Listening, NbdServer, Serving, SmallFilesystem};
 use rubus_nbd::client::{Client, Due, Wish, agree};
 use rubus_nbd::identity::Identity;
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
@@ -27,9 +25,10 @@ fn golden() -> Vec<u8> {
         .collect()
 }
 
-/// A server of clones; killed when it is dropped.
+/// A server of clones. It is asked to end when this is dropped: one that is killed leaves what it knows of its clones in
+/// memory, for the next one.
 struct Served {
-    child: Child,
+    serving: Serving,
     socket: PathBuf,
 }
 
@@ -41,16 +40,9 @@ impl Served {
         command.args(["serve", "golden.img", "--name", "root", "--quiet"]);
         command.arg("--clone-per-client").arg(clones);
         command.arg("--unix").arg(&socket).args(options);
-        let child = command.stderr(Stdio::null()).spawn().expect("it starts");
-        let mut served = Served { child, socket };
-        let begin = Instant::now();
-        while UnixStream::connect(&served.socket).is_err() {
-            let ended = served.child.try_wait().expect("its status");
-            assert!(ended.is_none(), "the server ended: {ended:?}");
-            assert!(begin.elapsed() < PATIENCE, "the server does not listen");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        served
+        let listening = Listening::Socket(socket.clone());
+        let serving = Serving::start(command, listening).expect("it serves");
+        Served { serving, socket }
     }
 
     /// A client, and which disk it has.
@@ -68,15 +60,14 @@ impl Served {
     }
 
     fn kill(mut self) {
-        self.child.kill().expect("it can be killed");
-        self.child.wait().expect("it ends");
+        self.serving.kill();
     }
 }
 
 impl Drop for Served {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // Where it was killed there is nothing to end.
+        let _ = self.serving.end();
     }
 }
 
@@ -143,6 +134,7 @@ fn a_killed_server_loses_nothing_and_the_golden_image_stays() {
         "another client's writes are seen"
     );
     server.kill();
+    assert_eq!(kept_in_memory(&before), 1, "for the next server");
 
     // Half of it was never flushed.
     let server = Served::start(&home, &clones, &[]);
@@ -173,6 +165,23 @@ fn a_killed_server_loses_nothing_and_the_golden_image_stays() {
     assert_eq!(listed["clones"][0]["name"], "board-1");
     assert_eq!(listed["clones"][0]["standing"], "in-use");
     assert!(std::fs::read(home.path().join("golden.img")).expect("the image") == golden());
+    // A server that ends forgets what it kept in memory, and throwing a clone away forgets what a killed one left.
+    drop(client);
+    drop(server);
+    assert_eq!(kept_in_memory(&now), 0);
+    let thrown = home.run(&["nbd", "clones", "throw-away", "clones", "board-2"]);
+    assert_eq!(thrown.status, Some(0), "{thrown}");
+    assert_eq!(kept_in_memory(&other_is), 0);
+}
+
+/// How much is kept in memory of a clone.
+fn kept_in_memory(identity: &Identity) -> usize {
+    let name = format!("rubus-clone-{}", identity.export);
+    let files = std::fs::read_dir("/dev/shm").expect("it can be listed");
+    let names = files.map(|file| file.expect("a file").file_name());
+    names
+        .filter(|file| file.to_string_lossy().starts_with(&name))
+        .count()
 }
 
 #[test]

@@ -5,14 +5,14 @@ mod common;
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::program::{Answer, Home, binary};
 use common::{can_run, report, take_turns};
 use rubus_lab::devices::free_port;
 use rubus_lab::devices::needs::Need;
-use rubus_lab::devices::{LoopDevice, NbdServer, programs};
+use rubus_lab::devices::{Listening, LoopDevice, NbdServer, Serving, programs};
 use rustix::process::{Pid, Signal, kill_process};
 
 const MIB: u64 = 1 << 20;
@@ -77,66 +77,23 @@ fn is_the_copy(path: &Path) {
 }
 
 /// Our server, gone when this is dropped.
-struct Served {
-    child: Child,
-    address: String,
-}
-
-impl Served {
-    fn new(home: &Home, arguments: &[&str], socket: &str) -> Served {
-        let path = home.path().join(socket);
-        let mut command = home.command();
-        command
-            .arg("serve")
-            .arg("--quiet")
-            .args(arguments)
-            .arg("--unix")
-            .arg(&path);
-        let child = command.stderr(Stdio::null()).spawn().expect("it starts");
-        let served = Served {
-            child,
-            address: format!("nbd+unix:///?socket={}", path.display()),
-        };
-        wait_until("the server listens", || path.exists());
-        served
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn serve(home: &Home, arguments: &[&str], socket: &str) -> Serving {
+    let path = home.path().join(socket);
+    let mut command = home.command();
+    command.args(["serve", "--quiet"]).args(arguments);
+    command.arg("--unix").arg(&path);
+    Serving::start(command, Listening::Socket(path)).expect("it serves")
 }
 
 /// nbdkit held to 3 MB/s, at the same place each time: its version 1.32 ends when a client that it makes wait is killed.
-struct Slow {
-    child: Child,
-    address: String,
-}
-
-impl Slow {
-    fn new(home: &Home, image: &Path) -> Slow {
-        let path = home.path().join("slow");
-        let _ = std::fs::remove_file(&path);
-        let mut command = programs::command("nbdkit");
-        command.args(["--foreground", "--exit-with-parent", "--unix"]);
-        command.arg(&path).args(["--filter=rate", "file"]);
-        command.arg(image).arg("rate=24M").stderr(Stdio::null());
-        let child = command.spawn().expect("it starts");
-        wait_until("nbdkit listens", || path.exists());
-        Slow {
-            child,
-            address: format!("nbd+unix:///?socket={}", path.display()),
-        }
-    }
-}
-
-impl Drop for Slow {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn slowly(home: &Home, image: &Path) -> Serving {
+    let path = home.path().join("slow");
+    let _ = std::fs::remove_file(&path);
+    let mut command = programs::command("nbdkit");
+    command.args(["--foreground", "--exit-with-parent", "--unix"]);
+    command.arg(&path).args(["--filter=rate", "file"]);
+    command.arg(image).arg("rate=24M");
+    Serving::start(command, Listening::Socket(path)).expect("nbdkit serves")
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -180,7 +137,7 @@ fn a_disk_goes_from_every_server_to_a_file_and_back_to_every_server() {
     let home = Home::new();
     let image = home.path().join("disk.img");
     sparse(&image);
-    let ours = Served::new(&home, &[&text(&image)], "ours");
+    let ours = serve(&home, &[&text(&image)], "ours");
     let file = NbdServer::nbdkit(&["file", &text(&image)]).expect("nbdkit");
     let qemu = NbdServer::qemu(SIZE, &["--shared=8"]).expect("qemu-nbd");
     let reference = NbdServer::reference(SIZE).expect("nbd-server");
@@ -188,7 +145,7 @@ fn a_disk_goes_from_every_server_to_a_file_and_back_to_every_server() {
         write_data(&server.directory().join("image"));
     }
     for (name, address) in [
-        ("rubus serve", ours.address.as_str()),
+        ("rubus serve", ours.address().as_str()),
         ("nbdkit", file.address()),
         ("qemu-nbd", qemu.address()),
         ("nbd-server", reference.address()),
@@ -208,7 +165,7 @@ fn a_disk_goes_from_every_server_to_a_file_and_back_to_every_server() {
         report(&format!("{name}: copied to a file"));
     }
     // Fresh images, and then again over what is there: a disk that is not empty has to be given up.
-    let ours = Served::new(
+    let ours = serve(
         &home,
         &[
             &text(&home.path().join("new.img")),
@@ -229,7 +186,7 @@ fn a_disk_goes_from_every_server_to_a_file_and_back_to_every_server() {
     for (name, address, path, tells) in [
         (
             "rubus serve",
-            ours.address.as_str(),
+            ours.address().as_str(),
             home.path().join("new.img"),
             true,
         ),
@@ -275,7 +232,7 @@ fn a_disk_goes_from_every_server_to_a_file_and_back_to_every_server() {
     }
     // From server to server.
     let to = format!("--i-will-lose-everything-on={}", qemu.address());
-    fine(&copy(&home, &ours.address, qemu.address(), &[&to]));
+    fine(&copy(&home, &ours.address(), qemu.address(), &[&to]));
     assert!(std::fs::read(qemu.directory().join("image")).expect("the image") == expected());
 }
 
@@ -409,6 +366,86 @@ fn what_failed_to_be_read_is_never_written() {
     ));
 }
 
+/// The bytes of the disk that cannot be read: a sector, two next to each other at the end of a piece, and a whole piece.
+const BAD: [(u64, u64); 3] = [
+    (MIB + 512, MIB + 1024),
+    (2 * MIB - 1024, 2 * MIB),
+    (6 * MIB, 6 * MIB + (256 << 10)),
+];
+
+/// nbdkit over an image of which these bytes cannot be read.
+fn failing(home: &Home, image: &Path, bad: &[(u64, u64)]) -> NbdServer {
+    let mut map = String::from("0x0 ? 1\n");
+    let mut known = 0;
+    for (from, to) in bad {
+        map += &format!(
+            "{known:#x} {:#x} +\n{from:#x} {:#x} -\n",
+            from - known,
+            to - from
+        );
+        known = *to;
+    }
+    map += &format!("{known:#x} {:#x} +\n", SIZE - known);
+    let path = home.path().join("map");
+    std::fs::write(&path, map).expect("room");
+    let map = format!("ddrescue-mapfile={}", path.display());
+    NbdServer::nbdkit(&["--filter=ddrescue", "file", &text(image), &map]).expect("nbdkit")
+}
+
+#[test]
+fn past_bad_sectors_all_else_is_copied_and_they_are_listed() {
+    if !can_run("nbd_copy_bad_sectors", &[NBDKIT, QEMU]) {
+        return;
+    }
+    let _turn = take_turns();
+    let home = Home::new();
+    let (image, to) = (home.path().join("disk.img"), home.path().join("copy.img"));
+    sparse(&image);
+    // A server of its own, since nbdkit 1.32 ends when a client goes away with requests in flight.
+    let server = failing(&home, &image, &BAD);
+    let answer = copy(&home, server.address(), &text(&to), &[]);
+    assert_eq!(answer.status, Some(2), "{answer}");
+    assert!(answer.stderr.contains("--skip-unreadable"), "{answer}");
+    assert!(!to.exists());
+    // Past them, they are zeros, over data that was there before too.
+    let server = failing(&home, &image, &BAD);
+    let mut is = expected();
+    for (from, to) in BAD {
+        is[from as usize..to as usize].fill(0);
+    }
+    let qemu = NbdServer::qemu(SIZE, &["--shared=8"]).expect("qemu-nbd");
+    std::fs::write(qemu.directory().join("image"), noise(9, SIZE as usize)).expect("room");
+    let lost = format!("--i-will-lose-everything-on={}", qemu.address());
+    for (name, path, options) in [
+        (text(&to), to.clone(), vec!["--anew"]),
+        (
+            qemu.address().to_owned(),
+            qemu.directory().join("image"),
+            vec![lost.as_str()],
+        ),
+    ] {
+        let options = [&["--skip-unreadable"], &options[..]].concat();
+        let answer = copy(&home, server.address(), &name, &options);
+        assert_eq!(answer.status, Some(1), "{answer}");
+        let json = answer.json();
+        assert_eq!(json["unreadable"], serde_json::json!(BAD), "{json}");
+        assert_eq!(json["different"], serde_json::json!([]), "{json}");
+        assert!(std::fs::read(&path).expect("the copy") == is, "{name}");
+    }
+    // What fails once is no bad sector.
+    let once = format!(
+        "pread=[ $4 -ge 4194304 ] || [ -e $tmpdir/$4 ] || {{ touch $tmpdir/$4; echo EIO once >&2; exit 1; }}; \
+         dd if={} iflag=skip_bytes,count_bytes skip=$4 count=$3 status=none",
+        image.display()
+    );
+    let size = format!("get_size=echo {SIZE}");
+    let once = NbdServer::nbdkit(&["eval", &size, &once]).expect("nbdkit");
+    let options = ["--skip-unreadable", "--overwrite"];
+    let json = fine(&copy(&home, once.address(), &text(&to), &options));
+    assert_eq!(json["unreadable"], serde_json::json!([]), "{json}");
+    is_the_copy(&to);
+}
+
 #[test]
 fn a_copy_that_was_killed_goes_on_and_one_of_another_disk_does_not() {
     if !can_run("nbd_copy_resume", &[NBDKIT]) {
@@ -419,14 +456,14 @@ fn a_copy_that_was_killed_goes_on_and_one_of_another_disk_does_not() {
     let image = home.path().join("disk.img");
     std::fs::write(&image, noise(3, 40 << 20)).expect("room");
     // 3 MB/s after a burst of two seconds' worth: 40 MiB take twelve seconds, and the journal is written every five.
-    let slow = Slow::new(&home, &image);
+    let slow = slowly(&home, &image);
     let (to, partial) = (
         home.path().join("copy.img"),
         home.path().join("copy.img.partial"),
     );
     let journal = home.path().join("copy.img.partial.journal");
     let mut command = home.command();
-    command.args(["nbd", "copy", "--no-verify", &slow.address, &text(&to)]);
+    command.args(["nbd", "copy", "--no-verify", &slow.address(), &text(&to)]);
     let mut child = command.stderr(Stdio::null()).spawn().expect("it starts");
     let has_done = || std::fs::read_to_string(&journal).is_ok_and(|text| text.contains("done "));
     wait_until("a section is in the journal", has_done);
@@ -454,8 +491,8 @@ fn a_copy_that_was_killed_goes_on_and_one_of_another_disk_does_not() {
     let torn = &lines.as_bytes()[..lines.len() - 5];
     std::fs::write(&journal, torn).expect("room");
     drop(slow);
-    let slow = Slow::new(&home, &image);
-    let answer = copy(&home, &slow.address, &text(&to), &[]);
+    let slow = slowly(&home, &image);
+    let answer = copy(&home, &slow.address(), &text(&to), &[]);
     let json = fine(&answer);
     assert_eq!(json["resumed_bytes"], (sections - 1) << 22, "{json}");
     assert!(std::fs::read(&to).expect("the copy") == noise(3, 40 << 20));
@@ -582,19 +619,19 @@ fn on_a_full_disk_it_ends_and_goes_on_when_there_is_room() {
     let home = Home::new();
     let image = home.path().join("disk.img");
     std::fs::write(&image, noise(9, 24 << 20)).expect("room");
-    let served = Served::new(&home, &[&text(&image), "--read-only"], "ours");
+    let served = serve(&home, &[&text(&image), "--read-only"], "ours");
     let small = Small::new(home.path().join("small"), "10M");
     let to = small.0.join("copy.img");
     // What is under way when the disk is full is lost, so that little is.
     let one = ["--connections=1", "--depth=1"];
-    let answer = copy(&home, &served.address, &text(&to), &one);
+    let answer = copy(&home, &served.address(), &text(&to), &one);
     assert_eq!(answer.status, Some(2), "{answer}");
     for words in ["No space left on device", "at byte", "make room"] {
         assert!(answer.stderr.contains(words), "{words}: {answer}");
     }
     assert!(!to.exists());
     programs::run("mount", &["-o", "remount,size=64M", &text(&small.0)]).expect("it grows");
-    let json = fine(&copy(&home, &served.address, &text(&to), &[]));
+    let json = fine(&copy(&home, &served.address(), &text(&to), &[]));
     assert!(json["resumed_bytes"].as_u64() > Some(0), "{json}");
     assert!(std::fs::read(&to).expect("the copy") == noise(9, 24 << 20));
 }
@@ -618,23 +655,12 @@ fn through_tls_it_is_the_same_and_so_is_what_a_server_tells() {
         "--certificates=certs",
     ]);
     command.args(["--listen", &format!("127.0.0.1:{port}")]);
-    let child = command.stderr(Stdio::null()).spawn().expect("it starts");
+    let _served = Serving::start(command, Listening::Port("127.0.0.1".into(), port));
     let address = format!(
         "nbds://127.0.0.1:{port}/?tls-certificates={}",
         text(&home.path().join("certs"))
     );
-    let _served = Served {
-        child,
-        address: address.clone(),
-    };
-    let mut answer = None;
-    wait_until("the server listens", || {
-        let asked = home.run(&["nbd", "info", "--json", &address]);
-        let is_there = asked.status == Some(0);
-        answer = Some(asked);
-        is_there
-    });
-    let info = answer.expect("it was asked").json();
+    let info = home.run(&["nbd", "info", "--json", &address]).json();
     assert!(
         info["tls"]
             .as_str()

@@ -2,29 +2,19 @@
 
 mod common;
 
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::program::Home;
 use common::{can_run, report, take_turns};
 use rubus_host::net::Stream;
 use rubus_lab::devices::needs::Need;
-use rubus_lab::devices::{FailingDevice, programs};
+use rubus_lab::devices::{FailingDevice, Listening, Serving, programs};
 use rubus_nbd::client::{Client, Due, Wish, agree};
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SIZE: u64 = 32 << 20;
 const BLOCK: usize = 64 << 10;
-
-struct Served(Child);
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn connect(socket: &std::path::Path) -> Client<Stream> {
     let wish = Wish {
@@ -71,13 +61,9 @@ fn a_disk_that_fails_is_said_to_fail_and_the_server_goes_on() {
     let socket = home.path().join("socket");
     let mut command = home.command();
     command.args(["serve", "--quiet"]).arg(device.path());
-    command.arg("--unix").arg(&socket).stderr(Stdio::null());
-    let mut served = Served(command.spawn().expect("it starts"));
-    let begin = Instant::now();
-    while !socket.exists() {
-        assert!(begin.elapsed() < PATIENCE, "the server does not listen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    command.arg("--unix").arg(&socket);
+    let listening = Listening::Socket(socket.clone());
+    let mut served = Serving::start(command, listening).expect("it serves");
     let mut client = connect(&socket);
     let none = CommandFlags::NONE;
     assert_eq!(ask(&mut client, Command::Write, none, 0), ErrorCode::NONE);
@@ -95,7 +81,7 @@ fn a_disk_that_fails_is_said_to_fail_and_the_server_goes_on() {
         "{written}, {flushed}"
     );
     // Another client, of another maker, is told the same and is not let down.
-    let address = format!("nbd+unix:///?socket={}", socket.display());
+    let address = served.address();
     let size = programs::run("nbdinfo", &["--size", &address]).expect("it answers");
     assert_eq!(size, SIZE.to_string());
     let copy = home.path().join("copy").display().to_string();
@@ -116,7 +102,7 @@ fn a_disk_that_fails_is_said_to_fail_and_the_server_goes_on() {
         assert!(ours.stderr.contains(words), "{words}: {ours}");
     }
     assert!(!home.path().join("ours.img").exists());
-    assert_eq!(served.0.try_wait().expect("its status"), None, "it ended");
+    assert!(served.is_alive(), "it ended: {}", served.said());
     report("EIO under the image: clients are told, and the server goes on");
     drop(served);
     device.vanish();

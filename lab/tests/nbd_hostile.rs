@@ -5,13 +5,12 @@ mod common;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use common::program::Home;
 use common::{report, take_turns};
 use rubus_host::net::Stream;
-use rubus_lab::devices::free_port;
+use rubus_lab::devices::{Listening, Serving, free_port};
 use rubus_nbd::client::{Client, ClientError, Due, HandshakeError, Wish, agree};
 use rubus_nbd::tls::{Pem, Tls, TlsSettings};
 use rubus_nbd::wire::{
@@ -29,7 +28,7 @@ const MOST_GROWTH_KIB: u64 = 48 << 10;
 
 /// A server that runs.
 struct Served {
-    child: Child,
+    serving: Serving,
     /// Holds the image until the server has ended.
     _home: Home,
     port: u16,
@@ -46,31 +45,17 @@ impl Served {
         command
             .args(["serve", "disk.img", "--size", "64MiB", "--quiet"])
             .args(["--listen", &format!("127.0.0.1:{port}")])
-            .args(arguments)
-            .stdin(Stdio::null());
-        let child = command.spawn().expect("the program starts");
-        let mut served = Served {
-            child,
+            .args(arguments);
+        let listening = Listening::Port("127.0.0.1".into(), port);
+        Served {
+            serving: Serving::start(command, listening).expect("it serves"),
             _home: home,
             port,
-        };
-        served.wait_until_it_listens();
-        served
-    }
-
-    fn wait_until_it_listens(&mut self) {
-        for _ in 0..600 {
-            if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
-                return;
-            }
-            assert!(self.is_alive(), "the server ended");
-            std::thread::sleep(Duration::from_millis(50));
         }
-        panic!("the server does not listen");
     }
 
     fn is_alive(&mut self) -> bool {
-        self.child.try_wait().expect("it can be asked").is_none()
+        self.serving.is_alive()
     }
 
     /// A connection that has been greeted.
@@ -101,7 +86,7 @@ impl Served {
 
     /// A number of kibibytes, or a count, that the kernel knows of the server.
     fn status(&self, field: &str) -> u64 {
-        let path = format!("/proc/{}/status", self.child.id());
+        let path = format!("/proc/{}/status", self.serving.id().expect("it runs"));
         let text = std::fs::read_to_string(path).expect("it runs");
         let line = text.lines().find(|line| line.starts_with(field));
         let words: Vec<&str> = line.expect("the field").split_whitespace().collect();
@@ -142,26 +127,8 @@ impl Served {
 
     /// Ends it as systemd does, and expects that it ends well.
     fn end(mut self) {
-        let id = self.child.id().to_string();
-        let killed = std::process::Command::new("kill")
-            .args(["-TERM", &id])
-            .status();
-        assert!(killed.is_ok_and(|status| status.success()));
-        for _ in 0..600 {
-            if let Some(status) = self.child.try_wait().expect("it can be asked") {
-                assert_eq!(status.code(), Some(0), "it ended with {status}");
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        panic!("it does not end");
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let status = self.serving.end().expect("it runs");
+        assert_eq!(status.code(), Some(0), "it ended with {status}");
     }
 }
 

@@ -5,49 +5,36 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
 
 use common::served::{Random, directory, sum};
 use common::{can_run, program, report, take_turns};
 use rubus_lab::cache::Cache;
-use rubus_lab::devices::free_port;
 use rubus_lab::devices::needs::Need;
-use rubus_lab::devices::programs;
+use rubus_lab::devices::{Listening, Serving, free_port, programs};
 use rubus_lab::foreign::{debian_13, tester};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(20);
 const SCENARIOS: &str = include_str!("../interop/scenarios.py");
 
 /// A server of ours on a port of the loopback.
-struct Listening {
-    child: Child,
+struct Served {
+    _serving: Serving,
     port: u16,
     directory: TempDir,
 }
 
-impl Listening {
+impl Served {
     /// Serves `what`, a file in that directory.
-    fn new(directory: TempDir, what: &str, options: &[&str]) -> Listening {
+    fn new(directory: TempDir, what: &str, options: &[&str]) -> Served {
         let port = free_port("127.0.0.1").expect("a port");
-        let mut child = Command::new(program::binary())
-            .arg("serve")
-            .arg(directory.path().join(what))
-            .args(["--quiet", "--listen", &format!("127.0.0.1:{port}")])
-            .args(options)
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("rubus starts");
-        let begin = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            let ended = child.try_wait().expect("its status");
-            assert!(ended.is_none(), "the server ended with {ended:?}");
-            assert!(begin.elapsed() < PATIENCE, "the server does not listen");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Listening {
-            child,
+        let mut command = Command::new(program::binary());
+        command.arg("serve").arg(directory.path().join(what));
+        command.args(["--quiet", "--listen", &format!("127.0.0.1:{port}")]);
+        command.args(options);
+        let listening = Listening::Port("127.0.0.1".into(), port);
+        Served {
+            _serving: Serving::start(command, listening).expect("it serves"),
             port,
             directory,
         }
@@ -59,13 +46,6 @@ impl Listening {
 
     fn place(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -107,9 +87,9 @@ fn the_reference_implementations_own_tests_pass() {
     };
     let fresh = |options: &[&str]| {
         let options = [&["--size", "50MiB", "--name", "export1"], options].concat();
-        Listening::new(directory(), "disk.img", &options)
+        Served::new(directory(), "disk.img", &options)
     };
-    let over_tcp = |served: &Listening, mode: &[&str]| {
+    let over_tcp = |served: &Served, mode: &[&str]| {
         let port = served.port.to_string();
         let (what, output) = run(&[&["-N", "export1"], mode, &["127.0.0.1", &port]].concat());
         well(&what, output)
@@ -156,7 +136,7 @@ fn the_reference_implementations_own_tests_pass() {
     ];
     let (what, output) = run(&inetd);
     well(&what, output);
-    let served = Listening::new(place, "disk.img", &["--name", "export1", "--read-only"]);
+    let served = Served::new(place, "disk.img", &["--name", "export1", "--read-only"]);
     over_tcp(&served, &["-w", "-F"]);
     report("rubus serve: the reference implementation's test client passes in each of its modes");
 }
@@ -187,7 +167,7 @@ fn libnbd_goes_through_every_option_and_command() {
         export.fixed = { path = \"fixed.img\", read-only = true }\n\
         export.huge = { path = \"huge.img\", size = \"16GiB\" }\n";
     std::fs::write(place.path().join("exports.toml"), exports).expect("the exports");
-    let served = Listening::new(place, "exports.toml", &[]);
+    let served = Served::new(place, "exports.toml", &[]);
     let script = served.place("scenarios.py");
     std::fs::write(&script, SCENARIOS).expect("the scenarios");
     let output = newest("python3", &root)
@@ -232,7 +212,7 @@ fn the_newest_clients_copy_and_compare() {
     let _turn = take_turns();
     let cache = Cache::of_this_machine();
     let root = debian_13(&cache).expect("Debian 13");
-    let served = Listening::new(directory(), "disk.img", &["--size", "24MiB"]);
+    let served = Served::new(directory(), "disk.img", &["--size", "24MiB"]);
     // Files that both sides of the changed root directory see.
     let shared = TempDir::new_in(root.join("tmp")).expect("a directory");
     let inside = |name: &str| {

@@ -4,15 +4,16 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::devices::needs::Need;
-use rubus_lab::devices::programs;
+use rubus_lab::devices::{Listening, Serving, free_port, programs};
 use rubus_lab::product::{can_boot, rubus_or_skip};
 use rubus_lab::session::{HOST_ADDRESS, Options, Session};
+use rustix::process::Signal;
 
 const TEST: &str = "vm_pc_nbd";
 const SOON: Duration = Duration::from_secs(300);
@@ -20,12 +21,13 @@ const SOON: Duration = Duration::from_secs(300);
 const BOOT: &str = "boot=11111111-0000-4000-8000-000000000001";
 const OTHER_BOOT: &str = "boot=22222222-0000-4000-8000-000000000002";
 
-/// A server over an image of this machine, on a port that stays the same.
+/// A server over an image of this machine, on a port that stays the same. It is asked to end when this is dropped: one of
+/// clones that is killed leaves what it knows of them in memory, for the next one.
 struct Server {
+    serving: Serving,
     directory: tempfile::TempDir,
     port: u16,
-    program: Program,
-    running: Option<Child>,
+    address: String,
 }
 
 /// Which server.
@@ -38,6 +40,54 @@ enum Program {
     OurClones,
 }
 
+impl Program {
+    /// The export's name.
+    fn name(&self) -> &'static str {
+        match self {
+            Program::OurClones => "image/the-board",
+            Program::Nbdkit(_) | Program::Ours => "",
+        }
+    }
+
+    fn command(&self, directory: &Path, port: u16) -> Command {
+        match self {
+            Program::Nbdkit(identity) => command_of_nbdkit(directory, port, identity.as_deref()),
+            Program::Ours => own_command(directory, port),
+            Program::OurClones => {
+                let clones = directory.join("clones");
+                std::fs::create_dir(&clones).unwrap();
+                let mut command = own_command(directory, port);
+                command.arg("--clone-per-client").arg(clones);
+                command
+            }
+        }
+    }
+}
+
+fn command_of_nbdkit(directory: &Path, port: u16, identity: Option<&str>) -> Command {
+    let mut command = programs::command("nbdkit");
+    command.args(["--foreground", "--ipaddr", "127.0.0.1", "--port"]);
+    command.arg(port.to_string());
+    if identity.is_some() {
+        command.arg("--filter=exportname");
+    }
+    command.arg("file").arg(directory.join("image"));
+    if let Some(boot) = identity {
+        let export = "export=33333333-0000-4000-8000-000000000003";
+        command.arg(format!(
+            "exportdesc=fixed:a test [rubus {boot} {export} generation=0 sync=0]"
+        ));
+    }
+    command
+}
+
+fn own_command(directory: &Path, port: u16) -> Command {
+    let mut command = Command::new(common::program::binary());
+    command.arg("serve").arg(directory.join("image"));
+    command.args(["--quiet", "--listen", &format!("127.0.0.1:{port}")]);
+    command
+}
+
 impl Server {
     fn nbdkit(identity: Option<&str>) -> Server {
         Server::start(Program::Nbdkit(identity.map(Into::into)))
@@ -47,100 +97,50 @@ impl Server {
         let directory = tempfile::tempdir().unwrap();
         let image = std::fs::File::create(directory.path().join("image")).unwrap();
         image.set_len(256 << 20).unwrap();
-        let mut server = Server {
+        let port = free_port("127.0.0.1").unwrap();
+        let command = program.command(directory.path(), port);
+        let listening = Listening::Port("127.0.0.1".into(), port);
+        Server {
+            serving: Serving::start(command, listening).unwrap(),
             directory,
-            port: rubus_lab::devices::free_port("127.0.0.1").unwrap(),
-            program,
-            running: None,
-        };
-        server.come_back();
-        server
+            port,
+            address: format!("nbd://{HOST_ADDRESS}:{port}/{}", program.name()),
+        }
     }
 
     fn image(&self) -> PathBuf {
         self.directory.path().join("image")
     }
 
-    fn address(&self) -> String {
-        let name = match self.program {
-            Program::OurClones => "image/the-board",
-            Program::Nbdkit(_) | Program::Ours => "",
-        };
-        format!("nbd://{HOST_ADDRESS}:{}/{name}", self.port)
+    fn address(&self) -> &str {
+        &self.address
     }
 
     fn come_back(&mut self) {
-        let mut command = match &self.program {
-            Program::Nbdkit(identity) => self.command_of_nbdkit(identity.as_deref()),
-            Program::Ours | Program::OurClones => self.own_command(),
-        };
-        self.running = Some(command.stdin(Stdio::null()).spawn().unwrap());
-        let end = Instant::now() + SOON;
-        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(Instant::now() < end, "the server does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.serving.come_back().unwrap();
     }
 
-    fn command_of_nbdkit(&self, identity: Option<&str>) -> Command {
-        let mut command = programs::command("nbdkit");
-        command.args(["--foreground", "--ipaddr", "127.0.0.1", "--port"]);
-        command.arg(self.port.to_string());
-        if identity.is_some() {
-            command.arg("--filter=exportname");
-        }
-        command.arg("file").arg(self.image());
-        if let Some(boot) = identity {
-            let export = "export=33333333-0000-4000-8000-000000000003";
-            command.arg(format!(
-                "exportdesc=fixed:a test [rubus {boot} {export} generation=0 sync=0]"
-            ));
-        }
-        command
-    }
-
-    fn own_command(&self) -> Command {
-        let mut command = Command::new(common::program::binary());
-        command
-            .arg("serve")
-            .arg(self.image())
-            .args(["--quiet", "--listen"]);
-        command.arg(format!("127.0.0.1:{}", self.port));
-        if let Program::OurClones = self.program {
-            let clones = self.directory.path().join("clones");
-            std::fs::create_dir_all(&clones).unwrap();
-            command.arg("--clone-per-client").arg(clones);
-        }
-        command
+    /// Another program is there in its stead.
+    fn come_back_as(&mut self, program: &Program) {
+        let command = program.command(self.directory.path(), self.port);
+        let listening = Listening::Port("127.0.0.1".into(), self.port);
+        self.serving = Serving::start(command, listening).unwrap();
     }
 
     fn kill(&mut self) {
-        let mut child = self.running.take().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        self.serving.kill();
     }
 
-    fn signal(&self, signal: &str) {
-        let pid = self.running.as_ref().unwrap().id().to_string();
-        let status = Command::new("kill").args([signal, &pid]).status().unwrap();
-        assert!(status.success());
+    fn signal(&self, signal: Signal) {
+        self.serving.signal(signal).unwrap();
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let Some(mut child) = self.running.take() else {
-            return;
-        };
-        let _ = match self.program {
-            // One that is killed leaves what it knows of the clones in memory, for the next one.
-            Program::OurClones => {
-                let pid = child.id().to_string();
-                Command::new("kill").arg(pid).status().map(drop)
-            }
-            Program::Nbdkit(_) | Program::Ours => child.kill(),
-        };
-        let _ = child.wait();
+        // Where it was killed there is nothing to end; one that stands still would not.
+        let _ = self.serving.signal(Signal::CONT);
+        let _ = self.serving.end();
     }
 }
 
@@ -328,9 +328,9 @@ fn no_write_fails_or_is_lost(board: &mut Session) {
 
     must(board, "mount /dev/nbd0 /mnt && rm /mnt/log");
     must(board, WRITER);
-    server.signal("-STOP");
+    server.signal(Signal::STOP);
     pause(6);
-    server.signal("-CONT");
+    server.signal(Signal::CONT);
     board.plug_network(false).unwrap();
     pause(5);
     board.plug_network(true).unwrap();
@@ -394,9 +394,9 @@ fn four_connections_come_back_from_a_frozen_server(board: &mut Session) {
         ),
     );
     must(board, WRITER);
-    server.signal("-STOP");
+    server.signal(Signal::STOP);
     pause(8);
-    server.signal("-CONT");
+    server.signal(Signal::CONT);
     let _ = end_writer(board);
     must(board, "rm /mnt/log");
     must(board, WRITER);
@@ -427,8 +427,7 @@ fn another_disk_is_refused(board: &mut Session) {
          while rubus attach --json | grep -q '\"unflushed\": true'; do sleep 0.1; done",
     );
     server.kill();
-    server.program = Program::Nbdkit(Some(OTHER_BOOT.into()));
-    server.come_back();
+    server.come_back_as(&Program::Nbdkit(Some(OTHER_BOOT.into())));
     must(
         board,
         "dd if=/dev/nbd0 of=/dev/null bs=64k count=1 iflag=direct status=none",
@@ -446,8 +445,7 @@ fn another_disk_is_refused(board: &mut Session) {
          while [ $(awk '{ print $5 }' /sys/block/nbd0/stat) -lt $((n + 20)) ]; do sleep 0.1; done",
     );
     server.kill();
-    server.program = Program::Nbdkit(Some(BOOT.into()));
-    server.come_back();
+    server.come_back_as(&Program::Nbdkit(Some(BOOT.into())));
     let said = must(
         board,
         "while [ ! -e /run/ended ]; do sleep 0.1; done; cat /run/ended

@@ -24,6 +24,7 @@ fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
     let campaign = Campaign {
         board: Board::Pc,
         rubus,
+        export: None,
         change: vec![
             "desktop".into(),
             "device={usb0}".into(),
@@ -102,6 +103,7 @@ fn files_on_the_boot_partition_survive_power_cuts() {
     let campaign = Campaign {
         board: Board::Pc,
         rubus,
+        export: None,
         change: vec!["/root/tidy.toml".into()],
         usb: Vec::new(),
         prepare: Some(PREPARE.into()),

@@ -7,12 +7,12 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use rubus_lab::board::{Board, Throttle};
 use rubus_lab::cache::Cache;
-use rubus_lab::devices::free_port;
+use rubus_lab::devices::{Listening, Serving, free_port};
 use rubus_lab::product::{can_boot, rubus_or_skip};
 use rubus_lab::session::{HOST_ADDRESS, Options, Session};
 use serde_json::Value;
@@ -61,7 +61,7 @@ time_based
 ";
 
 struct Served {
-    child: Child,
+    _serving: Serving,
     port: u16,
     status_port: u16,
     _directory: tempfile::TempDir,
@@ -71,33 +71,20 @@ impl Served {
     fn new() -> Served {
         let directory = tempfile::tempdir().unwrap();
         let [port, status_port] = [(); 2].map(|()| free_port("127.0.0.1").unwrap());
-        let child = Command::new(common::program::binary())
+        let mut command = Command::new(common::program::binary());
+        command
             .arg("serve")
             .arg(directory.path().join("root.img"))
             .args(["--size", "64MiB", "--quiet"])
             .args(["--listen", &format!("127.0.0.1:{port}")])
-            .args(["--status", &format!("127.0.0.1:{status_port}")])
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
-        let end = Instant::now() + SOON;
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < end, "rubus serve does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            .args(["--status", &format!("127.0.0.1:{status_port}")]);
+        let listening = Listening::Port("127.0.0.1".into(), port);
         Served {
-            child,
+            _serving: Serving::start(command, listening).unwrap(),
             port,
             status_port,
             _directory: directory,
         }
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -17,6 +17,7 @@ mod nbd_server;
 pub mod needs;
 mod processor;
 pub mod programs;
+mod serving;
 
 pub use block_group::{BlockGroup, LimitForAll, Limits, memory_group};
 pub use fake_device::{Beyond, FakeDevice};
@@ -26,3 +27,4 @@ pub use moment::{Moment, Span};
 pub use nbd_file::{FailingDevice, PausingDevice};
 pub use nbd_server::{NbdServer, free_port};
 pub use processor::occupy_processor;
+pub use serving::{Listening, Serving};

@@ -1,20 +1,16 @@
 //! NBD servers that are not ours: nbdkit, qemu-nbd and the reference nbd-server, each with an export
 //! of known content, size and speed.
 
-use std::io::Read;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
 use super::programs;
-
-/// How long a server may take to listen.
-const PATIENCE: Duration = Duration::from_secs(20);
+use super::serving::{Listening, Serving};
 
 /// Where a server in the background tells its number, in its directory.
 const PID_FILE: &str = "pid";
@@ -22,8 +18,9 @@ const PID_FILE: &str = "pid";
 /// A running server. It is gone when this is dropped, and everything of it with it.
 #[derive(Debug)]
 pub struct NbdServer {
+    // Before its directory, so that it has ended when that is removed.
+    serving: Serving,
     directory: TempDir,
-    server: Child,
     address: String,
 }
 
@@ -38,7 +35,7 @@ impl NbdServer {
         let mut command = nbdkit();
         command.arg("--unix").arg(&socket).args(arguments);
         let address = unix_address(&socket, "");
-        Self::start(directory, command, address, &Listening::Socket(socket))
+        Self::start(directory, command, address, Listening::Socket(socket))
     }
 
     /// nbdkit on a port of 127.0.0.1, or of ::1.
@@ -61,7 +58,7 @@ impl NbdServer {
             directory,
             command,
             address,
-            &Listening::Port(host.into(), port),
+            Listening::Port(host.into(), port),
         )
     }
 
@@ -88,7 +85,7 @@ impl NbdServer {
             .args(arguments)
             .arg(&image);
         let address = unix_address(&socket, "disk");
-        Self::start(directory, command, address, &Listening::Socket(socket))
+        Self::start(directory, command, address, Listening::Socket(socket))
     }
 
     /// The reference server with an image of so many bytes, export `disk`, on a port of 127.0.0.1.
@@ -115,47 +112,20 @@ impl NbdServer {
             .arg(directory.path().join(PID_FILE));
         let address = format!("nbd://127.0.0.1:{port}/disk");
         let listening = Listening::Port("127.0.0.1".into(), port);
-        Self::start(directory, command, address, &listening)
+        Self::start(directory, command, address, listening)
     }
 
     fn start(
         directory: TempDir,
-        mut command: Command,
+        command: Command,
         address: String,
-        listening: &Listening,
+        listening: Listening,
     ) -> Result<NbdServer> {
-        let server = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("could not start {:?}", command.get_program()))?;
-        // From here on dropping the guard cleans up.
-        let mut server = NbdServer {
+        Ok(NbdServer {
+            serving: Serving::start(command, listening)?,
             directory,
-            server,
             address,
-        };
-        let start = Instant::now();
-        while !listening.is_there() {
-            // The reference server goes to the background and tells its number in a file.
-            if server
-                .server
-                .try_wait()?
-                .is_some_and(|status| !status.success())
-            {
-                let mut said = String::new();
-                if let Some(mut error) = server.server.stderr.take() {
-                    error.read_to_string(&mut said)?;
-                }
-                bail!("{command:?} ended: {}", said.trim());
-            }
-            if start.elapsed() > PATIENCE {
-                bail!("{command:?} does not listen");
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(server)
+        })
     }
 
     /// The address of its export.
@@ -170,9 +140,7 @@ impl NbdServer {
 
     /// Kills it as a crash would.
     pub fn kill(&mut self) {
-        // It may have ended by itself.
-        let _ = self.server.kill();
-        let _ = self.server.wait();
+        self.serving.kill();
         let background = std::fs::read_to_string(self.directory.path().join(PID_FILE));
         let number = background.ok().and_then(|text| text.trim().parse().ok());
         if let Some(pid) = number.and_then(rustix::process::Pid::from_raw) {
@@ -221,34 +189,5 @@ pub fn free_port(host: &str) -> Result<u16> {
     match refused {
         Some(error) => Err(error).with_context(|| format!("no free port on {host}")),
         None => bail!("no free port on {host}"),
-    }
-}
-
-/// How it is seen that a server listens.
-enum Listening {
-    Socket(PathBuf),
-    Port(String, u16),
-}
-
-impl Listening {
-    /// Connecting would use up the only client that some servers take, so the kernel's list is read.
-    fn is_there(&self) -> bool {
-        match self {
-            Listening::Socket(path) => path.exists(),
-            Listening::Port(host, port) => {
-                let table = match host.contains(':') {
-                    true => "/proc/net/tcp6",
-                    false => "/proc/net/tcp",
-                };
-                let wanted = format!(":{port:04X}");
-                let text = std::fs::read_to_string(table).unwrap_or_default();
-                text.lines().any(|line| {
-                    let mut columns = line.split_whitespace();
-                    let local = columns.nth(1).unwrap_or_default();
-                    // "0A" is LISTEN.
-                    local.ends_with(&wanted) && columns.nth(1) == Some("0A")
-                })
-            }
-        }
     }
 }

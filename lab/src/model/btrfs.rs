@@ -24,18 +24,17 @@ pub(super) const NEEDS: &[Need] = &[
 ];
 
 const MIB: u64 = 1 << 20;
-const FILE: u64 = 32 * MIB;
 const LIMIT: u64 = 24_000_000;
 /// btrfs compresses extents of this size.
 const EXTENT: u64 = 128 << 10;
 /// So many of them are under way: what may be dirty, or is read ahead.
 const EXTENTS: u32 = 32;
 const METHODS: [&str; 5] = ["zlib:3", "lzo", "zstd:1", "zstd:3", "zstd:9"];
-/// Percent of each block that are zeros, and how such data are called.
-const DATA: [(u32, &str); 3] = [
-    (0, "random data"),
-    (50, "half zeros"),
-    (85, "six sevenths zeros"),
+/// Percent of each block that are zeros, how such data are called, and the file's bytes: about a second's work at the limit.
+const DATA: [(u32, &str, u64); 3] = [
+    (0, "random data", 32 * MIB),
+    (50, "half zeros", 48 * MIB),
+    (85, "six sevenths zeros", 128 * MIB),
 ];
 
 pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
@@ -47,14 +46,15 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
     for method in METHODS {
         let options = format!("noatime,compress-force={method}");
         let mounted = Mounted::new(device.path(), &options)?;
-        for (zeros, data) in DATA {
-            let jobs = [of("write", zeros).with("end_fsync", 1), of("read", zeros)];
+        for (zeros, data, bytes) in DATA {
+            let write = of("write", zeros, bytes).with("end_fsync", 1);
+            let jobs = [write, of("read", zeros, bytes)];
             let run = || rig.jobs(None, Some(mounted.path()), &jobs);
             limit.change(Limits::default())?;
             let before = written(&device)?;
             let alone = rig.fastest(2, run)?;
             // Twice a file that is written, and twice one to be read.
-            let arrived = (written(&device)? - before) as f64 / (4 * FILE) as f64;
+            let arrived = (written(&device)? - before) as f64 / (4 * bytes) as f64;
             limit.change(Limits {
                 read_bytes_per_second: Some(LIMIT),
                 write_bytes_per_second: Some(LIMIT),
@@ -78,9 +78,9 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-fn of(rw: &str, zeros: u32) -> Job {
+fn of(rw: &str, zeros: u32, bytes: u64) -> Job {
     // What lies in extents that were reserved before is not compressed.
-    Job::once(rw, rw, MIB, FILE)
+    Job::once(rw, rw, MIB, bytes)
         .with("buffer_compress_percentage", zeros)
         .with("fallocate", "none")
 }

@@ -1,26 +1,26 @@
 //! Network disks: the way there, a server's workers, a link of known width, and the program's own server.
 
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use rubus_core::estimate::Estimate;
 use rubus_model::{Bend, Kind as Pipe, Operation, Step};
 
 use super::Kind;
 use super::case::{Case, Unit};
-use super::parts::{fixed, of_pair, rate};
+use super::parts::{fixed, of_pair, of_rounds, rate};
 use super::rig::{Measured, Rig};
-use crate::devices::NbdServer;
 use crate::devices::needs::Need;
+use crate::devices::{Listening, NbdServer, Serving};
 
 pub(super) const ABOUT: &str = "Random reads of 4 KiB of a network disk, 1 to 256 in flight. Alone: a server in memory at depth 1 and at its best; \
-     what its filters do is their parameters (every request takes 5 ms; so many workers; a link of so many Mbit/s). Predicted: server, workers and \
-     link together. Then `rubus serve`: alone, depths 1 and 64; predicted, the depths between. How the curve goes round the knee is a constant of \
-     the model; depth 8 of the first set-up and depth 4 of the last were looked at when it was set.";
-pub(super) const NEEDS: &[Need] = &[Need::Program("nbdkit", "nbdkit")];
+     what its filters do is their parameters (every request takes so many milliseconds; so many workers; a link of so many Mbit/s). Predicted: server, \
+     workers and link together. How sharply the curve goes round the knee was set by looking at depth 8 of the first set-up. Then servers \
+     without any delay, which share the processors with their client: alone, depths 1 and 64; predicted, the depths between, on the bound where each \
+     waits for all others of its round. `rubus serve` was looked at for that, nbdkit and qemu-nbd were not.";
+pub(super) const NEEDS: &[Need] = &[
+    Need::Program("nbdkit", "nbdkit"),
+    Need::Program("qemu-nbd", "qemu-utils"),
+];
 
-const DELAY_S: f64 = 0.005;
 const BLOCK: u64 = 4096;
 const MIB: u64 = 1 << 20;
 
@@ -29,21 +29,65 @@ pub(super) fn bend() -> Bend {
     Bend(Estimate::new(0.1, 0.0, 0.3))
 }
 
-/// Two programs that share the processors: a softer curve.
-fn bend_of_programs() -> Bend {
-    Bend(Estimate::new(0.4, 0.1, 0.8))
+/// Two programs that take turns: what is there is answered together, so each waits for all others of its round.
+fn bend_of_rounds() -> Bend {
+    Bend(Estimate::new(1.0, 0.7, 1.0))
 }
 
+/// nbdkit that takes its time.
+#[derive(Clone, Copy)]
+struct Slow {
+    delay_ms: u32,
+    workers: u32,
+    mbit: Option<u32>,
+}
+
+const SET_UPS: [Slow; 4] = [
+    Slow {
+        delay_ms: 5,
+        workers: 16,
+        mbit: None,
+    },
+    Slow {
+        delay_ms: 5,
+        workers: 4,
+        mbit: None,
+    },
+    Slow {
+        delay_ms: 5,
+        workers: 16,
+        mbit: Some(60),
+    },
+    Slow {
+        delay_ms: 2,
+        workers: 8,
+        mbit: Some(100),
+    },
+];
+
 pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
-    let alone = NbdServer::nbdkit(&["memory", "64M"])?;
-    let alone = rig.sweep(alone.address(), "queue-depth", &[])?;
-    let server = server(&alone)?;
-    let set_ups = [(16, None), (4, None), (16, Some(60_u32))];
+    let server = NbdServer::nbdkit(&["memory", "64M"])?;
+    let alone = rig.sweep(server.address(), "queue-depth", &[])?;
+    drop(server);
+    let mut cases = slow_servers(rig, &server_of(&alone)?)?;
+    cases.extend(rounds("nbdkit", &alone)?);
+    let server = NbdServer::qemu(64 * MIB, &[])?;
+    let alone = rig.sweep(server.address(), "queue-depth", &[])?;
+    drop(server);
+    cases.extend(rounds("qemu-nbd", &alone)?);
+    let server = own_server(rig)?;
+    let alone = rig.sweep(&server.address(), "queue-depth", &[])?;
+    let own = rounds("rubus serve", &alone)?;
+    cases.extend(own.into_iter().map(Case::chosen));
+    Ok(cases)
+}
+
+fn slow_servers(rig: &Rig, server: &[Step]) -> Result<Vec<Case>> {
     // They hardly need a processor, so they are measured at the same time.
     let found: Vec<Result<Vec<Measured>>> = std::thread::scope(|scope| {
-        let threads = set_ups.map(|(workers, mbit)| {
+        let threads = SET_UPS.map(|slow| {
             scope.spawn(move || {
-                let server = delayed(workers, mbit)?;
+                let server = slow.start()?;
                 rig.sweep(server.address(), "queue-depth", &[])
             })
         });
@@ -55,25 +99,17 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
         threads.into_iter().map(join).collect()
     });
     let mut cases = Vec::new();
-    for ((workers, mbit), found) in set_ups.into_iter().zip(found) {
-        let mut path = server.clone();
-        let delay = Estimate::exact(DELAY_S);
-        path.push(fixed(Pipe::Server, "workers", workers, delay));
-        let mut title = format!("5 ms, {workers} workers");
-        if let Some(mbit) = mbit {
-            let width = Estimate::exact(f64::from(mbit) * 1e6 / 8.0);
-            path.push(rate(Pipe::Network, "link", width));
-            title = format!("{title}, {mbit} Mbit/s");
-        }
+    for (number, (slow, found)) in SET_UPS.into_iter().zip(found).enumerate() {
+        let mut path = server.to_vec();
+        path.extend(slow.path());
         for found in found? {
-            let case = case(&title, &path, bend(), &found);
-            cases.push(match (workers, mbit, found.depth) {
-                (16, None, 8) => case.chosen(),
+            let case = case(&slow.title(), &path, bend(), &found);
+            cases.push(match (number, found.depth) {
+                (0, 8) => case.chosen(),
                 _ => case,
             });
         }
     }
-    cases.extend(own_server(rig)?);
     Ok(cases)
 }
 
@@ -94,7 +130,7 @@ fn case(title: &str, path: &[Step], bend: Bend, found: &Measured) -> Case {
 }
 
 /// A stage from a sweep: what one at a time does, and the most.
-pub(super) fn server(alone: &[Measured]) -> Result<Vec<Step>> {
+fn server_of(alone: &[Measured]) -> Result<Vec<Step>> {
     let one = alone.iter().find(|found| found.depth == 1);
     let one = one.context("depth 1 was not measured")?;
     let best = alone
@@ -103,77 +139,65 @@ pub(super) fn server(alone: &[Measured]) -> Result<Vec<Step>> {
     Ok(of_pair(Pipe::Server, "server", [one], best))
 }
 
-fn delayed(workers: u32, mbit: Option<u32>) -> Result<NbdServer> {
-    let threads = format!("--threads={workers}");
-    let delay = format!("delay-read={}ms", DELAY_S * 1e3);
-    let width = mbit.map(|mbit| format!("rate={mbit}M"));
-    let mut arguments = vec![threads.as_str(), "--filter=delay"];
-    if width.is_some() {
-        arguments.push("--filter=rate");
-    }
-    arguments.extend(["memory", "64M", &delay]);
-    if let Some(width) = &width {
-        arguments.extend([width.as_str(), "burstiness=0.05"]);
-    }
-    NbdServer::nbdkit(&arguments)
-}
-
-fn own_server(rig: &Rig) -> Result<Vec<Case>> {
-    let own = OwnServer::new(rig)?;
-    let found = rig.fastest(1, || rig.sweep(&own.address, "queue-depth", &[]))?;
-    let known = |depth: u32| found.iter().find(|found| found.depth == depth);
-    let path = of_pair(Pipe::Server, "server", known(1), known(64));
-    let between = found
-        .iter()
-        .filter(|found| (2..64).contains(&found.depth))
-        .map(|found| {
-            let case = case("rubus serve", &path, bend_of_programs(), found);
-            match found.depth {
-                4 => case.chosen(),
-                _ => case,
-            }
-        });
-    Ok(between.collect())
-}
-
-/// The program's server with an image of its own; ended when it is dropped.
-struct OwnServer {
-    server: Child,
-    address: String,
-}
-
-impl OwnServer {
-    fn new(rig: &Rig) -> Result<OwnServer> {
-        let image = rig.directory().join("disk.img");
-        std::fs::write(&image, vec![0x5a; 64 * MIB as usize])?;
-        let socket = rig.directory().join("server");
-        let mut command = rig.command(None);
-        command
-            .args(["serve", "--quiet", "--read-only"])
-            .arg(&image);
-        command.arg("--unix").arg(&socket);
-        let server = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("could not start the server")?;
-        let address = format!("nbd+unix:///disk?socket={}", socket.display());
-        let mut own = OwnServer { server, address };
-        let give_up = Instant::now() + Duration::from_secs(20);
-        while !socket.exists() {
-            if own.server.try_wait()?.is_some() || Instant::now() > give_up {
-                bail!("the server did not begin to serve");
-            }
-            std::thread::sleep(Duration::from_millis(20));
+impl Slow {
+    fn start(self) -> Result<NbdServer> {
+        let threads = format!("--threads={}", self.workers);
+        let delay = format!("delay-read={}ms", self.delay_ms);
+        let width = self.mbit.map(|mbit| format!("rate={mbit}M"));
+        let mut arguments = vec![threads.as_str(), "--filter=delay"];
+        if width.is_some() {
+            arguments.push("--filter=rate");
         }
-        Ok(own)
+        arguments.extend(["memory", "64M", &delay]);
+        if let Some(width) = &width {
+            arguments.extend([width.as_str(), "burstiness=0.05"]);
+        }
+        NbdServer::nbdkit(&arguments)
+    }
+
+    fn path(self) -> Vec<Step> {
+        let delay = Estimate::exact(f64::from(self.delay_ms) / 1e3);
+        let workers = fixed(Pipe::Server, "workers", self.workers, delay);
+        let link = self.mbit.map(|mbit| {
+            let width = Estimate::exact(f64::from(mbit) * 1e6 / 8.0);
+            rate(Pipe::Network, "link", width)
+        });
+        std::iter::once(workers).chain(link).collect()
+    }
+
+    fn title(self) -> String {
+        let delayed = format!("{} ms, {} workers", self.delay_ms, self.workers);
+        match self.mbit {
+            Some(mbit) => format!("{delayed}, {mbit} Mbit/s"),
+            None => delayed,
+        }
     }
 }
 
-impl Drop for OwnServer {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
+/// The depths between 1 and 64 of a server that shares the processors with its client.
+fn rounds(name: &str, found: &[Measured]) -> Result<Vec<Case>> {
+    let known = |depth: u32| {
+        let mut found = found.iter();
+        found
+            .find(|found| found.depth == depth)
+            .with_context(|| format!("{name}: depth {depth} was not measured"))
+    };
+    let path = of_rounds("server", known(1)?, known(64)?);
+    let between = found.iter().filter(|found| (2..64).contains(&found.depth));
+    Ok(between
+        .map(|found| case(name, &path, bend_of_rounds(), found))
+        .collect())
+}
+
+/// The program's server with an image of its own.
+fn own_server(rig: &Rig) -> Result<Serving> {
+    let image = rig.directory().join("disk.img");
+    std::fs::write(&image, vec![0x5a; 64 * MIB as usize])?;
+    let socket = rig.directory().join("server");
+    let mut command = rig.command(None);
+    command
+        .args(["serve", "--quiet", "--read-only"])
+        .arg(&image);
+    command.arg("--unix").arg(&socket);
+    Serving::start(command, Listening::Socket(socket))
 }

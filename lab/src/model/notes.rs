@@ -7,12 +7,26 @@ use super::case::Case;
 const NOTABLE: f64 = 0.10;
 
 /// Kind, a part of the case's name, the sign of the error (positive: predicted too fast), and why.
-const NOTES: &[(Kind, &str, f64, &str)] = &[(
-    Kind::Swap,
-    "zswap, then disk: 1.40",
-    1.0,
-    "just behind the cliff the share of pages on the disk is a small difference of large numbers",
-)];
+const NOTES: &[(Kind, &str, f64, &str)] = &[
+    (
+        Kind::Swap,
+        "zswap, then disk: 1.40",
+        1.0,
+        "just behind the cliff the share of pages on the disk is a small difference of large numbers",
+    ),
+    (Kind::Network, "nbdkit:", -1.0, WAKING),
+    (Kind::Network, "qemu-nbd:", -1.0, WAKING),
+    (
+        Kind::Network,
+        "rubus serve:",
+        1.0,
+        "with 16 and 32 in flight less than even the bound of rounds lets through; the cause is not known",
+    ),
+];
+
+/// Of servers that hand each request to another thread.
+const WAKING: &str = "alone, a request waits for a processor that went to sleep, four in flight keep it awake: they are more than four times as many, \
+     which no bound of constant costs allows";
 
 /// The explanation of a case, when it misses and one is known.
 pub(super) fn of(case: &Case) -> Option<&'static str> {

@@ -36,6 +36,27 @@ pub(super) fn of_pair<'a>(
     Stage::of_pair(kind, Resource::one(name), &alone, &best)
 }
 
+/// A server that answers in rounds, from what it did with one in flight and with many. With N in flight it does N / (L + (N - 1) M): the
+/// bound of a balanced network, where each operation waits for all others. L comes from one, M from many.
+pub(super) fn of_rounds(name: &str, one: &Measured, many: &Measured) -> Vec<Step> {
+    let depth = f64::from(many.depth);
+    let lone_s = |iops: f64| 1.0 / iops;
+    let each_s = |iops: f64| ((depth / iops - lone_s(one.iops.value)) / (depth - 1.0)).max(0.0);
+    let across = |seconds: &dyn Fn(f64) -> f64, iops: &Estimate| {
+        Estimate::new(seconds(iops.value), seconds(iops.high), seconds(iops.low))
+    };
+    let each = across(&each_s, &many.iops);
+    let rest = across(&|iops| (lone_s(iops) - each.value).max(0.0), &one.iops);
+    vec![
+        fixed(Kind::Server, name, 1, each),
+        Step::Stage(Stage {
+            kind: Kind::Server,
+            resource: None,
+            cost: Cost::fixed(rest),
+        }),
+    ]
+}
+
 /// So many operations in flight of so many bytes, round the knee as nobody has measured it.
 pub(super) fn operation(bytes: u64, depth: u32) -> Operation {
     Operation {

@@ -9,10 +9,11 @@ use serde_json::Value;
 use crate::outside;
 use crate::session::Session;
 
-use super::{Cut, Good, Lab, Moment, Reference, Row, SHELF};
+use super::network::own_network;
+use super::{Cut, Good, Lab, Moment, Reference, Row, SHELF, Way};
 
 /// For what takes seconds on a free machine.
-const SOON: Duration = Duration::from_secs(180);
+pub(super) const SOON: Duration = Duration::from_secs(180);
 
 /// How an interrupted change is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,8 +97,18 @@ impl Lab<'_> {
     }
 
     fn end(&self, cut: &Cut, reference: &Reference, row: &mut Row) -> Result<Option<Evidence>> {
+        if self.campaign.export.is_some() {
+            own_network()?;
+        }
+        let _server = match cut.is_served {
+            true => self.serve(&cut.kit)?,
+            false => None,
+        };
         let mut board = self.boot(&cut.kit)?;
         row.booted = root(&mut board)?;
+        if let (true, false) = (self.campaign.export.is_some(), cut.is_served) {
+            row.booted += ", no server";
+        }
         let before = changes(&status(&mut board)?)?;
         let command = match cut.end {
             // Before the first record is written there is nothing to be ended.
@@ -107,6 +118,9 @@ impl Lab<'_> {
             Ended::Undo if before.iter().all(Change::is_undone) => "true",
             Ended::Undo => "rubus undo --yes",
         };
+        if command == "rubus resume" && cut.way == Way::Apply && row.booted.contains("mmcblk") {
+            self.attach(&mut board)?;
+        }
         let outcome = board.run(command, "root", self.campaign.limit)?;
         row.ended = match (command, outcome.status) {
             ("true", _) => "nothing to end".to_owned(),

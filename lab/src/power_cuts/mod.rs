@@ -6,9 +6,11 @@
 //! ended there, and looked at from outside; the first board goes on. What a pause cannot show
 //! is a write that was half done when the power went, or one that a disk had taken and lost.
 //!
-//! `pass` goes one way and stops, `look` looks at what a cut left, `report` shows it.
+//! `pass` goes one way and stops, `look` looks at what a cut left, `network` has the server of a change that
+//! needs one, `report` shows it.
 
 mod look;
+mod network;
 mod pass;
 mod report;
 
@@ -42,8 +44,10 @@ pub struct Campaign {
     pub usb: Vec<UsbDisk>,
     /// A static rubus for it.
     pub rubus: PathBuf,
+    /// The network disk that the change needs. The server goes on when the board's power is cut.
+    pub export: Option<Export>,
     /// What follows `rubus apply`: the recipe, its options and arguments. `{usb0}` stands for the
-    /// board's name of a USB disk.
+    /// board's name of a USB disk, `{export}` for the address of the network disk.
     pub change: Vec<String>,
     /// Shell script that prepares the board first.
     pub prepare: Option<String>,
@@ -67,6 +71,17 @@ pub struct Campaign {
     pub limit: Duration,
     /// Where the disks of failed cuts go.
     pub keep_failures: Option<PathBuf>,
+}
+
+/// A network disk that the boards have.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// Its size.
+    pub bytes: u64,
+    /// The port of this machine on which it is served.
+    pub port: u16,
+    /// A rubus for this machine, which serves it.
+    pub rubus: PathBuf,
 }
 
 /// Exact moments at which the power is cut, beside the random ones.
@@ -145,6 +160,8 @@ struct Cut {
     way: Way,
     moment: Moment,
     end: Ended,
+    /// Whether the server of its network disk is there afterwards.
+    is_served: bool,
 }
 
 /// What is known of a good end.
@@ -160,6 +177,9 @@ struct Reference {
 pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Row)) -> Result<Results> {
     let lab = Lab { cache, campaign };
     let plain = Kit::temporary(cache, campaign.board, &campaign.usb)?;
+    if let Some(export) = &campaign.export {
+        plain.add_export(export.bytes)?;
+    }
     let reference = lab.prepare(&plain)?;
     std::thread::scope(|threads| {
         let (to_look, cuts) = sync_channel::<Cut>(0);
@@ -302,6 +322,8 @@ impl Course<'_> {
             way,
             moment,
             end,
+            // Without its server a board has to start from the card, and the change can still be undone.
+            is_served: end == Ended::Resume || self.number % 4 != 1,
         };
         if self.to_look.send(cut).is_err() {
             bail!("nobody looks at cuts any more");
@@ -364,6 +386,7 @@ impl Lab<'_> {
     fn boot(&self, kit: &Kit) -> Result<Session> {
         let options = Options {
             push: vec![self.campaign.rubus.clone()],
+            network: self.campaign.export.is_some(),
             ..Options::default()
         };
         Session::boot_kit(self.cache, kit, &options)
@@ -372,6 +395,7 @@ impl Lab<'_> {
     /// Boots a fresh kit once, so that what a first boot makes is there, and prepares it.
     fn prepare(&self, kit: &Kit) -> Result<Reference> {
         let mut board = self.boot(kit)?;
+        self.install(&mut board)?;
         if let Some(script) = &self.campaign.prepare {
             board.must(script, "root", self.campaign.limit)?;
         }
@@ -384,6 +408,7 @@ impl Lab<'_> {
     /// The root that a kit starts.
     fn root_of(&self, kit: &Kit) -> Result<String> {
         let kit = kit.temporary_copy(self.cache)?;
+        let _server = self.serve(&kit)?;
         let mut board = self.boot(&kit)?;
         let root = look::root(&mut board)?;
         board.switch_off()?;

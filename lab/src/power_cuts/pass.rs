@@ -56,7 +56,11 @@ impl Lab<'_> {
         cut: &mut dyn FnMut(&Kit, Moment) -> Result<()>,
     ) -> Result<Passed> {
         let kit = from.temporary_copy(self.cache)?;
+        let _server = self.serve(&kit)?;
         let mut board = self.boot(&kit)?;
+        if way == Way::Apply {
+            self.attach(&mut board)?;
+        }
         let command = self.command(&mut board, way)?;
         let titles = self.titles(&mut board, way)?;
         let script = match stops {
@@ -127,8 +131,9 @@ impl Lab<'_> {
     /// The recipe with its options and arguments, in words of the shell.
     fn change(&self, board: &mut Session) -> Result<String> {
         let mut words = Vec::new();
+        let address = self.campaign.address().unwrap_or_default();
         for word in &self.campaign.change {
-            let mut word = word.clone();
+            let mut word = word.replace("{export}", &address);
             for number in 0..self.campaign.usb.len() {
                 let mark = format!("{{usb{number}}}");
                 if word.contains(&mark) {

@@ -2,11 +2,11 @@
 //! this machine, with real boots between, with the server there and not.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rubus_lab::board::Board;
-use rubus_lab::devices::programs;
+use rubus_lab::devices::{Listening, Serving, free_port, programs};
 use rubus_lab::product::rubus_or_skip;
 use rubus_lab::session::{HOST_ADDRESS, Session};
 
@@ -14,10 +14,9 @@ use super::desktop::{LONG, SOON, must};
 
 /// `rubus serve` over an image of this machine, on a port that stays the same.
 pub struct Server {
-    rubus: PathBuf,
+    serving: Serving,
     image: PathBuf,
     port: u16,
-    running: Option<Child>,
     _directory: tempfile::TempDir,
 }
 
@@ -25,16 +24,20 @@ impl Server {
     /// Starts it over an image of its own; none where there is no program for this machine.
     pub fn start(test: &str) -> Option<Server> {
         let directory = tempfile::tempdir().unwrap();
-        let mut server = Server {
-            // Boards of the other kind have this machine's processor.
-            rubus: rubus_or_skip(test, Board::Pc)?,
-            image: directory.path().join("root.img"),
-            port: rubus_lab::devices::free_port("127.0.0.1").unwrap(),
-            running: None,
+        let image = directory.path().join("root.img");
+        let port = free_port("127.0.0.1").unwrap();
+        // Boards of the other kind have this machine's processor.
+        let mut command = programs::command(rubus_or_skip(test, Board::Pc)?);
+        command.arg("serve").arg(&image);
+        command.args(["--name", "root", "--size", "2GiB", "--listen"]);
+        command.arg(format!("127.0.0.1:{port}"));
+        let listening = Listening::Port("127.0.0.1".into(), port);
+        Some(Server {
+            serving: Serving::start(command, listening).unwrap(),
+            image,
+            port,
             _directory: directory,
-        };
-        server.come_back();
-        Some(server)
+        })
     }
 
     /// What it serves.
@@ -53,22 +56,11 @@ impl Server {
     }
 
     pub fn come_back(&mut self) {
-        let mut command = programs::command(&self.rubus);
-        command.arg("serve").arg(&self.image);
-        command.args(["--name", "root", "--size", "2GiB", "--listen"]);
-        command.arg(format!("127.0.0.1:{}", self.port));
-        self.running = Some(command.stdin(Stdio::null()).spawn().unwrap());
-        let end = Instant::now() + SOON;
-        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(Instant::now() < end, "the server does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.serving.come_back().unwrap();
     }
 
     pub fn kill(&mut self) {
-        let mut child = self.running.take().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        self.serving.kill();
     }
 
     /// A file of the network root, as it is on the server.
@@ -77,15 +69,6 @@ impl Server {
         debugfs.args(["-R", &format!("cat {path}")]);
         let output = debugfs.arg(&self.image).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.running.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 
@@ -161,6 +144,13 @@ pub fn is_on_the_card(board: &mut Session) {
         assert_eq!(looked.status, status, "{command}: {said}");
         assert!(said.contains("FROM THE CARD"), "{command}: {said}");
     }
+}
+
+/// The card's system runs as before the recipe. Switches the board off.
+pub fn asks_for_no_network(mut board: Session) {
+    assert_ne!(root(&mut board), "/dev/nbd0");
+    assert!(!board.console().contains("rubus: "), "{}", board.console());
+    board.switch_off().unwrap();
 }
 
 /// Appends a number to a file on the root every 0.2 s and waits until it is durable; notes what failed.

@@ -1,14 +1,12 @@
 //! A server of ours on a Unix socket, and a client of ours for it.
 
-use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use rubus_host::net::Stream;
-use rubus_lab::devices::programs;
+use rubus_lab::devices::{Listening, Serving, programs};
 use rubus_nbd::client::{Client, Due, Wish, agree};
 use rubus_nbd::wire::{Command as Order, CommandFlags, ErrorCode};
 use tempfile::TempDir;
@@ -20,9 +18,9 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Size of an image that is made, in bytes.
 pub const SIZE: usize = 24 << 20;
 
-/// A server of ours on a Unix socket. It is asked to end when this is dropped.
+/// A server of ours on a Unix socket, killed when this is dropped.
 pub struct Served {
-    child: Child,
+    serving: Serving,
     /// Where the socket and the image are.
     pub directory: TempDir,
 }
@@ -48,27 +46,15 @@ impl Served {
         if !image.exists() && !options.contains(&"--size") {
             command.args(["--size", &SIZE.to_string()]);
         }
-        command.arg("--unix").arg(directory.path().join("socket"));
-        command.args(options).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("rubus starts");
         let socket = directory.path().join("socket");
-        let begin = Instant::now();
-        while UnixStream::connect(&socket).is_err() {
-            if let Some(status) = child.try_wait().expect("its status") {
-                panic!("the server ended with {status}: {}", said(&mut child));
-            }
-            assert!(begin.elapsed() < PATIENCE, "the server does not listen");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Served { child, directory }
+        command.arg("--unix").arg(&socket).args(options);
+        let serving = Serving::start(command, Listening::Socket(socket)).expect("rubus serves");
+        Served { serving, directory }
     }
 
     /// Its address.
     pub fn address(&self) -> String {
-        format!(
-            "nbd+unix:///?socket={}",
-            self.directory.path().join("socket").display()
-        )
+        self.serving.address()
     }
 
     /// The image that it serves.
@@ -83,36 +69,19 @@ impl Served {
 
     /// Asks it to end, and gives its exit status with what it said.
     pub fn end(mut self) -> (i32, String, TempDir) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-        let status = self.child.wait().expect("it ends");
-        let said = said(&mut self.child);
-        let directory = std::mem::replace(&mut self.directory, TempDir::new().expect("another"));
-        (status.code().unwrap_or(-1), said, directory)
+        let status = self.serving.end().expect("it runs and ends");
+        (
+            status.code().unwrap_or(-1),
+            self.serving.said(),
+            self.directory,
+        )
     }
 
     /// Ends it without a warning.
     pub fn kill(mut self) -> TempDir {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
-        std::mem::replace(&mut self.directory, TempDir::new().expect("another"))
+        self.serving.kill();
+        self.directory
     }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// What it wrote to standard error until its end.
-pub fn said(child: &mut Child) -> String {
-    let mut text = String::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        stderr.read_to_string(&mut text).expect("its words");
-    }
-    text
 }
 
 /// A client of ours on a Unix socket.
