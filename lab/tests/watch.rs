@@ -37,7 +37,7 @@ impl Tmux {
             "sh",
         ]);
         tmux.type_in("PS1='ready> '; stty -a > before; clear");
-        tmux.until("the shell", |screen| screen.contains("ready>"));
+        tmux.until("the shell", is_prompt_alone);
         tmux
     }
 
@@ -126,7 +126,7 @@ impl Tmux {
             screen.lines().any(|line| line == "same-settings")
         });
         self.type_in("clear");
-        self.until("a clear screen", |screen| !screen.contains("same-settings"));
+        self.until("a clear screen", is_prompt_alone);
     }
 }
 
@@ -134,6 +134,12 @@ impl Drop for Tmux {
     fn drop(&mut self) {
         let _ = self.command(&["kill-server"]).output();
     }
+}
+
+/// The shell waits for a line. What is typed before would be shown twice or not at all, and what comes after it would begin in
+/// the prompt's row.
+fn is_prompt_alone(screen: &str) -> bool {
+    screen.trim() == "ready>"
 }
 
 /// After the second sample there is the table of disks, and the title is on top.
