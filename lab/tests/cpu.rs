@@ -69,7 +69,12 @@ fn ciphers_have_figures_on_one_core_and_on_all_and_go_to_the_history() {
     let again = home.run(&["history", "show", "1"]);
     assert!(again.stdout.contains("AES-XTS 512"), "{again}");
     let compared = home.run(&["compare", "1", "1"]);
-    assert!(compared.stdout.contains("crc32c digest"), "{compared}");
+    assert!(
+        compared
+            .stdout
+            .contains("digest 16 KiB, program, one core\n  "),
+        "{compared}"
+    );
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub mod copy;
 pub mod disk;
 pub mod disk_copy;
 pub mod doubt;
+pub mod elf;
 pub mod estimate;
 pub mod fact;
 pub mod finding;

@@ -76,11 +76,84 @@ fn one_that_cannot_be_loaded_or_fails_or_prints_nonsense_is_named() {
         nonsense.contains("no result that this rubus can read"),
         "{nonsense}"
     );
-    // What would load it is not there, as for a program of another kind of system.
+    // What would load it is not there.
     let home = tempfile::tempdir().expect("a temporary directory");
-    let program = home.path().join("rubus-armv7");
-    std::fs::write(&program, "#!/no/such/loader\n").expect("a file");
+    let script = foreign(home.path(), b"#!/no/such/loader\n");
+    assert!(
+        script.contains("it is no program, and what its first line names"),
+        "{script}"
+    );
+}
+
+/// What is said about a file with these bytes, which nobody can run.
+fn foreign(home: &Path, bytes: &[u8]) -> String {
+    let program = home.join("rubus-armv7");
+    std::fs::write(&program, bytes).expect("a file");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("its owner");
-    let foreign = complaint(&program, None, 0);
-    assert!(foreign.contains("this system cannot run it"), "{foreign}");
+    let said = complaint(&program, None, 0);
+    assert!(said.contains("this system cannot run it"), "{said}");
+    said
+}
+
+#[test]
+fn a_program_for_another_processor_is_refused_with_what_both_are_built_for() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    // The header of a big-endian program for the IBM System/370 (machine 9), which ends there: no system runs it, whatever its
+    // processor, and no emulator is set up for it.
+    let header = b"\x7fELF\x01\x02\x01\0\0\0\0\0\0\0\0\0\0\x02\0\x09";
+    let said = foreign(home.path(), header);
+    let own = format!(
+        "it is built for 32 bits, machine 9, and this one for {} bits, {}:",
+        usize::BITS,
+        std::env::consts::ARCH
+    );
+    assert!(said.contains(&own), "{said}");
+}
+
+/// What a rubus on another kind of processor would print: this one's own result, with another architecture in it.
+#[test]
+fn one_for_another_kind_of_processor_that_runs_all_the_same_is_said_to_be_emulated() {
+    let rubus = assert_cmd::cargo::cargo_bin("rubus");
+    let other = match std::env::consts::ARCH {
+        "arm" | "aarch64" => "x86_64",
+        _ => "arm",
+    };
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let fresh = home.path().join("fresh");
+    let script = format!(
+        "#!/bin/sh\n{} \"$@\" | sed 's/\"architecture\": *\"{}\"/\"architecture\": \"{other}\"/'\n",
+        rubus.display(),
+        std::env::consts::ARCH
+    );
+    std::fs::write(&fresh, script).expect("a file");
+    std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o755)).expect("its owner");
+    std::fs::rename(&fresh, home.path().join("wrapper")).expect("a name");
+    let output = Command::new(&rubus)
+        .current_dir(home.path())
+        .env("XDG_DATA_HOME", home.path())
+        .args([
+            "bench",
+            "cpu",
+            "linpack",
+            "--unknowns",
+            "64",
+            "--seconds",
+            "0.2",
+            "--against-binary",
+            "./wrapper",
+        ])
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let said = words.join(" ");
+    let own = std::env::consts::ARCH;
+    for wanted in [
+        format!("wrapper ({} bits, {other}), ", usize::BITS),
+        format!("(for {other}, and the other for {own}: no processor runs both by itself"),
+        "the ratio is that of the emulator)".into(),
+    ] {
+        assert!(said.contains(&wanted), "{wanted}:\n{text}");
+    }
 }

@@ -35,11 +35,20 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
+/// A line below the titles.
+#[derive(Clone, Debug)]
+enum Row {
+    /// One cell per column.
+    Cells(Vec<Cell>),
+    /// Words across all columns, as wide as they are.
+    Heading(String),
+}
+
 /// A table: columns with a title each, and rows.
 #[derive(Clone, Debug)]
 pub struct Table {
     columns: Vec<(String, Align)>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Row>,
     gap: usize,
     indent: usize,
 }
@@ -77,7 +86,12 @@ impl Table {
     /// If it has not one cell per column: that is a programming error.
     pub fn row(&mut self, cells: Vec<Cell>) {
         assert_eq!(cells.len(), self.columns.len(), "one cell per column");
-        self.rows.push(cells);
+        self.rows.push(Row::Cells(cells));
+    }
+
+    /// Adds a line of words across all columns, about the rows below it. The text is cleaned; it widens no column.
+    pub fn heading(&mut self, text: &str) {
+        self.rows.push(Row::Heading(clean(text)));
     }
 
     /// Whether it has no rows.
@@ -98,14 +112,26 @@ impl Table {
                 .map(|(title, _)| Cell::toned(title, Tone::Faint));
             lines.push(self.line(&titles.collect::<Vec<_>>(), &widths, style));
         }
-        lines.extend(self.rows.iter().map(|row| self.line(row, &widths, style)));
+        lines.extend(self.rows.iter().map(|row| match row {
+            Row::Cells(cells) => self.line(cells, &widths, style),
+            Row::Heading(text) => " ".repeat(self.indent) + text,
+        }));
         lines
     }
 
+    /// Columns of a terminal that are left for the first column of the table when all others are as wide as their cells.
+    pub fn room_of_first(&self, columns: usize) -> usize {
+        let others = (1..self.columns.len()).map(|i| self.gap + self.column_width(i));
+        columns.saturating_sub(self.indent + others.sum::<usize>())
+    }
+
     fn column_width(&self, column: usize) -> usize {
-        self.rows
-            .iter()
-            .map(|row| width(&row[column].text))
+        let cells = self.rows.iter().filter_map(|row| match row {
+            Row::Cells(cells) => Some(cells),
+            Row::Heading(_) => None,
+        });
+        cells
+            .map(|cells| width(&cells[column].text))
             .chain([width(&self.columns[column].0)])
             .max()
             .unwrap_or(0)
@@ -161,6 +187,23 @@ mod tests {
         reads        22.6 MB/s
         漢字 writes     9 kB/s  slow
         ");
+    }
+
+    #[test]
+    fn a_heading_goes_across_and_widens_nothing() {
+        let mut table = example();
+        table.heading("a line that is wider than the first column");
+        table.row(vec!["  below".into(), "1 B/s".into(), Cell::default()]);
+        insta::assert_snapshot!(table.lines(Style::PLAIN).join("\n"), @r"
+        job               rate
+        reads        22.6 MB/s
+        漢字 writes     9 kB/s  slow
+        a line that is wider than the first column
+          below          1 B/s
+        ");
+        // Two gaps, nine columns of rates, four of words.
+        assert_eq!(table.room_of_first(40), 40 - 2 - 9 - 2 - 4);
+        assert_eq!(table.indented(3).room_of_first(40), 20);
     }
 
     #[test]

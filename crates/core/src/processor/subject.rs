@@ -1,10 +1,13 @@
 //! Figures of a processor as something to compare.
+//!
+//! A title begins with what there are many of (the algorithm, the method) and goes on with what they have in common, after a comma:
+//! tables put those of the same end below one another, with their end above them.
 
 use super::compression::{Compression, Cut, Source};
 use super::linpack::Linpack;
 use super::{Ciphers, ProcessorRun, Rates, Ssh};
 use crate::compare::{Figure, Named, SubjectJob, Unit};
-use crate::units::bytes_iec;
+use crate::title::block;
 
 impl ProcessorRun {
     /// The jobs of a comparison, part after part.
@@ -42,10 +45,10 @@ impl ProcessorRun {
 fn of_ciphers(ciphers: &Ciphers) -> Vec<SubjectJob> {
     let rows = ciphers.rows.iter().flat_map(|row| {
         let title = format!(
-            "{} {} {}, {}",
+            "{}, {} {}, {}",
             row.algorithm.name(),
             row.work.name(),
-            bytes_iec(u64::from(row.block_bytes)),
+            block(row.block_bytes),
             row.place.name()
         );
         both(&title, &row.rates, Unit::BytesPerSecond)
@@ -76,7 +79,7 @@ fn of_compression(compression: &Compression) -> Vec<SubjectJob> {
         for row in &sample.rows {
             let cut = match row.cut {
                 Cut::Extents => "extents".to_string(),
-                Cut::Pages { bytes } => format!("{} pages", bytes_iec(u64::from(bytes))),
+                Cut::Pages { bytes } => format!("{} pages", block(bytes)),
             };
             for (cores, speed) in [
                 ("one core", Some(&row.one)),
@@ -84,7 +87,7 @@ fn of_compression(compression: &Compression) -> Vec<SubjectJob> {
             ] {
                 let Some(speed) = speed else { continue };
                 let mut add = |work: &str, rate| {
-                    let title = format!("{work} {} {cut}, {of}, {cores}", row.method);
+                    let title = format!("{}, {work} {cut}, {of}, {cores}", row.method);
                     jobs.push(SubjectJob::computed(
                         title,
                         Figure::of(rate),

@@ -16,6 +16,7 @@ use crate::places;
 use crate::signals;
 use crate::target::{self, Allowance, Resolved};
 use crate::target_name::TargetName;
+use crate::watching::terminal;
 use crate::world::{Terminal, World};
 
 /// Measures both, keeps both runs, and shows how they compare.
@@ -88,7 +89,8 @@ pub fn show(general: &General, bench: &Bench, runs: [&Run; 2]) -> anyhow::Result
     }
     if !wanted(bench).files().any(|path| path == Path::new("-")) {
         let style = Terminal::of(general).style();
-        places::say(&rubus_show::compare::render(&comparison, style))?;
+        let columns = terminal::size().0.into();
+        places::say(&rubus_show::compare::render(&comparison, style, columns))?;
     }
     Ok(())
 }

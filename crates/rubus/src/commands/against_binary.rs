@@ -1,10 +1,12 @@
 //! `rubus bench cpu --against-binary FILE`: another rubus and this one measure the processor in turns, and are compared.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail, ensure};
 use rubus_core::compare::{Comparison, compare, turns};
+use rubus_core::elf::{self, Built};
 use rubus_core::processor::LEAST_SECONDS;
 use rubus_core::result::Run;
 use rubus_host::programs::{self, RunError};
@@ -14,6 +16,7 @@ use crate::exit::Exit;
 use crate::places;
 use crate::progress::Line;
 use crate::signals;
+use crate::watching::terminal;
 use crate::world::{self, Terminal};
 
 /// In the order A B, B A, so that a steady drift of the machine cancels.
@@ -57,8 +60,9 @@ pub fn run(general: &General, args: &BenchCpu, other: &Path) -> anyhow::Result<E
     }
     drop(line);
     let names = [named(other, &rounds, 0), named(&this, &rounds, 1)];
-    let subjects = turns::subjects(names.each_ref().map(String::as_str), &rounds)
+    let mut subjects = turns::subjects(names.each_ref().map(String::as_str), &rounds)
         .context("it was interrupted before the first round was complete")?;
+    subjects[0].note = rounds.first().and_then(emulated);
     let comparison = compare(&subjects);
     ensure!(
         !comparison.rows.is_empty(),
@@ -85,6 +89,18 @@ fn named(program: &Path, rounds: &[[Run; 2]], side: usize) -> String {
         )
     });
     format!("{}{built}", name.to_string_lossy())
+}
+
+/// What to know about two programs for processors of different kinds, of which one machine runs only one by itself.
+fn emulated(round: &[Run; 2]) -> Option<String> {
+    let [theirs, own] = round.each_ref().map(|run| run.processor.as_ref());
+    let (theirs, own) = (&theirs?.architecture, &own?.architecture);
+    (!elf::are_of_one_family(theirs, own)).then(|| {
+        format!(
+            "for {theirs}, and the other for {own}: no processor runs both by itself, so one of them ran in an emulator, and \
+             the ratio is that of the emulator"
+        )
+    })
 }
 
 /// What each of the two is asked for.
@@ -166,15 +182,42 @@ fn ask(program: &Path, arguments: &[String], cancel: &AtomicBool) -> anyhow::Res
     let program = absolute(program)?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let said = programs::run_file(&program, &arguments, cancel);
-    // It is there, as was seen, so what is missing is what loads it.
     let is_foreign = matches!(&said, Err(RunError::Unable { .. }));
     let said = said.map_err(anyhow::Error::from);
     match is_foreign {
-        true => said.context(
-            "this system cannot run it: it is for another processor, or not static and without the libraries that it needs",
-        ),
+        true => said.with_context(|| why_not(&program)),
         false => said,
     }
+}
+
+/// Why a program that is there and may be run cannot be run.
+fn why_not(program: &Path) -> String {
+    let own = format!("{} bits, {}", usize::BITS, std::env::consts::ARCH);
+    let why = match built(program) {
+        None => "it is no program, and what its first line names is not there or cannot be run"
+            .to_string(),
+        Some(built)
+            if (built.bits, built.architecture.as_str())
+                == (usize::BITS, std::env::consts::ARCH) =>
+        {
+            format!(
+                "it is built for {own} as this one, so the libraries that it needs are not there: build it static"
+            )
+        }
+        Some(built) => format!(
+            "it is built for {} bits, {}, and this one for {own}: this processor does not run such programs, or the kernel is \
+             not set up for them, or the libraries that it needs are not there (build it static)",
+            built.bits, built.architecture
+        ),
+    };
+    format!("this system cannot run it: {why}")
+}
+
+fn built(program: &Path) -> Option<Built> {
+    let mut header = [0; elf::HEADER_BYTES];
+    let mut file = std::fs::File::open(program).ok()?;
+    file.read_exact(&mut header).ok()?;
+    Built::of(&header)
 }
 
 fn absolute(program: &Path) -> anyhow::Result<PathBuf> {
@@ -201,7 +244,8 @@ fn show(general: &General, args: &BenchCpu, comparison: &Comparison) -> anyhow::
     }
     if !is_printed {
         let style = Terminal::of(general).style();
-        places::say(&rubus_show::compare::render(comparison, style))?;
+        let columns = terminal::size().0.into();
+        places::say(&rubus_show::compare::render(comparison, style, columns))?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::args::{Compare, General};
 use crate::exit::Exit;
 use crate::places;
 use crate::subjects::{self, Found};
+use crate::watching::terminal;
 use crate::world::Terminal;
 
 /// Compares and shows.
@@ -92,7 +93,8 @@ pub fn show(general: &General, args: &Compare, comparison: &Comparison) -> anyho
         places::say(&(serde_json::to_string_pretty(comparison)? + "\n"))?;
     } else if !printed {
         let style = Terminal::of(general).style();
-        places::say(&rubus_show::compare::render(comparison, style))?;
+        let columns = terminal::size().0.into();
+        places::say(&rubus_show::compare::render(comparison, style, columns))?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod scale;
 #[cfg(test)]
 mod tests;
 mod text;
+mod titles;
 
 use rubus_core::compare::{Comparison, Figure, Measure, Row, Source, Unit, Word};
 use rubus_core::reference::{ASIDES, REFERENCES};

@@ -1,8 +1,8 @@
-//! The text of a comparison: what differs, then throughput and latency job by job, at most 80
-//! columns.
+//! The text of a comparison: what differs, then throughput and latency job by job.
 
-use rubus_core::compare::{Alone, Comparison, DoubtOfSome};
+use rubus_core::compare::{Alone, Comparison, DoubtOfSome, Row};
 
+use super::titles::{Line, lay_out};
 use super::{QUANTITIES, Quantity, Scale, headline, interval, legend, ratio, subject_line, word};
 use crate::checkup::joined;
 use crate::picture;
@@ -10,21 +10,24 @@ use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::text::{bind_units, clean, hang, pad_right, shorten, width};
 
-/// No line is wider.
+/// No line of running text is wider, and no table is made for a narrower terminal.
 const COLUMNS: usize = 80;
-/// Columns of a job's title, of a figure, and of the drawn scale (odd).
-const TITLE: usize = 25;
+/// Columns of a figure, and of the drawn scale (odd).
 const FIGURE: usize = 9;
 const DRAWN: usize = 51;
+/// Columns between a title and the drawn scale.
+const GAP: usize = 2;
 /// Lines for what differs between runs; the page and the JSON have all.
 const DIFFERENCES: usize = 20;
 
-/// The text, ending in a line feed.
-pub fn render(comparison: &Comparison, style: Style) -> String {
-    let mut parts = vec![subjects(comparison, style), differences(comparison, style)];
+/// The text for a terminal with so many columns, 80 at least, ending in a line feed. Only tables use more than 80.
+pub fn render(comparison: &Comparison, style: Style, columns: usize) -> String {
+    let columns = columns.max(COLUMNS);
+    let mut parts = vec![subjects(comparison, style)];
+    parts.push(differences(comparison, style, columns));
     parts.push(doubts(comparison, style));
     for place in 1..comparison.subjects.len() {
-        parts.extend(against(comparison, place, style));
+        parts.extend(against(comparison, place, style, columns));
     }
     parts.push(pipes(comparison, style));
     parts.push(alone(comparison, style));
@@ -65,7 +68,7 @@ fn pipes(comparison: &Comparison, style: Style) -> Vec<String> {
     lines
 }
 
-fn differences(comparison: &Comparison, style: Style) -> Vec<String> {
+fn differences(comparison: &Comparison, style: Style, terminal: usize) -> Vec<String> {
     let has_rows = !comparison.rows.is_empty();
     if comparison.differences.is_empty() {
         return vec!["Board, device, settings and versions are the same, as far as known.".into()];
@@ -79,7 +82,7 @@ fn differences(comparison: &Comparison, style: Style) -> Vec<String> {
     );
     let names = comparison.differences.iter().map(|d| width(&d.what));
     let first = names.max().unwrap_or(0).min(30);
-    let room = COLUMNS - 2 - first - 2 * comparison.subjects.len();
+    let room = terminal - 2 - first - 2 * comparison.subjects.len();
     let each = (room / comparison.subjects.len()).max(8);
     let columns: Vec<(String, Align)> = columns
         .into_iter()
@@ -148,7 +151,12 @@ fn doubt_line(comparison: &Comparison, doubt: &DoubtOfSome) -> String {
 }
 
 /// Everything about one subject against the baseline.
-fn against(comparison: &Comparison, place: usize, style: Style) -> Vec<Vec<String>> {
+fn against(
+    comparison: &Comparison,
+    place: usize,
+    style: Style,
+    columns: usize,
+) -> Vec<Vec<String>> {
     if comparison.rows.is_empty() {
         return Vec::new();
     }
@@ -159,9 +167,9 @@ fn against(comparison: &Comparison, place: usize, style: Style) -> Vec<Vec<Strin
             .collect(),
     ];
     for quantity in &QUANTITIES {
-        parts.push(table(comparison, place, quantity, style));
+        parts.push(table(comparison, place, quantity, style, columns));
     }
-    parts.push(drawing(comparison, place, style));
+    parts.push(drawing(comparison, place, style, columns));
     if place + 1 == comparison.subjects.len() {
         parts.push(
             hang("", &bind_units(&clean(&legend(comparison))), COLUMNS)
@@ -173,15 +181,31 @@ fn against(comparison: &Comparison, place: usize, style: Style) -> Vec<Vec<Strin
     parts
 }
 
-fn table(comparison: &Comparison, place: usize, quantity: &Quantity, style: Style) -> Vec<String> {
+fn table(
+    comparison: &Comparison,
+    place: usize,
+    quantity: &Quantity,
+    style: Style,
+    columns: usize,
+) -> Vec<String> {
     use Align::{Left, Right};
+    let (mut titles, mut figures) = (Vec::new(), Vec::new());
+    for row in &comparison.rows {
+        if let Some(cells) = cells(row, place, quantity) {
+            titles.push(clean(&row.title));
+            figures.push(cells);
+        }
+    }
+    if titles.is_empty() {
+        return Vec::new();
+    }
     // The names stand above; one that does not fit is not cut here.
     let name = |place: usize, role: &str| match clean(&comparison.subjects[place].name) {
         name if width(&name) <= FIGURE => name,
         _ => role.to_string(),
     };
     let (baseline, other) = (name(0, "baseline"), name(place, "against"));
-    let mut table = Table::new(&[
+    let empty = Table::new(&[
         (quantity.title, Left),
         (&baseline, Right),
         (&other, Right),
@@ -189,50 +213,68 @@ fn table(comparison: &Comparison, place: usize, quantity: &Quantity, style: Styl
         ("95 %", Left),
         ("", Left),
     ]);
-    for row in &comparison.rows {
-        let measure = (quantity.of)(row);
-        let (Some(ratio_of), Some(ours), Some(theirs)) = (
-            measure.ratios.get(place).copied().flatten(),
-            measure.figures.first().copied().flatten(),
-            measure.figures.get(place).copied().flatten(),
-        ) else {
-            continue;
-        };
-        let (said, tone) = word(ratio_of.word);
-        table.row(vec![
-            shorten(&clean(&row.title), TITLE).into(),
-            (quantity.words)(row, ours.value).into(),
-            (quantity.words)(row, theirs.value).into(),
-            ratio(ratio_of.figure.value).into(),
-            Cell::toned(&interval(&ratio_of.figure), Tone::Faint),
-            Cell::toned(said, tone),
-        ]);
-    }
-    if table.is_empty() {
-        return Vec::new();
+    let with = |table: &mut Table, title: &str, index: usize| {
+        let title = Cell::from(title);
+        table.row([title].into_iter().chain(figures[index].clone()).collect());
+    };
+    let mut untitled = empty.clone();
+    (0..figures.len()).for_each(|index| with(&mut untitled, "", index));
+    let mut table = empty;
+    for line in lay_out(&titles, untitled.room_of_first(columns)) {
+        match line {
+            Line::Heading(shared) => table.heading(&shared),
+            Line::Row { index, title } => with(&mut table, &title, index),
+        }
     }
     table.lines(style)
 }
 
+/// What stands behind the title of a row, where both have a figure.
+fn cells(row: &Row, place: usize, quantity: &Quantity) -> Option<[Cell; 5]> {
+    let measure = (quantity.of)(row);
+    let ratio_of = measure.ratios.get(place).copied().flatten()?;
+    let ours = measure.figures.first().copied().flatten()?;
+    let theirs = measure.figures.get(place).copied().flatten()?;
+    let (said, tone) = word(ratio_of.word);
+    Some([
+        (quantity.words)(row, ours.value).into(),
+        (quantity.words)(row, theirs.value).into(),
+        ratio(ratio_of.figure.value).into(),
+        Cell::toned(&interval(&ratio_of.figure), Tone::Faint),
+        Cell::toned(said, tone),
+    ])
+}
+
 /// The ratios of the throughput, all on one scale.
-fn drawing(comparison: &Comparison, place: usize, style: Style) -> Vec<String> {
+fn drawing(comparison: &Comparison, place: usize, style: Style, columns: usize) -> Vec<String> {
     let scale = Scale::of(comparison);
-    let mut lines = Vec::new();
+    let (mut titles, mut ratios) = (Vec::new(), Vec::new());
     for row in &comparison.rows {
-        let Some(ratio) = row.throughput.ratios.get(place).copied().flatten() else {
-            continue;
-        };
-        let title = pad_right(&shorten(&clean(&row.title), TITLE), TITLE);
-        let line = scale.line(&ratio.figure, DRAWN);
-        let (_, tone) = word(ratio.word);
-        lines.push(format!("{title}  {}", style.paint(tone, &line)));
+        if let Some(ratio) = row.throughput.ratios.get(place).copied().flatten() {
+            titles.push(clean(&row.title));
+            ratios.push(ratio);
+        }
     }
-    if lines.is_empty() {
-        return lines;
+    if titles.is_empty() {
+        return Vec::new();
     }
-    let title = pad_right("Ratio of the throughput", TITLE + 2);
-    let labels = format!("{title}{}", scale.labels(DRAWN));
-    lines.insert(0, style.paint(Tone::Faint, &labels));
+    let laid_out = lay_out(&titles, columns - GAP - DRAWN);
+    let widths = laid_out.iter().map(|line| match line {
+        Line::Heading(_) => 0,
+        Line::Row { title, .. } => width(title),
+    });
+    let title = "Ratio of the throughput";
+    let column = widths.max().unwrap_or(0).max(width(title)) + GAP;
+    let labels = pad_right(title, column) + &scale.labels(DRAWN);
+    let mut lines = vec![style.paint(Tone::Faint, &labels)];
+    lines.extend(laid_out.into_iter().map(|line| match line {
+        Line::Heading(shared) => shared,
+        Line::Row { index, title } => {
+            let (_, tone) = word(ratios[index].word);
+            let drawn = style.paint(tone, &scale.line(&ratios[index].figure, DRAWN));
+            pad_right(&title, column) + &drawn
+        }
+    }));
     lines
 }
 
@@ -259,13 +301,17 @@ fn alone(comparison: &Comparison, style: Style) -> Vec<String> {
     lines
 }
 
-/// "a, b, c, d and 3 more".
+/// "a, b, c, d and 3 more"; with semicolons where a title has a comma of its own.
 fn some_of(titles: &[&str]) -> String {
+    let between = match titles.iter().any(|title| title.contains(',')) {
+        true => "; ",
+        false => ", ",
+    };
     if titles.len() <= NAMED + 1 {
-        return titles.join(", ");
+        return titles.join(between);
     }
     let rest = titles.len() - NAMED;
-    format!("{} and {rest} more", titles[..NAMED].join(", "))
+    format!("{} and {rest} more", titles[..NAMED].join(between))
 }
 
 fn remarks(comparison: &Comparison, style: Style) -> Vec<String> {
