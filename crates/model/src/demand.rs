@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rubus_core::estimate::Estimate;
+use rubus_core::queueing::mean_value::Station;
 
 use crate::path::{Kind, Step, Stripe, Tier};
 
@@ -25,7 +26,15 @@ impl Demand {
 
     /// Seconds per operation of which no queue can get rid: 1 / this is the capacity.
     pub fn least_s(&self) -> f64 {
-        self.seconds / f64::from(self.servers)
+        self.station().least_s()
+    }
+
+    /// As a place where operations queue.
+    pub fn station(&self) -> Station {
+        Station {
+            seconds: self.seconds,
+            servers: f64::from(self.servers),
+        }
     }
 }
 

@@ -3,12 +3,13 @@
 //! A path is a list of steps ([`Step`]): stages that take time, places where the bytes become others (compression),
 //! members that share the work (RAID-0) or of which each operation meets one (the tiers of swap). Each stage keeps a
 //! resource busy; stages that name the same resource share it, as all disks behind one USB 2 port do. [`predict`]
-//! composes them by the laws of operational analysis and says the throughput, the response time and the narrowest
-//! pipe at any queue depth, each with an interval.
+//! composes them by the laws of operational analysis, by mean value analysis where several operations are in flight, and
+//! says the throughput, the response time and the narrowest pipe at any queue depth, each with an interval.
 //!
 //! Sources: Denning and Buzen, *The Operational Analysis of Queueing Network Models*, ACM Computing Surveys 10(3),
-//! 1978; Lazowska, Zahorjan, Graham and Sevcik, *Quantitative System Performance*, 1984, chapters 3 and 5; Zahorjan,
-//! Sevcik, Eager and Galler, *Balanced Job Bound Analysis of Queueing Networks*, CACM 25(2), 1982.
+//! 1978; Reiser and Lavenberg, *Mean-Value Analysis of Closed Multichain Queueing Networks*, JACM 27(2), 1980;
+//! Lazowska, Zahorjan, Graham and Sevcik, *Quantitative System Performance*, 1984, chapters 3 and 5; Zahorjan, Sevcik,
+//! Eager and Galler, *Balanced Job Bound Analysis of Queueing Networks*, CACM 25(2), 1982.
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 

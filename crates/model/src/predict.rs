@@ -3,7 +3,7 @@
 use rubus_core::estimate::Estimate;
 use rubus_core::interval::carry;
 pub use rubus_core::queueing::Bend;
-use rubus_core::queueing::response_s;
+use rubus_core::queueing::mean_value::Station;
 use serde::{Deserialize, Serialize};
 
 use crate::demand::{self, Demand, Demands};
@@ -16,7 +16,7 @@ pub struct Operation {
     pub bytes: u64,
     /// Operations in flight, at least 1.
     pub depth: u32,
-    /// How the curve goes round the knee.
+    /// How the curve goes round the knee: by the path's stations, or as it was measured.
     pub bend: Bend,
 }
 
@@ -56,20 +56,25 @@ pub struct Prediction {
 
 /// Predicts what `path` gives for `operation`.
 ///
+/// Each resource is a station with a queue of its own, that serves as many at once as it has servers; what a lone operation spends
+/// elsewhere is a delay. What they give together at this depth is said by mean value analysis, unless the operation brings a bend that
+/// was measured or is known ([`Bend`]). The analysis is done again with each end of each cost's interval: what a path gives only falls
+/// as any of its costs grows.
+///
 /// # Panics
 /// If the path asks no time at all: that is a programming error.
 pub fn predict(path: &[Step], operation: &Operation) -> Prediction {
     let bytes = operation.bytes.max(1) as f64;
-    let depth = f64::from(operation.depth.max(1));
+    let depth = operation.depth.max(1);
     let best = demand::of(path, bytes, &mut |estimate| estimate.value);
     assert!(best.alone_s > 0.0, "a path without a stage");
     let response_s = carry(|pick| {
-        let bend = pick(&operation.bend.0);
-        response(&demand::of(path, bytes, pick), depth, bend)
+        let demands = demand::of(path, bytes, pick);
+        demands.response_s(operation.bend, depth, pick)
     });
     let iops = carry(|pick| {
-        let bend = pick(&operation.bend.0);
-        depth / response(&demand::of(path, bytes, pick), depth, bend)
+        let demands = demand::of(path, bytes, pick);
+        f64::from(depth) / demands.response_s(operation.bend, depth, pick)
     });
     let pipes = pipes(path, bytes, &best, iops.value);
     let is_sure = match pipes.as_slice() {
@@ -84,7 +89,7 @@ pub fn predict(path: &[Step], operation: &Operation) -> Prediction {
             let demands = demand::of(path, bytes, pick);
             (demands.alone_s / demands.largest_s().max(f64::MIN_POSITIVE)).max(1.0)
         }),
-        without_narrowest_iops: without_narrowest(&best, &pipes, depth, operation.bend.0.value),
+        without_narrowest_iops: without_narrowest(&best, &pipes, depth, operation.bend),
         pipes,
         is_sure,
     }
@@ -96,11 +101,12 @@ impl Demands {
         let all = self.by_resource.values().map(Demand::least_s);
         all.fold(0.0, f64::max)
     }
-}
 
-/// R(N) as [`Bend`] has it.
-fn response(demands: &Demands, depth: f64, bend: f64) -> f64 {
-    response_s(demands.alone_s, demands.largest_s(), depth, bend)
+    /// R(N): seconds of an operation with so many in flight.
+    fn response_s(&self, bend: Bend, depth: u32, pick: &mut dyn FnMut(&Estimate) -> f64) -> f64 {
+        let stations: Vec<Station> = self.by_resource.values().map(Demand::station).collect();
+        bend.response_s(self.alone_s, &stations, depth, pick)
+    }
 }
 
 fn pipes(path: &[Step], bytes: f64, best: &Demands, iops: f64) -> Vec<Pipe> {
@@ -122,7 +128,7 @@ fn pipes(path: &[Step], bytes: f64, best: &Demands, iops: f64) -> Vec<Pipe> {
     pipes
 }
 
-fn without_narrowest(best: &Demands, pipes: &[Pipe], depth: f64, bend: f64) -> f64 {
+fn without_narrowest(best: &Demands, pipes: &[Pipe], depth: u32, bend: Bend) -> f64 {
     let mut others = best.clone();
     if let Some(gone) = pipes
         .first()
@@ -130,9 +136,9 @@ fn without_narrowest(best: &Demands, pipes: &[Pipe], depth: f64, bend: f64) -> f
     {
         others.alone_s = (others.alone_s - gone.seconds).max(0.0);
     }
-    let response = response(&others, depth, bend);
+    let response = others.response_s(bend, depth, &mut |estimate| estimate.value);
     if response > 0.0 {
-        depth / response
+        f64::from(depth) / response
     } else {
         f64::INFINITY
     }

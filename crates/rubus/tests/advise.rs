@@ -90,6 +90,24 @@ fn every_text_fits_80_columns_and_is_ascii() {
 }
 
 #[test]
+fn what_is_asked_with_a_queue_is_shown_with_its_rate() {
+    let capture = ["--for", "server", "--with", "nbd"];
+    let words = advice("pi4b-usb3-ssd", &[&capture[..], &["--pipes"]].concat());
+    let words = words.replace("\n", " ");
+    assert!(words.contains("/s with 8 in flight)"), "{words}");
+    let json = advice("pi4b-usb3-ssd", &[&capture[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let demand = &json["candidates"][0]["demands"][1];
+    assert_eq!(
+        (&demand["what"], &demand["in_flight"]),
+        (&"random-read".into(), &8.into())
+    );
+    let (seconds, rate) = (&demand["seconds"]["value"], &demand["per_second"]["value"]);
+    let count = seconds.as_f64().expect("a number") * rate.as_f64().expect("a number");
+    assert!((count - 2000.0).abs() < 1e-6, "{demand}");
+}
+
+#[test]
 fn with_what_is_wished() {
     let wishes = [
         "--with",

@@ -381,11 +381,13 @@ fn pipes(advice: &Advice, style: Style) -> Vec<String> {
                 let visits = advice.purpose.visits();
                 let visit = visits.iter().find(|visit| visit.what == demand.what);
                 let basis = visit.map(|visit| candidate.basis.of(visit.what, visit.depth));
+                let mark = basis.map_or("", Basis::mark);
+                let deep = demand.deep().map(|deep| format!(" ({mark}{deep})"));
                 format!(
-                    "{} {}{}",
+                    "{} {mark}{}{}",
                     demand.what.words(),
-                    basis.map_or("", Basis::mark),
-                    seconds(demand.seconds.value)
+                    seconds(demand.seconds.value),
+                    deep.unwrap_or_default()
                 )
             })
             .collect();

@@ -26,12 +26,12 @@ const MIB: u64 = 1 << 20;
 
 /// A server of even service times behind a delay follows the sharp lines nearly.
 pub(super) fn bend() -> Bend {
-    Bend(Estimate::new(0.1, 0.0, 0.3))
+    Bend::Known(Estimate::new(0.1, 0.0, 0.3))
 }
 
 /// Two programs that take turns: what is there is answered together, so each waits for all others of its round.
 fn bend_of_rounds() -> Bend {
-    Bend(Estimate::new(1.0, 0.7, 1.0))
+    Bend::Known(Estimate::new(1.0, 0.7, 1.0))
 }
 
 /// nbdkit that takes its time.

@@ -57,12 +57,12 @@ pub(super) fn of_rounds(name: &str, one: &Measured, many: &Measured) -> Vec<Step
     ]
 }
 
-/// So many operations in flight of so many bytes, round the knee as nobody has measured it.
+/// So many operations in flight of so many bytes, round the knee as the stations of the path have it.
 pub(super) fn operation(bytes: u64, depth: u32) -> Operation {
     Operation {
         bytes,
         depth,
-        bend: Bend::unknown(),
+        bend: Bend::Stations,
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) fn even(bytes: u64, depth: u32) -> Operation {
     Operation {
         bytes,
         depth,
-        bend: Bend(Estimate::new(0.0, 0.0, 0.2)),
+        bend: Bend::Known(Estimate::new(0.0, 0.0, 0.2)),
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;
 use crate::reference::kinds::DeviceClass;
+use crate::units::iops;
 
 pub use basis::{Bases, Basis, LEGEND};
 pub use known::{Carried, Known, KnownProcessor, MeasuredDisk};
@@ -113,6 +114,21 @@ pub struct Demand {
     pub what: What,
     /// Seconds.
     pub seconds: Estimate,
+    /// Operations in flight meanwhile, at least 1.
+    pub in_flight: u32,
+    /// What it gives with so many: bytes per second where it is in order, else operations.
+    pub per_second: Estimate,
+}
+
+impl Demand {
+    /// The rate of what is asked for with a queue, for people: "12.9k/s with 8 in flight". What is asked one at a time or in order is
+    /// among the figures.
+    pub fn deep(&self) -> Option<String> {
+        (self.in_flight > 1 && !self.what.is_in_order()).then(|| {
+            let rate = iops(self.per_second.value).replace(' ', "");
+            format!("{rate}/s with {} in flight", self.in_flight)
+        })
+    }
 }
 
 /// A resource on the way.

@@ -18,6 +18,7 @@
 use super::fit::{Family, Fitted, Point, interval};
 use super::{Finding, Knee};
 use crate::estimate::Estimate;
+use crate::queueing::mean_value::{self, Station};
 use crate::result::{JobResult, Run};
 
 /// So many depths are needed.
@@ -243,17 +244,11 @@ fn shape(depth: f64, knee: f64, bend: Bend) -> f64 {
     depth.ln() - softness * waiting.ln_1p()
 }
 
-/// X(N) S of one station behind a delay, the two together 1, by mean value analysis: each arrival
-/// finds what one operation less leaves waiting on average.
+/// X(N) S of one station behind a delay, the two together 1, by mean value analysis.
 fn station(depth: f64, knee: f64) -> f64 {
     let busy = 1.0 / knee;
-    let (mut rate, mut waiting) = (0.0, 0.0);
-    for customers in 1..=depth as u32 {
-        let at_station = busy * (1.0 + waiting);
-        rate = f64::from(customers) / (1.0 - busy + at_station);
-        waiting = rate * at_station;
-    }
-    rate
+    let rates = mean_value::rates((1.0 - busy).max(0.0), &[Station::one(busy)], depth as u32);
+    rates.last().copied().unwrap_or(0.0)
 }
 
 fn knee(fitted: &Fitted) -> f64 {

@@ -13,7 +13,7 @@ use rubus_core::units::bytes_iec;
 use super::inventory::{Is, LOST, Place};
 use super::words::{ToDo, times};
 use super::{Question, weigh};
-use crate::predict::{Bend, Operation, Prediction, predict};
+use crate::predict::{Bend, Operation, predict};
 use crate::stages::compression;
 use crate::stages::swap::{SetUp, usual_ratio};
 
@@ -315,7 +315,7 @@ fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
         let operation = Operation {
             bytes: what.bytes(),
             depth,
-            bend: Bend::unknown(),
+            bend: Bend::Stations,
         };
         predict(&steps, &operation)
     };
@@ -331,10 +331,7 @@ fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
             } else {
                 &write
             };
-            Demand {
-                what: visit.what,
-                seconds: over(visit.count, prediction),
-            }
+            weigh::demand(visit, prediction)
         })
         .collect();
     let swapping = Swapping {
@@ -424,12 +421,6 @@ fn bases(question: &Question<'_>, option: &SwapPlace) -> Bases {
         beyond_s: disk.random_read,
         ..disk
     }
-}
-
-fn over(count: f64, prediction: &Prediction) -> Estimate {
-    let rate = prediction.iops;
-    let seconds = |seen: f64| count / seen.max(rate.value / 50.0).max(f64::MIN_POSITIVE);
-    Estimate::new(seconds(rate.value), seconds(rate.high), seconds(rate.low))
 }
 
 /// What does it.

@@ -53,8 +53,8 @@ pub(super) fn of(is: &Is, what: What, depth: u32) -> Prediction {
         depth,
         // In order there is always more under way than one; what overlaps does so by the read-ahead's design.
         bend: match what.is_in_order() {
-            true => Bend(Estimate::new(0.1, 0.0, 0.4)),
-            false => Bend::unknown(),
+            true => Bend::Known(Estimate::new(0.1, 0.0, 0.4)),
+            false => Bend::Stations,
         },
     };
     predict(&path(is, what, depth), &operation)
@@ -141,7 +141,8 @@ fn risks(purpose: Purpose, place: &Place) -> Vec<String> {
     risks
 }
 
-fn demand(visit: &Visit, prediction: &Prediction) -> Demand {
+/// What a part of the work takes.
+pub(super) fn demand(visit: &Visit, prediction: &Prediction) -> Demand {
     let rate = match visit.what.is_in_order() {
         true => prediction.bytes_per_second,
         false => prediction.iops,
@@ -151,6 +152,8 @@ fn demand(visit: &Visit, prediction: &Prediction) -> Demand {
     Demand {
         what: visit.what,
         seconds: Estimate::new(over(rate.value), over(rate.high), over(rate.low)),
+        in_flight: visit.depth,
+        per_second: rate,
     }
 }
 

@@ -103,7 +103,7 @@ fn operation(bytes: u64, depth: u32) -> Operation {
     Operation {
         bytes,
         depth,
-        bend: Bend::unknown(),
+        bend: Bend::Stations,
     }
 }
 

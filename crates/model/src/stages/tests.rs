@@ -13,7 +13,7 @@ fn operation(what: What, depth: u32) -> Operation {
     Operation {
         bytes: what.bytes(),
         depth,
-        bend: Bend(Estimate::exact(0.0)),
+        bend: Bend::Known(Estimate::exact(0.0)),
     }
 }
 

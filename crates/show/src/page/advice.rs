@@ -153,7 +153,10 @@ fn row(purpose: Purpose, candidate: &Candidate, capacity: f64, scale: PipeScale)
                 @if candidate.is_now { " " span class="badge" { "now" } }
                 span class="remedy" { (candidate.what) }
                 @if let (Some(pipe), Some(most)) = (narrowest, candidate.largest()) {
-                    span class="remedy" { "narrowest: " (pipe.name) " at " (most.what.words()) }
+                    span class="remedy" {
+                        "narrowest: " (pipe.name) " at " (most.what.words())
+                        @if let Some(deep) = most.deep() { ", " (basis.of(most.what, most.in_flight).mark()) (deep) }
+                    }
                 }
             }
             td class="chart" role="cell" {
