@@ -47,9 +47,10 @@ pub struct Tester {
     pub records: [PathBuf; 2],
 }
 
-/// What its `configure` would find out on any machine that Debian runs on, and one choice, without which the tester does
-/// not play inetd; without TLS.
+/// What its `configure` would find out on any machine that Debian runs on, and two choices: without the one the tester
+/// does not play inetd, without the other it knows no TLS.
 const CONFIGURATION: &str = "#define _GNU_SOURCE 1\n\
+    #define HAVE_GNUTLS 1\n\
     #define ISSERVER 1\n\
     #define PACKAGE_VERSION \"of Debian's source package\"\n\
     #define SIZEOF_UNSIGNED_SHORT_INT 2\n\
@@ -60,18 +61,17 @@ const CONFIGURATION: &str = "#define _GNU_SOURCE 1\n\
 /// Builds the tester from Debian's source package of the reference implementation.
 ///
 /// # Errors
-/// When Debian's archive cannot be reached, or there is no compiler or no glib to build it with.
+/// When Debian's archive cannot be reached, or there is no compiler, no glib or no GnuTLS to build it with.
 pub fn tester(cache: &Cache) -> Result<Tester> {
     let key = Key::of([SUITE, CONFIGURATION]);
     let entry = cache.entry("nbd-tester-client", &key, |place| {
         let source = source_package("nbd", place)?;
         fs::write(place.join("config.h"), CONFIGURATION)?;
-        let glib =
-            tools::run(tools::command("pkg-config").args(["--cflags", "--libs", "glib-2.0"]))
-                .context(
-                    "no glib to build with; on Debian: apt-get install libglib2.0-dev pkgconf",
-                )?;
-        let glib = String::from_utf8_lossy(&glib).into_owned();
+        let wanted = ["--cflags", "--libs", "glib-2.0", "gnutls"];
+        let libraries = tools::run(tools::command("pkg-config").args(wanted)).context(
+            "no glib or no GnuTLS to build with; on Debian: apt-get install libglib2.0-dev libgnutls28-dev pkgconf",
+        )?;
+        let libraries = String::from_utf8_lossy(&libraries).into_owned();
         tools::run(
             tools::command("cc")
                 .args(["-w", "-O1", "-I"])
@@ -81,8 +81,8 @@ pub fn tester(cache: &Cache) -> Result<Tester> {
                 .arg("-o")
                 .arg(place.join("nbd-tester-client"))
                 .arg(source.join("tests/run/nbd-tester-client.c"))
-                .arg(source.join("cliserv.c"))
-                .args(glib.split_whitespace()),
+                .args(["cliserv.c", "crypto-gnutls.c", "buffer.c"].map(|name| source.join(name)))
+                .args(libraries.split_whitespace()),
         )
         .context("the source package does not build")?;
         for name in RECORDS {

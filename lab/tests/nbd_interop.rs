@@ -12,7 +12,7 @@ use common::{can_run, program, report, take_turns};
 use rubus_lab::cache::Cache;
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{Listening, Serving, free_port, programs};
-use rubus_lab::foreign::{debian_13, tester};
+use rubus_lab::foreign::{Tester, debian_13, tester};
 use tempfile::TempDir;
 
 const SCENARIOS: &str = include_str!("../interop/scenarios.py");
@@ -64,31 +64,43 @@ fn both(output: &Output) -> String {
     lines[lines.len().saturating_sub(20)..].join("\n")
 }
 
+/// What the reference implementation's tester is built with.
+const FOR_THE_TESTER: [Need; 3] = [
+    Need::Program("cc", "gcc"),
+    Need::Program("pkg-config", "pkgconf"),
+    Need::Program("apt-get", "apt"),
+];
+
+/// No way to get it is a failure: a test that does not run shows nothing.
+fn the_tester() -> Tester {
+    tester(&Cache::of_this_machine()).expect("the reference implementation's tester")
+}
+
+/// Runs it; gives what was run in words, too.
+fn run_tester(tester: &Tester, arguments: &[&str]) -> (String, Output) {
+    let output = Command::new(&tester.program)
+        .args(arguments)
+        .output()
+        .expect("the tester starts");
+    (format!("nbd-tester-client {arguments:?}"), output)
+}
+
+/// A server of what the tester asks for.
+fn served_for_the_tester(options: &[&str]) -> Served {
+    let options = [&["--size", "50MiB", "--name", "export1"], options].concat();
+    Served::new(directory(), "disk.img", &options)
+}
+
 #[test]
 fn the_reference_implementations_own_tests_pass() {
     const TEST: &str = "nbd_interop_reference";
-    let needs = [
-        Need::Program("cc", "gcc"),
-        Need::Program("pkg-config", "pkgconf"),
-        Need::Program("apt-get", "apt"),
-    ];
-    if !can_run(TEST, &needs) {
+    if !can_run(TEST, &FOR_THE_TESTER) {
         return;
     }
     let _turn = take_turns();
-    // No way to get it is a failure: a test that does not run shows nothing.
-    let tester = tester(&Cache::of_this_machine()).expect("the reference implementation's tester");
-    let run = |arguments: &[&str]| {
-        let output = Command::new(&tester.program)
-            .args(arguments)
-            .output()
-            .expect("the tester starts");
-        (format!("nbd-tester-client {arguments:?}"), output)
-    };
-    let fresh = |options: &[&str]| {
-        let options = [&["--size", "50MiB", "--name", "export1"], options].concat();
-        Served::new(directory(), "disk.img", &options)
-    };
+    let tester = the_tester();
+    let run = |arguments: &[&str]| run_tester(&tester, arguments);
+    let fresh = served_for_the_tester;
     let over_tcp = |served: &Served, mode: &[&str]| {
         let port = served.port.to_string();
         let (what, output) = run(&[&["-N", "export1"], mode, &["127.0.0.1", &port]].concat());
@@ -138,7 +150,98 @@ fn the_reference_implementations_own_tests_pass() {
     well(&what, output);
     let served = Served::new(place, "disk.img", &["--name", "export1", "--read-only"]);
     over_tcp(&served, &["-w", "-F"]);
-    report("rubus serve: the reference implementation's test client passes in each of its modes");
+    report(
+        "rubus serve: the reference implementation's test client passes in each of its modes in the clear",
+    );
+}
+
+/// Certificates of a server and its clients in a new directory.
+fn certificates() -> TempDir {
+    let place = directory();
+    let made = Command::new(program::binary())
+        .args(["serve", "--make-certificates"])
+        .arg(place.path())
+        .output();
+    well("--make-certificates", made.expect("the program starts"));
+    place
+}
+
+/// The tester's words for a client that shows itself with certificates of one directory, and trusts the authority of
+/// another.
+fn encrypted(own: &TempDir, trusted: &TempDir) -> Vec<String> {
+    let file = |place: &TempDir, name: &str| place.path().join(name).display().to_string();
+    let words = [
+        ["-C".into(), file(own, "client-cert.pem")],
+        ["-K".into(), file(own, "client-key.pem")],
+        ["-A".into(), file(trusted, "ca-cert.pem")],
+    ];
+    words.concat()
+}
+
+#[test]
+fn the_reference_implementations_own_tests_pass_through_tls() {
+    const TEST: &str = "nbd_interop_reference_tls";
+    if !can_run(TEST, &FOR_THE_TESTER) {
+        return;
+    }
+    let _turn = take_turns();
+    let tester = the_tester();
+    let (ours, strangers) = (certificates(), certificates());
+    let place = ours.path().display().to_string();
+    let fresh =
+        |options: &[&str]| served_for_the_tester(&[&["--certificates", &place], options].concat());
+    let run = |served: &Served, words: &[String], mode: &[&str]| {
+        let port = served.port.to_string();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let all = [&["-N", "export1"], &words[..], mode, &["127.0.0.1", &port]].concat();
+        run_tester(&tester, &all)
+    };
+    let known = encrypted(&ours, &ours);
+    let record = tester.records[0].display().to_string();
+    let plays_back = ["-i", "-t", &record];
+    let passes = |served: &Served, words: &[String], mode: &[&str]| {
+        let (what, output) = run(served, words, mode);
+        well(&what, output)
+    };
+    let fails = |served: &Served, words: &[String]| {
+        let (what, output) = run(served, words, &[]);
+        let said = both(&output);
+        assert!(!output.status.success(), "{what}:\n{said}");
+        said
+    };
+
+    let required = fresh(&["--tls", "require"]);
+    // Compares each byte that is read with what it knows, beginning with zeros: on a disk that is new.
+    let said = passes(&required, &known, &plays_back);
+    assert!(said.contains("Integrity"), "{said}");
+    for mode in [&[][..], &["-o"], &["-w"], &["-w", "-f"]] {
+        passes(&required, &known, mode);
+    }
+    fails(&required, &[]);
+    // Somebody else's authority did not sign what this server shows, and the name is not one of the server's.
+    let elsewhere = [&known[..], &["-H".into(), "elsewhere.example".into()]].concat();
+    for words in [encrypted(&ours, &strangers), elsewhere] {
+        let said = fails(&required, &words);
+        assert!(said.contains("TLS handshake failed"), "{said}");
+    }
+    drop(required);
+
+    let allowed = fresh(&["--tls", "allow"]);
+    passes(&allowed, &known, &["-w"]);
+    passes(&allowed, &[], &["-w"]);
+    drop(allowed);
+
+    let verified = fresh(&["--tls", "require", "--verify-clients"]);
+    passes(&verified, &known, &["-w"]);
+    fails(&verified, &encrypted(&strangers, &ours));
+    drop(verified);
+
+    // What passes above would not pass without TLS: a server that has none refuses its beginning.
+    let said = fails(&served_for_the_tester(&[]), &known);
+    assert!(said.contains("Received error"), "{said}");
+    report(
+        "rubus serve: the reference implementation's test client passes through TLS, where it is allowed and required",
+    );
 }
 
 /// The newest programs of others, to which the root directory is changed.
