@@ -220,6 +220,64 @@ fn another_disk_is_refused_and_a_recipe_attaches_at_each_boot() {
     board.switch_off().unwrap();
 }
 
+/// What the kernel says of a device with a partition that is attached.
+const ATTACHING: [&str; 2] = ["nbd0: detected capacity change from 0", "nbd0: p1"];
+/// What it says of one that is detached, as `docs/nbd-attach.md` has it.
+const DETACHING: [&str; 3] = [
+    "NBD_DISCONNECT",
+    "Disconnected due to user request.",
+    "shutting down sockets",
+];
+
+/// Neither the watcher, which flushes when writing has paused, nor udev, nor anybody else who looks at devices all the
+/// time meets one that has just lost its server.
+#[test]
+fn detaching_behind_writes_alarms_nobody() {
+    let _turn = common::take_turns();
+    let Some(mut board) = board() else {
+        return;
+    };
+    let server = Server::start(Program::Ours);
+    // With a partition table, for which the kernel itself looks when a device is opened.
+    let attach = format!("rubus attach {} /dev/nbd0 >&2", server.address());
+    must(
+        &mut board,
+        &format!(
+            "{attach} && echo 'start=2048, type=83' | sfdisk -q /dev/nbd0 && rubus detach >&2"
+        ),
+    );
+    let others = "setsid sh -c 'while [ ! -e /run/enough ]; do head -c 4096 /dev/nbd0; done' \
+         </dev/null >/dev/null 2>&1 &";
+    for looking in ["", others] {
+        let said = must(
+            &mut board,
+            &format!(
+                "echo since-here >/dev/kmsg; rm -f /run/enough
+                 {looking}
+                 for i in 1 2 3 4 5; do
+                   {attach}
+                   dd if=/dev/zero of=/dev/nbd0 bs=64k count=16 seek=$i conv=notrunc status=none
+                   sleep 0.$i
+                   rubus detach >&2
+                 done
+                 sleep 2; touch /run/enough
+                 dmesg | tac | sed '/since-here/q' | tac"
+            ),
+        );
+        let known = || ATTACHING.iter().chain(&DETACHING);
+        let lines = said.lines().filter(|line| line.contains("nbd0"));
+        let alarming: Vec<&str> = lines
+            .filter(|line| !known().any(|words| line.contains(words)))
+            .collect();
+        assert_eq!(said.matches(DETACHING[0]).count(), 5, "{said}");
+        assert!(
+            alarming.is_empty(),
+            "{alarming:#?} with {looking:?}:\n{said}"
+        );
+    }
+    board.switch_off().unwrap();
+}
+
 /// A board with a network, where all that is needed is there.
 fn board() -> Option<Session> {
     let needs = [

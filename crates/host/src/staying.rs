@@ -15,7 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
 
@@ -190,10 +190,14 @@ impl KeptDirectory {
     /// for that. Nothing but its size is looked at.
     ///
     /// # Errors
-    /// When it cannot be opened, or a write failed.
+    /// When it cannot be opened, is empty, or a write failed.
     pub fn flush_device(&self, name: &str) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty())?;
+        // A network disk that was detached is empty; the kernel would send the flush to nobody, and complain.
+        if rustix::fs::seek(&fd, SeekFrom::End(0))? == 0 {
+            return Err(Errno::NOMEDIUM.into());
+        }
         rustix::fs::fsync(&fd)?;
         Ok(())
     }
@@ -239,6 +243,12 @@ mod tests {
         assert_eq!(kept.names().unwrap(), ["state"]);
         let there = above.path().join("elsewhere/b/state");
         assert_eq!(std::fs::read_to_string(&there).unwrap(), "second");
+        kept.flush_device("state").unwrap();
+        kept.replace("state", "").unwrap();
+        assert!(
+            kept.flush_device("state").is_err(),
+            "nothing is there to be flushed"
+        );
         kept.remove("state").unwrap();
         kept.remove("state").unwrap();
         assert!(kept.read("state").is_err());

@@ -189,6 +189,26 @@ impl Driver {
         self.request("detach the device", nbd::DISCONNECT, write, &mut |_| {})
     }
 
+    /// Has the driver take a device its server as soon as nobody has the device open, or not any more. It does so within the
+    /// last close: nobody meets a device that has just lost its server, and whoever opens it later finds an empty one.
+    ///
+    /// # Errors
+    /// When the device has no server, or was attached under another name.
+    pub fn disconnect_on_close(
+        &mut self,
+        index: u32,
+        backend: &str,
+        wanted: bool,
+    ) -> Result<(), DriverError> {
+        let flags = if wanted { nbd::DISCONNECT_ON_CLOSE } else { 0 };
+        let write = |writer: Writer| {
+            let writer = writer.u32(nbd::INDEX, index).text(nbd::BACKEND, backend);
+            writer.u64(nbd::CLIENT_FLAGS, flags)
+        };
+        let tried = "detach the device when it is closed";
+        self.request(tried, nbd::RECONFIGURE, write, &mut |_| {})
+    }
+
     /// Whether a device has a server.
     ///
     /// # Errors

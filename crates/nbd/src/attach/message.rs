@@ -66,6 +66,10 @@ pub mod nbd {
     pub const TIMEOUT: u16 = 4;
     /// Attribute: what the server can do, 64 bits.
     pub const SERVER_FLAGS: u16 = 5;
+    /// Attribute: how the driver is to behave, 64 bits.
+    pub const CLIENT_FLAGS: u16 = 6;
+    /// Of these: a device loses its server when nobody has it open any more.
+    pub const DISCONNECT_ON_CLOSE: u64 = 1 << 1;
     /// Attribute: the connections.
     pub const SOCKETS: u16 = 7;
     /// Attribute: how long a request waits for a new connection in seconds, 64 bits.

@@ -288,7 +288,9 @@ fn connect_patiently(driver: &mut Driver, setting: &Setting<'_>) -> Result<u32, 
     driver.connect(setting)
 }
 
-fn has_server(index: u32) -> bool {
+/// Whether a device has a server, dead or alive. [`Driver::is_connected`] also says so of a device without one that
+/// somebody has open.
+pub fn has_server(index: u32) -> bool {
     let block = KeptDirectory::open(Path::new(&format!("/sys/block/nbd{index}")));
     block.is_ok_and(|block| block.read("pid").is_ok())
 }

@@ -211,8 +211,8 @@ impl<'a> Watcher<'a> {
             if !self.kernel.is_connected() {
                 return End::Detached;
             }
-            self.keep_durable();
             if ended.is_empty() {
+                self.keep_durable();
                 // Left over from connections whose replacement was quicker than the message.
                 self.dead_told = 0;
                 continue;

@@ -14,7 +14,7 @@ use rubus_host::staying::{self, KeptDirectory, KernelLog, is_there};
 use rubus_host::{Hands, Live, live_hands::LiveHands, programs};
 use rubus_nbd::attach::{
     AttachError, Device, Driver, DriverError, End, Kernel, LiveKernel, Remote, Server, Settings,
-    Urgency, Watcher, attach,
+    Urgency, Watcher, attach, has_server,
 };
 use rubus_nbd::uri::Uri;
 use rubus_nbd::wire::TransmissionFlags;
@@ -29,6 +29,8 @@ use crate::signals;
 const WATCHER: &str = "@rubus-attach";
 /// Between attempts to reach a server that is late.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(500);
+/// How long those may take who have a device open and only look at it.
+const LOOKING_ENDS: Duration = Duration::from_secs(3);
 /// How long a watcher may take to notice that its device was detached.
 const WATCHER_ENDS: Duration = Duration::from_secs(10);
 
@@ -420,13 +422,10 @@ pub fn detach(general: &General, arguments: &Detach) -> anyhow::Result<Exit> {
 
 /// A device that another program attached is that one's to detach.
 fn must_be_ours(index: u32, record: Option<&Record>) -> anyhow::Result<()> {
-    let path = format!("/sys/block/nbd{index}/backend");
-    let backend = std::fs::read_to_string(path).unwrap_or_default();
-    let attached = Path::new(&format!("/sys/block/nbd{index}/pid")).exists();
-    if record.is_some() || backend.starts_with("rubus ") {
+    if record.is_some() || backend_in_use(index).starts_with("rubus ") {
         return Ok(());
     }
-    match attached {
+    match has_server(index) {
         true => anyhow::bail!(
             "/dev/nbd{index} was attached by another program; for nbd-client: nbd-client -d /dev/nbd{index}"
         ),
@@ -434,19 +433,55 @@ fn must_be_ours(index: u32, record: Option<&Record>) -> anyhow::Result<()> {
     }
 }
 
+/// The name by which the driver knows an attached device. Kernels before 5.14 do not tell, nor ask for it.
+fn backend_in_use(index: u32) -> String {
+    let path = format!("/sys/block/nbd{index}/backend");
+    let backend = std::fs::read_to_string(path).unwrap_or_default();
+    backend.trim_end_matches('\n').to_owned()
+}
+
 /// Writes what is in caches and takes the device its server, if nobody uses it.
 fn leave(index: u32, give_up: bool) -> anyhow::Result<()> {
     let path = PathBuf::from(format!("/dev/nbd{index}"));
-    let unused = guard::unused(&Live::new(), &path).map_err(|why| Refused(why.to_string()))?;
-    if !give_up {
-        unused.flush().with_context(|| {
-            format!(
-                "what was written to {} cannot be made durable; --give-up detaches it all the same",
-                path.display()
-            )
-        })?;
-    }
+    let claim = || guard::unused(&Live::new(), &path).map_err(|why| Refused(why.to_string()));
+    let unused = claim()?;
     let mut driver = Driver::open()?;
-    driver.disconnect(index)?;
-    Ok(())
+    if give_up {
+        // Closing would wait for the server once more.
+        return Ok(driver.disconnect(index)?);
+    }
+    unused.flush().with_context(|| {
+        format!(
+            "what was written to {} cannot be made durable; --give-up detaches it all the same",
+            path.display()
+        )
+    })?;
+    // Of a device that loses its server while it is open, whoever has it open reads and flushes on, and the kernel
+    // log gets errors that look like a broken disk. So the driver is to do it when nobody has it open.
+    let backend = backend_in_use(index);
+    driver.disconnect_on_close(index, &backend, true)?;
+    drop(unused);
+    if is_gone_soon(index) {
+        return Ok(());
+    }
+    // Somebody only reads it and does not end: no reason not to detach it, unless it was mounted meanwhile.
+    let unused = claim();
+    if !has_server(index) {
+        return Ok(());
+    }
+    driver.disconnect_on_close(index, &backend, false)?;
+    let _unused = unused?;
+    Ok(driver.disconnect(index)?)
+}
+
+/// Waits until the driver has taken the device its server, for as long as a look at it may take.
+fn is_gone_soon(index: u32) -> bool {
+    let start_ns = monotonic_ns();
+    while has_server(index) {
+        if monotonic_ns() - start_ns > LOOKING_ENDS.as_nanos() as u64 {
+            return false;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    true
 }
