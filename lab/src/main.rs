@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use rubus_lab::board::{Board, Throttle};
 use rubus_lab::cache::Cache;
-use rubus_lab::devices::free_port;
+use rubus_lab::devices::{free_port, left};
 use rubus_lab::firmware::Switches;
 use rubus_lab::kit::{Kit, UsbDisk};
 use rubus_lab::model::{self, Kind, rig::Rig};
@@ -395,6 +395,9 @@ fn hold_model(arguments: &ModelArguments) -> Result<u8> {
         [] => Kind::ALL.to_vec(),
         some => some.to_vec(),
     };
+    for line in left::remove() {
+        let _ = writeln!(stderr(), "left by a run that was killed: {line}");
+    }
     let report = model::run(&kinds, &Rig::new(&rubus, arguments.again)?, &mut |line| {
         // Nothing can be done when standard error is closed.
         let _ = writeln!(stderr(), "{line}");

@@ -12,8 +12,8 @@ use common::fio::{self, FioJob, FioResult};
 use common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{
-    FailingDevice, FilesystemKind, Limits, LoopDevice, PausingDevice, SmallFilesystem,
-    ThrottledLoop, programs,
+    FailingDevice, FilesystemKind, LimitForAll, Limits, LoopDevice, PausingDevice, SmallFilesystem,
+    ThrottledLoop, left, mark, programs,
 };
 
 const MIB: u64 = 1 << 20;
@@ -182,4 +182,84 @@ fn what_a_guard_made_is_gone_after_a_panic() {
         .lines()
         .find(|line| line.starts_with(&node) && line.contains("rubus-lab-"));
     assert_eq!(ours, None);
+}
+
+#[test]
+fn what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_kept() {
+    let _turn = take_turns();
+    let needs = [
+        Need::Root,
+        Need::Loop,
+        Need::Program("mkfs.ext4", "e2fsprogs"),
+    ];
+    if !can_run("what was left", &needs) {
+        return;
+    }
+    let living = LoopDevice::new(4 * MIB).unwrap();
+    let directory = mark::directory().unwrap();
+    // As a process would have left it that was killed; none has a number this high.
+    let dead = "rubus-lab-4999999999-";
+    let image = format!("/var/tmp/{dead}abc.img");
+    File::create(&image).unwrap().set_len(32 * MIB).unwrap();
+    let device = programs::run("losetup", &["--find", "--show", &image]).unwrap();
+    let part = ["--find", "--show", "--sizelimit", "1048576", &device];
+    let part = programs::run("losetup", &part).unwrap();
+    programs::run("mkfs.ext4", &["-q", "-F", &device]).unwrap();
+    let point = std::env::temp_dir().join(format!("{dead}point"));
+    let at = point.display().to_string();
+    std::fs::create_dir(&point).unwrap();
+    programs::run("mount", &[&device, &at]).unwrap();
+    std::fs::write(point.join("file"), "kept with the disk").unwrap();
+    let record = format!("/run/{dead}0001.settings");
+    let setting = "/proc/sys/vm/page-cluster";
+    let before = std::fs::read_to_string(setting).unwrap();
+    std::fs::write(&record, format!("{setting}\t7\n")).unwrap();
+    let name = device.trim_start_matches("/dev/").to_string();
+    let limited = limited_at_the_root(&name);
+
+    let told = left::remove();
+    let now = std::fs::read_to_string(setting).unwrap();
+    std::fs::write(setting, before.trim()).unwrap();
+    report(&told.join("\n"));
+    assert!(
+        told.iter().all(|line| !line.contains("could not")),
+        "{told:?}"
+    );
+    assert_eq!(now.trim(), "7");
+    let backing = |device: &str| {
+        let name = device.trim_start_matches("/dev/");
+        std::path::Path::new(&format!("/sys/block/{name}/loop/backing_file")).exists()
+    };
+    assert!(!backing(&device) && !backing(&part), "{told:?}");
+    for path in [&image, &at, &record] {
+        assert!(!std::path::Path::new(path).exists(), "{path} is there");
+    }
+    assert!(limited.is_none_or(|is_limited| !is_limited()), "{told:?}");
+    assert!(backing(&living.path().display().to_string()));
+    assert!(directory.path().is_dir());
+    assert!(left::remove().is_empty(), "nothing is left");
+}
+
+/// Limits a device for everybody, as a process that is killed leaves it; gives how to see whether it still is. None where there are no
+/// such limits.
+fn limited_at_the_root(name: &str) -> Option<impl Fn() -> bool> {
+    if LimitForAll::missing().is_some() {
+        return None;
+    }
+    let text = std::fs::read_to_string(format!("/sys/block/{name}/dev")).unwrap();
+    let (major, minor) = text.trim().split_once(':').unwrap();
+    let limits = Limits {
+        read_iops: Some(100_000),
+        ..Limits::default()
+    };
+    let limit = LimitForAll::new((major.parse().unwrap(), minor.parse().unwrap()), limits).unwrap();
+    let file = limit.file_of_reads();
+    std::mem::forget(limit);
+    let line = format!("{} ", text.trim());
+    let is_limited = move || {
+        let text = std::fs::read_to_string(&file).unwrap();
+        text.lines().any(|of| of.starts_with(&line))
+    };
+    assert!(is_limited());
+    Some(is_limited)
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use tempfile::NamedTempFile;
 
+use super::mark;
+
 /// A sparse file of this size, in memory where that has room, that is deleted when it is dropped.
 ///
 /// # Errors
@@ -40,10 +42,16 @@ pub(super) fn whole_on_disk(size_bytes: u64) -> Result<NamedTempFile> {
 
 /// Unlike `/tmp` this is meant to survive a restart, and so is on a disk.
 const ON_DISK: &str = "/var/tmp";
+const IN_MEMORY: &str = "/dev/shm";
+
+/// Where such files are.
+pub(super) fn directories() -> [PathBuf; 2] {
+    [IN_MEMORY, ON_DISK].map(PathBuf::from)
+}
 
 fn sparse_in(directory: &Path, size_bytes: u64) -> Result<NamedTempFile> {
     let file = tempfile::Builder::new()
-        .prefix("rubus-lab-")
+        .prefix(&mark::prefix())
         .suffix(".img")
         .tempfile_in(directory)
         .with_context(|| format!("could not make a file in {}", directory.display()))?;
@@ -55,7 +63,7 @@ fn sparse_in(directory: &Path, size_bytes: u64) -> Result<NamedTempFile> {
 
 /// `/dev/shm` when twice the size fits into it and into free memory, else a disk.
 fn directory(size_bytes: u64) -> PathBuf {
-    let memory = Path::new("/dev/shm");
+    let memory = Path::new(IN_MEMORY);
     let room = rustix::fs::statvfs(memory).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
     let wanted = size_bytes.saturating_mul(2);
     if room >= wanted && available_memory_bytes() >= wanted {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::programs;
+use super::{mark, programs};
 
 /// What a device may do at most; nothing means no limit.
 #[derive(Clone, Copy, Debug, Default)]
@@ -109,7 +109,7 @@ impl BlockGroup {
             hand_on(&root, "io")?;
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let directory = root.join(format!("rubus-lab-{}-{number}", std::process::id()));
+        let directory = root.join(format!("{}{number}", mark::prefix()));
         std::fs::create_dir(&directory)
             .with_context(|| format!("could not make the control group {}", directory.display()))?;
         let throttle = Throttle { directory, version };
@@ -143,35 +143,43 @@ impl BlockGroup {
             Version::Two => 2,
         }
     }
-
-    fn processes(&self) -> Vec<i32> {
-        let list = std::fs::read_to_string(self.throttle.directory.join("cgroup.procs"))
-            .unwrap_or_default();
-        list.lines().filter_map(|line| line.parse().ok()).collect()
-    }
 }
 
 impl Drop for BlockGroup {
-    /// Ends what still runs inside and removes the group. What waits for a throttled device is let go only when
-    /// its turn comes, so this is tried for a while.
     fn drop(&mut self) {
-        let give_up = Instant::now() + Duration::from_secs(10);
-        while let Err(error) = std::fs::remove_dir(&self.throttle.directory) {
-            if Instant::now() > give_up {
-                eprintln!(
-                    "could not remove {}: {error}",
-                    self.throttle.directory.display()
-                );
-                return;
-            }
-            for process in self.processes() {
-                if let Some(process) = rustix::process::Pid::from_raw(process) {
-                    let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
-                }
-            }
-            std::thread::sleep(Duration::from_millis(20));
+        if let Err(error) = remove(&self.throttle.directory) {
+            eprintln!("{error:#}");
         }
     }
+}
+
+/// Ends what still runs inside a group and removes it. What waits for a throttled device is let go only when its turn comes, so
+/// this is tried for a while.
+///
+/// # Errors
+/// When it is still there after ten seconds.
+pub(super) fn remove(directory: &Path) -> Result<()> {
+    let give_up = Instant::now() + Duration::from_secs(10);
+    while let Err(error) = std::fs::remove_dir(directory) {
+        if Instant::now() > give_up {
+            return Err(error).with_context(|| format!("could not remove {}", directory.display()));
+        }
+        let list = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+        let processes = list.lines().filter_map(|line| line.parse().ok());
+        for process in processes.filter_map(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Where groups of our own are made, as far as this machine has such hierarchies.
+pub(super) fn directories() -> Vec<PathBuf> {
+    let both = [hierarchy("blkio", "io"), hierarchy("memory", "memory")];
+    let mut roots: Vec<PathBuf> = both.into_iter().flatten().map(|(root, _)| root).collect();
+    roots.dedup();
+    roots
 }
 
 /// A limit for everybody outside other groups, the kernel's own threads among them, that is lifted when this is dropped: what
@@ -192,6 +200,14 @@ impl LimitForAll {
         let limit = LimitForAll { root, device };
         limit.change(limits)?;
         Ok(limit)
+    }
+
+    /// Lifts a limit that a killed process left.
+    ///
+    /// # Errors
+    /// When the machine has no such limits, or refuses.
+    pub(super) fn lift(device: (u32, u32)) -> Result<()> {
+        LimitForAll::root()?.limit(device, Limits::default())
     }
 
     /// Why there can be no such limit; nothing when there can.
@@ -218,6 +234,11 @@ impl LimitForAll {
     /// When the kernel refuses them.
     pub fn change(&self, limits: Limits) -> Result<()> {
         self.root.limit(self.device, limits)
+    }
+
+    /// Where the kernel lists the limits of reads per second of all devices.
+    pub fn file_of_reads(&self) -> PathBuf {
+        self.root.directory.join("blkio.throttle.read_iops_device")
     }
 
     /// Writes and flushes of the device that the throttle has counted.
@@ -253,7 +274,7 @@ pub fn memory_group(limit_bytes: u64) -> Result<PathBuf> {
     if version == Version::Two {
         hand_on(&root, "memory")?;
     }
-    let directory = root.join(format!("rubus-lab-memory-{}", std::process::id()));
+    let directory = root.join(format!("{}memory", mark::prefix()));
     std::fs::create_dir(&directory)
         .with_context(|| format!("could not make the control group {}", directory.display()))?;
     let file = match version {

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use tempfile::TempDir;
 
+use super::mark;
 use super::nbd_file::NbdFile;
 
 /// What happens to what lies beyond the real size.
@@ -33,7 +33,7 @@ impl FakeDevice {
     /// # Errors
     /// When the servers cannot be started.
     pub fn new(size_bytes: u64, real_bytes: u64, beyond: Beyond) -> Result<Self> {
-        let directory = TempDir::with_prefix("rubus-lab-")?;
+        let directory = mark::directory()?;
         let memory = directory.path().join("memory");
         File::create(&memory)?.set_len(real_bytes)?;
         let path = memory.display();

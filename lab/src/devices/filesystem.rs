@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use super::loop_device::LoopDevice;
-use super::programs;
+use super::{mark, programs};
 
 /// Which filesystem, with its options where they matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl SmallFilesystem {
     /// # Errors
     /// When it cannot be made or mounted.
     pub fn new(kind: FilesystemKind, size_bytes: u64) -> Result<Self> {
-        let point = TempDir::with_prefix("rubus-lab-")?;
+        let point = mark::directory()?;
         let at = point.path().to_string_lossy().into_owned();
         let device = match kind {
             FilesystemKind::Tmpfs => None,

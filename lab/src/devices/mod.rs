@@ -1,7 +1,7 @@
 //! Devices whose truth is known: how fast they are, when they pause, when they fail.
 //!
 //! Each is a guard: what it made (loop devices, mounts, control groups, servers) is gone when it is
-//! dropped, also when a test panics. Nothing here knows the program under test, and nothing here
+//! dropped, also when a test panics, and what a killed process left is found by its name ([`left`]). Nothing here knows the program under test, and nothing here
 //! touches a device that it did not make itself.
 //!
 //! All of it needs root. What is missing on a machine is asked of [`needs`] before anything is made.
@@ -10,7 +10,9 @@ mod backing;
 mod block_group;
 mod fake_device;
 mod filesystem;
+pub mod left;
 mod loop_device;
+pub mod mark;
 mod moment;
 mod nbd_file;
 mod nbd_server;
@@ -18,6 +20,7 @@ pub mod needs;
 mod processor;
 pub mod programs;
 mod serving;
+mod settings;
 
 pub use block_group::{BlockGroup, LimitForAll, Limits, memory_group};
 pub use fake_device::{Beyond, FakeDevice};
@@ -28,3 +31,4 @@ pub use nbd_file::{FailingDevice, PausingDevice};
 pub use nbd_server::{NbdServer, free_port};
 pub use processor::occupy_processor;
 pub use serving::{Listening, Serving};
+pub use settings::Settings;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
 use super::moment::{Moment, Span};
-use super::programs;
+use super::{mark, programs};
 
 /// A file in memory behind a server; the file is called `disk`.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl PausingDevice {
     /// # Errors
     /// When the servers cannot be started.
     pub fn new(size_bytes: u64) -> Result<Self> {
-        let directory = TempDir::with_prefix("rubus-lab-")?;
+        let directory = mark::directory()?;
         let socket = directory.path().join("control");
         let parameter = format!("pause-control={}", socket.display());
         let file = NbdFile::serve(size_bytes, "pause", &[parameter], directory)?;
@@ -172,7 +172,7 @@ impl FailingDevice {
     /// # Errors
     /// When the servers cannot be started.
     pub fn new(size_bytes: u64) -> Result<Self> {
-        let directory = TempDir::with_prefix("rubus-lab-")?;
+        let directory = mark::directory()?;
         let trigger = directory.path().join("fail");
         let parameters = [
             "error=EIO".to_string(),

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use super::programs;
 use super::serving::{Listening, Serving};
+use super::{mark, programs};
 
 /// Where a server in the background tells its number, in its directory.
 const PID_FILE: &str = "pid";
@@ -30,7 +30,7 @@ impl NbdServer {
     /// # Errors
     /// When it does not begin to serve.
     pub fn nbdkit(arguments: &[&str]) -> Result<NbdServer> {
-        let directory = TempDir::with_prefix("rubus-lab-")?;
+        let directory = mark::directory()?;
         let socket = directory.path().join("server");
         let mut command = nbdkit();
         command.arg("--unix").arg(&socket).args(arguments);
@@ -52,7 +52,7 @@ impl NbdServer {
             true => format!("[{host}]"),
             false => host.into(),
         };
-        let directory = TempDir::with_prefix("rubus-lab-")?;
+        let directory = mark::directory()?;
         let address = format!("nbd://{shown}:{port}/");
         Self::start(
             directory,
@@ -67,7 +67,7 @@ impl NbdServer {
     /// # Errors
     /// When it does not begin to serve.
     pub fn qemu(image_bytes: u64, arguments: &[&str]) -> Result<NbdServer> {
-        let directory = TempDir::with_prefix("rubus-lab-")?;
+        let directory = mark::directory()?;
         let (socket, image) = (
             directory.path().join("server"),
             directory.path().join("image"),
@@ -93,7 +93,7 @@ impl NbdServer {
     /// # Errors
     /// When it does not begin to serve.
     pub fn reference(image_bytes: u64) -> Result<NbdServer> {
-        let directory = TempDir::with_prefix("rubus-lab-")?;
+        let directory = mark::directory()?;
         let image = directory.path().join("image");
         std::fs::File::create(&image)?.set_len(image_bytes)?;
         let port = free_port("127.0.0.1")?;

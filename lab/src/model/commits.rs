@@ -12,7 +12,7 @@ use super::case::{Case, Unit};
 use super::parts::{even, fixed};
 use super::rig::{Job, Rig};
 use crate::devices::needs::Need;
-use crate::devices::{LimitForAll, Limits, LoopDevice, programs};
+use crate::devices::{LimitForAll, Limits, LoopDevice, mark, programs};
 
 pub(super) const ABOUT: &str = "Filesystems on a device of 300 writes per second. Alone: how many writes a commit is, counted where nothing is limited. \
      Predicted: commits per second at the limit.";
@@ -45,7 +45,7 @@ impl Mounted {
     /// # Errors
     /// When it cannot be mounted.
     pub(super) fn new(device: &Path, options: &str) -> Result<Mounted> {
-        let at = TempDir::with_prefix("rubus-lab-")?;
+        let at = mark::directory()?;
         let (node, point) = (device.to_string_lossy(), at.path().to_string_lossy());
         programs::run("mount", &["-o", options, &node, &point])?;
         Ok(Mounted(at))

@@ -10,7 +10,8 @@ use rubus_core::estimate::Estimate;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::devices::{BlockGroup, programs};
+use crate::devices::{BlockGroup, mark, programs};
+use crate::tools;
 
 /// Share of the time in which some program waited for a processor from which a measurement that hardly needs one counts as disturbed.
 const BUSY: f64 = 0.25;
@@ -104,7 +105,7 @@ impl Rig {
         let rubus = rubus
             .canonicalize()
             .with_context(|| format!("no program at {}", rubus.display()))?;
-        let home = TempDir::with_prefix("rubus-lab-model-")?;
+        let home = mark::directory()?;
         // Servers that are started later are as first among programs as what measures them. Who may not is as quick as he may be.
         let _ = rustix::process::nice(-20);
         Ok(Rig { rubus, home, again })
@@ -115,14 +116,15 @@ impl Rig {
         self.home.path()
     }
 
-    /// The program, first among ordinary ones; inside a control group when there is one.
+    /// The program, first among ordinary ones, which ends with the thread that starts it; inside a control group when there is one.
     pub fn command(&self, group: Option<&BlockGroup>) -> Command {
+        let keeper = tools::KEEPER.program;
         let mut command = match group {
-            Some(group) => group.command("nice"),
-            None => programs::command("nice"),
+            Some(group) => group.command(keeper),
+            None => programs::command(keeper),
         };
         command
-            .args(["-n", "-20"])
+            .args(["--pdeathsig", "KILL", "nice", "-n", "-20"])
             .arg(&self.rubus)
             .env("HOME", self.home.path())
             .env("XDG_DATA_HOME", self.home.path())

@@ -12,7 +12,7 @@ use super::case::{Case, Unit};
 use super::parts::even;
 use super::rig::{Job, Measured, Rig};
 use crate::devices::needs::Need;
-use crate::devices::{BlockGroup, Limits, LoopDevice, programs};
+use crate::devices::{BlockGroup, Limits, LoopDevice, Settings, programs};
 
 pub(super) const ABOUT: &str = "`rubus bench memory pressure` in a group of little memory, with swap on a loop device of 400 reads per second. Alone: touches that find \
      their page in memory, reads of the swap device, and, with zswap, touches while everything that is not in memory is in its pool. \
@@ -33,31 +33,6 @@ const READS: u64 = 400;
 const NOTHING: f64 = 0.01;
 /// Touches slower than this end the search; here none are.
 const NO_LIMIT: &str = "10s";
-
-/// Settings of the kernel, as they were before when this is dropped.
-struct Settings(Vec<(PathBuf, String)>);
-
-impl Settings {
-    fn set(wanted: &[(PathBuf, &str)]) -> Result<Settings> {
-        let mut settings = Settings(Vec::new());
-        for (path, value) in wanted {
-            let before = std::fs::read_to_string(path)
-                .with_context(|| format!("could not read {}", path.display()))?;
-            std::fs::write(path, value)
-                .with_context(|| format!("could not write {}", path.display()))?;
-            settings.0.push((path.clone(), before));
-        }
-        Ok(settings)
-    }
-}
-
-impl Drop for Settings {
-    fn drop(&mut self) {
-        for (path, before) in &self.0 {
-            let _ = std::fs::write(path, before.trim());
-        }
-    }
-}
 
 /// Swap on a device, preferred to all other; off when this is dropped.
 struct SwapOn<'a>(&'a LoopDevice);
