@@ -121,7 +121,8 @@ impl Board {
     #[must_use]
     pub fn own_packages(self) -> &'static [&'static str] {
         match self {
-            Self::Pi3 => &[],
+            // What watches a machine beside rubus (top is there anyway), `script`, which gives each a terminal, and what is known of terminals.
+            Self::Pi3 => &["bsdutils", "ncurses-base", "sysstat"],
             // Its many runs try what can hold a device: qemu-nbd is one of them. strace stops a program at
             // the call after which the power is cut. cryptsetup measures the kernel's ciphers too.
             Self::Pc => &["cryptsetup-bin", "qemu-utils", "strace"],

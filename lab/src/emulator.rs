@@ -40,7 +40,13 @@ pub struct Start<'a> {
     pub initramfs: Option<&'a Path>,
     /// Whether it has a network card.
     pub network: bool,
+    /// Whether its clock counts instructions.
+    pub counts_instructions: bool,
 }
+
+/// By how much the clock of a board that counts instructions goes on with each of them: 500 million a second. It is a power of
+/// two, for that is what the emulator can do.
+pub const INSTRUCTION_NS: u32 = 2;
 
 /// A running emulator. Dropping it kills it.
 #[derive(Debug)]
@@ -129,6 +135,11 @@ fn command(start: &Start<'_>) -> Command {
     command.args(["--pdeathsig", "KILL", program]);
     command.args(start.board.machine_arguments());
     command.args(start.drives.arguments(start.board));
+    if start.counts_instructions {
+        let shift = INSTRUCTION_NS.ilog2();
+        // While all processors rest, the clock goes on as this machine's does.
+        command.args(["-icount", &format!("shift={shift},sleep=on")]);
+    }
     if start.network {
         command.args(["-netdev", "user,id=net", "-device"]);
         command.arg(start.board.network_card());

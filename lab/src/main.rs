@@ -264,6 +264,9 @@ struct StartArguments {
     /// Words that the firmware adds to the kernel's command line
     #[arg(long, value_name = "WORDS", default_value = "")]
     kernel_words: String,
+    /// Let the clock count instructions (2 ns each), so that processor time on the board is a number of them
+    #[arg(long)]
+    count_instructions: bool,
 }
 
 impl StartArguments {
@@ -279,6 +282,7 @@ impl StartArguments {
             kernel_words: self.kernel_words.clone(),
             without_card: self.without_card,
             network: self.network,
+            counts_instructions: self.count_instructions,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::cache::Cache;
 use crate::channel::{Channel, Outcome};
 use crate::cpio::Archive;
 use crate::drives::{Drive, Drives, Format, UsbDrive};
+pub use crate::emulator::INSTRUCTION_NS;
 use crate::emulator::{self, Emulator, Start};
 use crate::firmware::{Media, Switches};
 use crate::kit::{Kit, UsbDisk};
@@ -42,6 +43,10 @@ pub struct Options {
     /// With a network card, behind which there is only this machine: [`HOST_ADDRESS`]. A Pi's is in
     /// its only USB plug, where there is no USB disk then.
     pub network: bool,
+    /// While a processor works, the board's clock counts its instructions, [`INSTRUCTION_NS`] for each: the processor time of a
+    /// program on the board says how many it took, its own and those of the kernel for it, whatever this machine is doing
+    /// meanwhile. Starting takes about twice as long.
+    pub counts_instructions: bool,
 }
 
 /// The address under which a board with a network reaches the servers on this machine's loopback.
@@ -289,6 +294,7 @@ struct Prepared {
     boot: firmware::Boot,
     initramfs: Option<PathBuf>,
     network: bool,
+    counts_instructions: bool,
     directory: tempfile::TempDir,
 }
 
@@ -377,6 +383,7 @@ impl Prepared {
             boot,
             initramfs,
             network: options.network,
+            counts_instructions: options.counts_instructions,
             directory,
         })
     }
@@ -388,6 +395,7 @@ impl Prepared {
             boot: &self.boot,
             initramfs: self.initramfs.as_deref(),
             network: self.network,
+            counts_instructions: self.counts_instructions,
         }
     }
 }
