@@ -396,18 +396,22 @@ fn pipes(advice: &Advice, style: Style) -> Vec<String> {
             .iter()
             .map(|pipe| format!("{} {}", pipe.name, percent(pipe.utilisation)))
             .collect();
-        let words = format!(
-            "{} ({} to {}): {}. Busy at what takes most: {}. Processor: {}{} of all cores. {}.",
+        let title = format!(
+            "  {}, {} to {}",
             candidate.name,
             seconds(candidate.time_s.low),
-            seconds(candidate.time_s.high),
+            seconds(candidate.time_s.high)
+        );
+        lines.push(style.paint(Tone::Strong, &shorten(&clean(&title), COLUMNS)));
+        let words = format!(
+            "{}. Busy at what takes most: {}. Processor: {}{} of all cores. Figures: {}.",
             parts.join(", "),
             pipes.join(", "),
             candidate.basis.cpu_share.mark(),
             percent(candidate.cpu_share.value),
             candidate.source
         );
-        lines.extend(hang("  ", &bind_units(&clean(&words)), COLUMNS));
+        lines.extend(hang("    ", &bind_units(&clean(&words)), COLUMNS));
     }
     lines
 }
