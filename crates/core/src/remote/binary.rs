@@ -1,6 +1,6 @@
 //! Which program runs on which machine.
 
-use super::elf::{Elf, machine};
+use crate::elf::{Elf, machine};
 
 /// What `uname -m` can say, and the programs that run there, best first.
 struct Family {

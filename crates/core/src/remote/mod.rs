@@ -3,7 +3,6 @@
 
 pub mod answer;
 pub mod binary;
-pub mod elf;
 pub mod meter;
 pub mod quote;
 pub mod script;

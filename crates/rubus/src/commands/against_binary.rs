@@ -197,7 +197,7 @@ fn why_not(program: &Path) -> String {
         None => "it is no program, and what its first line names is not there or cannot be run"
             .to_string(),
         Some(built)
-            if (built.bits, built.architecture.as_str())
+            if (u32::from(built.bits), built.architecture().as_str())
                 == (usize::BITS, std::env::consts::ARCH) =>
         {
             format!(
@@ -207,7 +207,8 @@ fn why_not(program: &Path) -> String {
         Some(built) => format!(
             "it is built for {} bits, {}, and this one for {own}: this processor does not run such programs, or the kernel is \
              not set up for them, or the libraries that it needs are not there (build it static)",
-            built.bits, built.architecture
+            built.bits,
+            built.architecture()
         ),
     };
     format!("this system cannot run it: {why}")

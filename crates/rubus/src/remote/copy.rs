@@ -5,9 +5,10 @@ use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use rubus_core::elf;
 use rubus_core::remote::answer::{self, Taken};
 use rubus_core::remote::binary::{self, Candidate, Origin};
-use rubus_core::remote::{elf, script};
+use rubus_core::remote::script;
 use rubus_core::units::bytes_iec;
 use rubus_host::digest::sha256;
 
