@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::board::Board;
-use crate::tools;
+use crate::{modules, quick_initramfs, tools};
 
 /// The Debian release on the boards.
 pub(crate) const SUITE: &str = "trixie";
@@ -95,9 +95,14 @@ const FILES: &[(&str, &str)] = &[
     ("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n"),
 ];
 
-/// What is left out: documentation, other languages, and hooks of initramfs-tools that Raspberry Pi OS lacks:
+/// What is left out: documentation, other languages, tools that come along with others, the names of all hardware there is
+/// (nobody made the database of them that udev reads), and hooks of initramfs-tools that Raspberry Pi OS lacks:
 /// with those of nbd-client, an initial RAM filesystem would get the drivers of every network card.
 const NEVER: &[&str] = &[
+    "usr/bin/qemu-img",
+    "usr/bin/qemu-io",
+    "usr/bin/qemu-storage-daemon",
+    "usr/lib/udev/hwdb.d",
     "usr/share/doc",
     "usr/share/info",
     "usr/share/locale",
@@ -105,29 +110,6 @@ const NEVER: &[&str] = &[
     "usr/share/initramfs-tools/hooks/dmsetup",
     "usr/share/initramfs-tools/hooks/nbd",
     "usr/share/initramfs-tools/hooks/nbd-client",
-];
-
-/// Kernel modules that are left out.
-const NEVER_MODULES: &[&str] = &[
-    "drivers/bluetooth",
-    "drivers/gpu",
-    "drivers/iio",
-    "drivers/infiniband",
-    "drivers/isdn",
-    "drivers/media",
-    "drivers/staging",
-    "net/bluetooth",
-    "net/mac80211",
-    "net/wireless",
-    "sound",
-];
-
-/// Network cards that the boards can have, below `drivers/net`, of which all others are left out.
-const NETWORK_MODULES: &[&str] = &[
-    "ethernet/intel/e1000",
-    "mii.ko",
-    "usb/cdc_ether.ko",
-    "usb/usbnet.ko",
 ];
 
 /// Settings of initramfs-tools.
@@ -147,8 +129,6 @@ const INIT: &str = include_str!("../board/init");
 pub fn make(board: Board, tree: &Path) -> Result<()> {
     unpack(board, tree)?;
     thin_out(tree)?;
-    let release = kernel_release(tree)?;
-    tools::run(tools::command("depmod").arg("-b").arg(tree).arg(&release))?;
     finish(board, tree)
 }
 
@@ -232,12 +212,7 @@ fn mirror_in(listing: &str) -> Option<String> {
 
 /// Removes what no board here can use. A change copies the whole root, on an emulated processor.
 fn thin_out(tree: &Path) -> Result<()> {
-    let release = kernel_release(tree)?;
-    let modules = NEVER_MODULES
-        .iter()
-        .map(|path| format!("usr/lib/modules/{release}/kernel/{path}"));
-    let paths = NEVER.iter().map(|&path| path.to_owned()).chain(modules);
-    for path in paths.map(|path| tree.join(path)) {
+    for path in NEVER.iter().map(|path| tree.join(path)) {
         let Ok(found) = path.symlink_metadata() else {
             continue;
         };
@@ -247,32 +222,9 @@ fn thin_out(tree: &Path) -> Result<()> {
         };
         removed.with_context(|| format!("could not remove {path:?}"))?;
     }
-    let network = tree.join(format!("usr/lib/modules/{release}/kernel/drivers/net"));
-    network_of_others(&network, &network)?;
+    let release = kernel_release(tree)?;
+    modules::thin_out(tree, &release)?;
     device_trees_of_others(&tree.join(format!("usr/lib/linux-image-{release}")))
-}
-
-/// Removes the drivers of network cards that no board here has.
-fn network_of_others(top: &Path, directory: &Path) -> Result<()> {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let below = path.strip_prefix(top)?.to_string_lossy().into_owned();
-        // A compressed module has one ending more.
-        if NETWORK_MODULES.iter().any(|kept| below.starts_with(kept)) {
-            continue;
-        }
-        let leads = |kept: &&str| kept.starts_with(&format!("{below}/"));
-        let removed = match path.is_dir() {
-            true if NETWORK_MODULES.iter().any(leads) => {
-                network_of_others(top, &path)?;
-                continue;
-            }
-            true => fs::remove_dir_all(&path),
-            false => fs::remove_file(&path),
-        };
-        removed.with_context(|| format!("could not remove {path:?}"))?;
-    }
-    Ok(())
 }
 
 /// Debian's kernel brings the device trees of all boards; those of Broadcom's chips stay.
@@ -308,6 +260,7 @@ fn finish(board: Board, tree: &Path) -> Result<()> {
 
 /// initramfs-tools as Raspberry Pi OS sets it up: what it makes is brought into the boot partition.
 fn initramfs_tools(board: Board, tree: &Path, release: &str) -> Result<()> {
+    quick_initramfs::quicken(tree)?;
     // Raspberry Pi OS's kernel has these built in.
     let modules = board.boot_modules().join("\n") + "\n";
     write(tree, "etc/initramfs-tools/modules", &modules, 0o644)?;
@@ -333,8 +286,9 @@ pub fn ingredients(board: Board) -> Vec<String> {
     ];
     all.extend(packages(board));
     all.extend(FILES.iter().map(|(_, content)| (*content).to_owned()));
-    let never = NEVER.iter().chain(NEVER_MODULES).chain(NETWORK_MODULES);
-    all.extend(never.map(|&path| path.to_owned()));
+    all.extend(NEVER.iter().map(|&path| path.to_owned()));
+    all.extend(modules::ingredients());
+    all.extend(quick_initramfs::ingredients());
     all
 }
 
