@@ -16,8 +16,8 @@ const APPLETS: &[&str] = &[
     "basename", "cat", "dirname", "mkdir", "readlink", "rm", "sed", "touch", "tr", "uniq",
 ];
 
-/// The usual one is a script of bash, which asks the dynamic linker in the end.
-const LDD: &str = "#!/bin/busybox sh\nexec /usr/bin/ld.so --list \"$1\"\n";
+/// The usual one is a script of bash, which asks the dynamic linker in the end. By which name it is asked, it gives itself.
+const LDD: &str = "#!/bin/busybox sh\nexec /lib*/ld-linux-*.so.* --list \"$1\"\n";
 
 /// Modules have nothing that their copies could lose this way. What else is asked of it, the usual one does.
 const CP: &str = "#!/bin/busybox sh
