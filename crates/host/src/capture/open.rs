@@ -10,6 +10,7 @@ use crate::recorder::Record;
 use crate::tree::Tree;
 
 const REMEDY: &str = "Save it again with `rubus survey --save FILE`, or give another file";
+const REMEDY_DIRECTORY: &str = "It is one file of a capture: give the directory that it is in";
 const REMEDY_BY_HAND: &str = "Correct its manifest.json, or save the capture again";
 
 /// A machine out of a capture.
@@ -43,7 +44,11 @@ impl Captured {
         } else {
             Bundle::of_archive(std::fs::File::open(path).map_err(unreadable)?)
         };
-        Self::of_bundle(path, bundle.map_err(|what| broken(path, what, REMEDY))?)
+        let remedy = match path.file_name().is_some_and(|name| name == FILE_NAME) {
+            true => REMEDY_DIRECTORY,
+            false => REMEDY,
+        };
+        Self::of_bundle(path, bundle.map_err(|what| broken(path, what, remedy))?)
     }
 
     /// A capture out of the bytes of a tar; `path` is only what it is called.

@@ -556,6 +556,13 @@ fn other_files_are_not_taken_for_captures() {
         let error = Captured::open(&path).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+    let manifest = directory.path().join("manifest.json");
+    std::fs::write(&manifest, b"{}").unwrap();
+    let error = Captured::open(&manifest).unwrap_err().to_string();
+    assert!(
+        error.contains("give the directory that it is in"),
+        "{error}"
+    );
     let missing = Captured::open(&directory.path().join("missing")).unwrap_err();
     assert!(matches!(missing, CaptureError::Io { .. }), "{missing}");
     let empty = Captured::open(directory.path());
