@@ -1,5 +1,5 @@
-//! The power of the quick board is cut while the recipes `desktop` and `network-root` are applied and undone: a few cuts at
-//! random moments, and all around the replacement of the command line, after which the board starts another root.
+//! The power of the quick board is cut while the recipes `desktop` and `network-root` are applied and undone: before and
+//! after the replacement of the command line, after which the board starts another root, and a few at random moments.
 //! `rubus-lab power-cuts` does the same for every moment.
 
 use std::time::Duration;
@@ -35,8 +35,8 @@ fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
         usb: vec![disk],
         prepare: None,
         runs: 2,
-        stops: Stops::Syncs,
-        // The records before and after it, and in between: the new file, its rename, and the flushes behind that.
+        stops: Stops::Records,
+        // The records before and after it. What is in between is tried with a file that is changed in the same way, below.
         only: vec!["(cmdline-txt)".into()],
         resume_each: 2,
         // Far below what either takes, so that every cut comes before the end.
@@ -63,8 +63,7 @@ fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
         };
         assert_eq!(cuts(|row| matches!(row.moment, Moment::Random(_))), 1);
         let records = cuts(|row| matches!(row.moment, Moment::Record(_)));
-        let syncs = cuts(|row| matches!(row.moment, Moment::Sync(_)));
-        assert_eq!((records, syncs), (2, 5), "{way:?}");
+        assert_eq!(records, 2, "{way:?}");
     }
     let from_disk = |row: &Row| row.booted.ends_with("btrfs");
     assert!(
@@ -97,11 +96,11 @@ fn a_move_to_the_network_survives_power_cuts_on_the_way_there_and_back() {
         ],
         usb: Vec::new(),
         prepare: None,
-        runs: 2,
+        runs: 0,
         stops: Stops::Records,
         only: vec!["(cmdline-txt)".into()],
         resume_each: 2,
-        lengths: Some([Duration::from_secs(20), Duration::from_secs(1)]),
+        lengths: None,
         jobs: 2,
         seed: 5,
         limit: Duration::from_secs(900),
@@ -115,9 +114,11 @@ fn a_move_to_the_network_survives_power_cuts_on_the_way_there_and_back() {
     let bad: Vec<String> = bad.collect();
     assert!(bad.is_empty(), "{}", bad.join("\n"));
     for way in [Way::Apply, Way::Undo] {
-        let these = rows.iter().filter(|row| row.way == way);
-        let records = these.filter(|row| matches!(row.moment, Moment::Record(_)));
-        assert_eq!(records.count(), 2, "{way:?}");
+        assert_eq!(
+            rows.iter().filter(|row| row.way == way).count(),
+            2,
+            "{way:?}"
+        );
     }
     // With the server it starts from the network, without it from the card, and the change is undone from there too.
     let began = |words: &str| rows.iter().any(|row| row.booted.contains(words));
