@@ -125,7 +125,7 @@ fn an_image_that_cannot_be_made_whole_leaves_nothing() {
     // The card's image becomes shorter while it is read, and was so before.
     let shorten = || {
         let file = fs::OpenOptions::new().write(true).open(&card).unwrap();
-        file.set_len(700 << 20).unwrap();
+        file.set_len(600 << 20).unwrap();
     };
     let failed = make_disturbed(&rubus, &card, &new, "[4/", shorten);
     assert_given_up(&failed, &new);
