@@ -23,7 +23,7 @@ const AGENT: &str = include_str!("../board/agent");
 const KEEP_LAB: &str = include_str!("../board/keep-lab");
 
 /// How long a board may take to start: seconds on a free machine, minutes on a loaded one.
-const BOOT_LIMIT: Duration = Duration::from_secs(300);
+const BOOT_LIMIT: Duration = Duration::from_secs(600);
 const OFF_LIMIT: Duration = Duration::from_secs(60);
 
 /// How a board is started.

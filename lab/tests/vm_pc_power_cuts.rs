@@ -1,14 +1,13 @@
-//! The power of the quick board is cut while the recipes `desktop` and `network-root` are applied and undone: before and
-//! after the replacement of the command line, after which the board starts another root, and a few at random moments.
+//! The power of the quick board is cut while the recipe `desktop` is applied and undone: before and after the replacement
+//! of the command line, after which the board starts another root, and a few at random moments.
 //! `rubus-lab power-cuts` does the same for every moment.
 
 use std::time::Duration;
 
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
-use rubus_lab::devices::free_port;
 use rubus_lab::kit::UsbDisk;
-use rubus_lab::power_cuts::{Campaign, Export, Moment, Row, Stops, Way, line, run};
+use rubus_lab::power_cuts::{Campaign, Moment, Row, Stops, Way, line, run};
 use rubus_lab::product::{can_boot, rubus_or_skip};
 
 const TEST: &str = "vm_pc_power_cuts";
@@ -70,60 +69,6 @@ fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
         rows.iter()
             .any(|row| from_disk(row) && row.ended == "rubus undo")
     );
-}
-
-#[test]
-fn a_move_to_the_network_survives_power_cuts_on_the_way_there_and_back() {
-    if !can_boot(TEST, Board::Pc) {
-        return;
-    }
-    let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {
-        return;
-    };
-    let campaign = Campaign {
-        board: Board::Pc,
-        // Boards of this kind have this machine's processor.
-        export: Some(Export {
-            bytes: 2 << 30,
-            port: free_port("127.0.0.1").unwrap(),
-            rubus: rubus.clone(),
-        }),
-        rubus,
-        change: vec![
-            "network-root".into(),
-            "wait=10".into(),
-            "--i-will-lose-everything-on={export}".into(),
-        ],
-        usb: Vec::new(),
-        prepare: None,
-        runs: 0,
-        stops: Stops::Records,
-        only: vec!["(cmdline-txt)".into()],
-        resume_each: 2,
-        lengths: None,
-        jobs: 2,
-        seed: 5,
-        limit: Duration::from_secs(900),
-        keep_failures: None,
-    };
-    let mut show = |row: &Row| println!("{}", line(row));
-    let rows = run(&Cache::of_this_machine(), &campaign, &mut show)
-        .unwrap()
-        .rows;
-    let bad = rows.iter().filter(|row| !row.wrong.is_empty()).map(line);
-    let bad: Vec<String> = bad.collect();
-    assert!(bad.is_empty(), "{}", bad.join("\n"));
-    for way in [Way::Apply, Way::Undo] {
-        assert_eq!(
-            rows.iter().filter(|row| row.way == way).count(),
-            2,
-            "{way:?}"
-        );
-    }
-    // With the server it starts from the network, without it from the card, and the change is undone from there too.
-    let began = |words: &str| rows.iter().any(|row| row.booted.contains(words));
-    assert!(began("nbd"), "{rows:?}");
-    assert!(began("no server"), "{rows:?}");
 }
 
 /// A file of the boot partition is changed, and another one gets a name that is new.
