@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`rubus compression` beside compsize: processor time, elapsed time and memory on 100,000 files.
+"""`rubus compression` beside compsize: processor time and elapsed time on 100,000 files.
 
     benches/compression.py RUBUS [--files N] [--rounds N]
 
@@ -51,15 +51,6 @@ def run(command):
     return cpu, elapsed, out
 
 
-def peak_kib(command):
-    # A child of its own, since the maximum of all children never falls.
-    code = (
-        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True);"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    )
-    return int(subprocess.run(["python3", "-c", code, *command], check=True, stdout=subprocess.PIPE).stdout)
-
-
 def total_of_compsize(out):
     row = next(line for line in out.decode().splitlines() if line.startswith("TOTAL"))
     return [int(word) for word in row.split()[2:]]
@@ -85,7 +76,7 @@ def main():
         subprocess.run(["mkfs.btrfs", "-q", image], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         subprocess.run(["mount", "-o", "loop,compress=zstd:1", image, top], check=True)
         fill(top, options.files)
-        print("| | rubus: CPU, elapsed, memory | compsize | CPU, ratio | elapsed, ratio |")
+        print("| | rubus: CPU, elapsed | compsize: the same | CPU, ratio | elapsed, ratio |")
         print("|---|---|---|---|---|")
         for name, path in [("everything", top), ("one directory", f"{top}/tree")]:
             ours = [options.rubus, "compression", "--json", path]
@@ -98,11 +89,9 @@ def main():
             assert same, f"the figures of {path} differ"
             cpu = {who: statistics.median(result[0] for result in results[who]) for who in results}
             elapsed = {who: statistics.median(result[1] for result in results[who]) for who in results}
-            cell = lambda who, command: (
-                f"{cpu[who] * 1e3:.0f} ms, {elapsed[who] * 1e3:.0f} ms, {peak_kib(command) / 1024:.1f} MiB"
-            )
+            cell = lambda who: f"{cpu[who] * 1e3:.0f} ms, {elapsed[who] * 1e3:.0f} ms"
             print(
-                f"| {name} | {cell('ours', ours)} | {cell('theirs', theirs)} | {cpu['ours'] / cpu['theirs']:.2f} | "
+                f"| {name} | {cell('ours')} | {cell('theirs')} | {cpu['ours'] / cpu['theirs']:.2f} | "
                 f"{elapsed['ours'] / elapsed['theirs']:.2f} |"
             )
     finally:
