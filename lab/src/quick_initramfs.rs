@@ -3,10 +3,11 @@
 //! runs, and libraries that were copied are not looked up again. What it makes is the same.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+
+use crate::tree;
 
 /// Where its tools are, in the tree.
 const DIRECTORY: &str = "usr/lib/rubus-lab/quick";
@@ -57,15 +58,11 @@ pub fn quicken(tree: &Path) -> Result<()> {
         );
         fs::write(&path, script.replace(old, new))?;
     }
-    let directory = tree.join(DIRECTORY);
-    fs::create_dir_all(&directory)?;
-    for applet in APPLETS {
-        symlink("/usr/bin/busybox", directory.join(applet))?;
-    }
     for (name, script) in [("cp", CP), ("ldd", LDD)] {
-        let path = directory.join(name);
-        fs::write(&path, script)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        tree::write(tree, &format!("{DIRECTORY}/{name}"), script, 0o755)?;
+    }
+    for applet in APPLETS {
+        tree::replace_with_link(tree, &format!("{DIRECTORY}/{applet}"), "/usr/bin/busybox")?;
     }
     Ok(())
 }

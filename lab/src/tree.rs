@@ -320,7 +320,8 @@ fn accounts(tree: &Path) -> Result<()> {
     chown(&home, Some(USER_ID), Some(USER_ID)).with_context(|| format!("chown of {home:?}"))
 }
 
-fn write(tree: &Path, path: &str, content: &str, permissions: u32) -> Result<()> {
+/// Writes a file of a tree, and the directories above it.
+pub(crate) fn write(tree: &Path, path: &str, content: &str, permissions: u32) -> Result<()> {
     let path: PathBuf = tree.join(path);
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -330,7 +331,8 @@ fn write(tree: &Path, path: &str, content: &str, permissions: u32) -> Result<()>
     Ok(())
 }
 
-fn replace_with_link(tree: &Path, path: &str, target: &str) -> Result<()> {
+/// Makes a link of a tree, instead of what has its name.
+pub(crate) fn replace_with_link(tree: &Path, path: &str, target: &str) -> Result<()> {
     let path = tree.join(path);
     if path.symlink_metadata().is_ok() {
         fs::remove_file(&path).with_context(|| format!("could not replace {path:?}"))?;

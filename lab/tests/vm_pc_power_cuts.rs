@@ -45,30 +45,36 @@ fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
         limit: Duration::from_secs(900),
         keep_failures: None,
     };
-    let mut show = |row: &Row| println!("{}", line(row));
-    let rows = run(&Cache::of_this_machine(), &campaign, &mut show)
-        .unwrap()
-        .rows;
-    let bad: Vec<String> = rows
-        .iter()
-        .filter(|row| !row.wrong.is_empty())
-        .map(line)
-        .collect();
-    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    let rows = all_good(&campaign);
     for way in [Way::Apply, Way::Undo] {
-        let cuts = |wanted: fn(&Row) -> bool| {
-            let these = rows.iter().filter(|row| row.way == way && wanted(row));
-            these.count()
-        };
-        assert_eq!(cuts(|row| matches!(row.moment, Moment::Random(_))), 1);
-        let records = cuts(|row| matches!(row.moment, Moment::Record(_)));
-        assert_eq!(records, 2, "{way:?}");
+        let random = cuts(&rows, way, |moment| matches!(moment, Moment::Random(_)));
+        let records = cuts(&rows, way, |moment| matches!(moment, Moment::Record(_)));
+        assert_eq!((random, records), (1, 2), "{way:?}");
     }
     let from_disk = |row: &Row| row.booted.ends_with("btrfs");
     assert!(
         rows.iter()
             .any(|row| from_disk(row) && row.ended == "rubus undo")
     );
+}
+
+/// Runs a campaign, of which every cut must have ended well.
+fn all_good(campaign: &Campaign) -> Vec<Row> {
+    let mut show = |row: &Row| println!("{}", line(row));
+    let rows = run(&Cache::of_this_machine(), campaign, &mut show)
+        .unwrap()
+        .rows;
+    let bad = rows.iter().filter(|row| !row.wrong.is_empty()).map(line);
+    let bad: Vec<String> = bad.collect();
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    rows
+}
+
+/// How many cuts there were on this way at such moments.
+fn cuts(rows: &[Row], way: Way, is_such: fn(&Moment) -> bool) -> usize {
+    rows.iter()
+        .filter(|row| row.way == way && is_such(&row.moment))
+        .count()
 }
 
 /// A file of the boot partition is changed, and another one gets a name that is new.
@@ -116,21 +122,11 @@ fn files_on_the_boot_partition_survive_power_cuts() {
         limit: Duration::from_secs(600),
         keep_failures: None,
     };
-    let mut show = |row: &Row| println!("{}", line(row));
-    let rows = run(&Cache::of_this_machine(), &campaign, &mut show)
-        .unwrap()
-        .rows;
-    let bad = rows.iter().filter(|row| !row.wrong.is_empty()).map(line);
-    let bad: Vec<String> = bad.collect();
-    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    let rows = all_good(&campaign);
     // Records, and in between the new file, its rename and the flushes behind that.
     for way in [Way::Apply, Way::Undo] {
-        let cuts = |wanted: fn(&Row) -> bool| {
-            let these = rows.iter().filter(|row| row.way == way && wanted(row));
-            these.count()
-        };
-        let records = cuts(|row| matches!(row.moment, Moment::Record(_)));
-        let syncs = cuts(|row| matches!(row.moment, Moment::Sync(_)));
+        let records = cuts(&rows, way, |moment| matches!(moment, Moment::Record(_)));
+        let syncs = cuts(&rows, way, |moment| matches!(moment, Moment::Sync(_)));
         assert!(records == 2 && syncs >= 4, "{way:?}: {rows:?}");
     }
 }
