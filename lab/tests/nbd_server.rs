@@ -382,6 +382,79 @@ fn a_file_that_may_not_grow_is_no_reason_to_die() {
 }
 
 #[test]
+fn a_large_write_that_fails_midway_is_an_error_and_the_next_is_none() {
+    let _turn = take_turns();
+    let served = Served::under(&["prlimit", "--fsize=1048576"], directory_with_image(), &[]);
+    let mut client = served.connect();
+    let mut memory = vec![7; 4 << 20];
+    let mut write = |offset, length| {
+        let flags = CommandFlags::NONE;
+        let range = (offset, length);
+        ask(&mut client, Order::Write, flags, range, &mut memory)
+    };
+    // The limit is in the middle of the first and the third, and before all of the second.
+    let errors = [
+        write(1 << 19, 1 << 20),
+        write(2 << 20, 256 << 10),
+        write(1 << 18, 4 << 20),
+        write(1 << 18, 512 << 10),
+        write(0, 64 << 10),
+    ];
+    let (full, none) = (ErrorCode::NO_SPACE, ErrorCode::NONE);
+    assert_eq!(errors, [full, full, full, none, none]);
+    let image = std::fs::read(served.image()).expect("the image");
+    assert!(image[1 << 18..3 << 18].iter().all(|&byte| byte == 7));
+    assert!(image[1 << 20..].iter().all(|&byte| byte != 7));
+}
+
+#[test]
+fn what_is_large_goes_past_the_memory_of_the_server() {
+    if !can_run("nbd_server_uncopied", &[STRACE]) {
+        return;
+    }
+    let _turn = take_turns();
+    let place = directory();
+    let trace = place.path().join("trace").display().to_string();
+    let calls = "trace=pwrite64,splice";
+    // As a grandchild: what is killed in the end is the server.
+    let launcher = ["strace", "-D", "-f", "-e", calls, "-o", &trace];
+    let served = Served::under(&launcher, place, &[]);
+    let mut client = served.connect();
+    const BYTES: usize = 256 << 10;
+    const WRITES: usize = 16;
+    let mut memory = vec![7; BYTES];
+    for number in 0..WRITES {
+        let range = (number * BYTES, BYTES);
+        let flags = CommandFlags::NONE;
+        let error = ask(&mut client, Order::Write, flags, range, &mut memory);
+        assert_eq!(error, ErrorCode::NONE);
+    }
+    let flags = CommandFlags::NONE;
+    let error = ask(&mut client, Order::Read, flags, (0, BYTES), &mut memory);
+    assert_eq!(error, ErrorCode::NONE);
+    assert!(memory.iter().all(|&byte| byte == 7));
+    let told = std::fs::read_to_string(&trace).expect("the trace");
+    let bytes = |call: &str| {
+        let calls = told.lines().filter(|line| line.contains(call));
+        let given = calls.filter_map(|line| line.rsplit_once("= ")?.1.parse::<usize>().ok());
+        given.sum::<usize>()
+    };
+    // What came with the first header was received before anybody knew what it was.
+    let (spliced, written) = (bytes("splice"), bytes("pwrite64"));
+    assert!(written <= BYTES, "{told}");
+    assert!(spliced >= 2 * (WRITES * BYTES - written), "{told}");
+    // However the bytes came: of a block that is written in two parts the disk may have to be read.
+    let copied = told.lines().filter(|line| line.contains("pwrite64("));
+    let ends = copied.filter_map(|line| {
+        let (call, _) = line.rsplit_once(')')?;
+        let mut numbers = call.rsplit(", ").map(str::parse::<usize>);
+        Some(numbers.next()?.ok()? + numbers.next()?.ok()?)
+    });
+    assert!(ends.clone().count() > 0, "{told}");
+    assert!(ends.clone().all(|end| end % 4096 == 0), "{told}");
+}
+
+#[test]
 fn a_second_server_of_one_image_is_refused() {
     let _turn = take_turns();
     let served = Served::new(directory(), &[]);

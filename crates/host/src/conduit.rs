@@ -1,12 +1,15 @@
-//! Bytes of an image that go to a socket without being copied.
+//! Bytes that go from an image to a socket, or from a socket to an image, past this program's memory.
 //!
 //! The kernel puts the pages that it has of a file into a pipe, by reference, and takes them from
-//! there to the socket. Both steps are system calls of this program, so it knows that all is well
-//! before it says so to whoever waits for the bytes.
+//! there to the socket: nothing is copied. The other way it puts what a socket has received into the
+//! pipe, mostly by reference, and copies it from there into the pages of the file: once instead of
+//! twice. Both steps are system calls of this program, so it knows that all is well before it says so
+//! to whoever waits.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
@@ -18,7 +21,7 @@ const MOST_BYTES: usize = 1 << 20;
 /// The kernel counts pages of this size or larger ones; with larger ones a pipe only holds more.
 const PAGE_BYTES: u64 = 4096;
 
-/// The way of pages from a file to a socket.
+/// The way of pages from a file to a socket, or back.
 #[derive(Debug)]
 pub struct Conduit {
     into: OwnedFd,
@@ -37,6 +40,11 @@ impl Conduit {
             from,
             held_bytes: 0,
         })
+    }
+
+    /// How many bytes it holds.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     /// Whether so many bytes at this place can be held at once.
@@ -88,6 +96,77 @@ impl Conduit {
             }
         }
         Ok(())
+    }
+}
+
+impl Conduit {
+    /// Takes at most so many bytes of what a socket has received, in addition to what it holds; waits
+    /// for the first of them, as [`Stream::receive_into`] does, if `wait`. Gives how many, 0 when the
+    /// other end has closed.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there; `InvalidInput` when such a socket cannot do that; others when
+    /// the connection is broken.
+    pub fn receive(&mut self, from: &Stream, most: usize, wait: bool) -> io::Result<usize> {
+        // A flag of the call would be about room in the pipe only, for TCP.
+        if !wait && !from.wait(false, Some(Duration::ZERO))? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        loop {
+            match splice(from, None, &self.into, None, most, SpliceFlags::empty()) {
+                Err(Errno::INTR) => {}
+                answer => {
+                    let count = answer?;
+                    self.held_bytes += count;
+                    return Ok(count);
+                }
+            }
+        }
+    }
+
+    /// Writes the first so many of the bytes that are held to a file.
+    ///
+    /// # Errors
+    /// The device's; `InvalidInput` when the file cannot do that. What is written until then is no more
+    /// held.
+    pub(crate) fn drain(
+        &mut self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        bytes: usize,
+    ) -> io::Result<()> {
+        let mut at = offset;
+        let end = offset + bytes as u64;
+        while at < end {
+            let left = (end - at) as usize;
+            let flags = SpliceFlags::empty();
+            match splice(&self.from, None, file, Some(&mut at), left, flags) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => self.held_bytes -= count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the first so many of the bytes that are held, copied.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn take(&mut self, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; bytes];
+        let mut done = 0;
+        while done < bytes.len() {
+            match rustix::io::read(&self.from, &mut bytes[done..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        self.held_bytes -= done;
+        Ok(bytes)
     }
 }
 
@@ -171,6 +250,69 @@ mod tests {
             ];
             assert!(reads.join().unwrap() == wanted.concat());
         }
+    }
+
+    #[test]
+    fn what_a_socket_has_received_arrives_in_the_file() {
+        use std::io::Write;
+        use std::os::unix::fs::FileExt;
+        for place in [std::env::temp_dir(), "/dev/shm".into()] {
+            let directory = tempfile::tempdir_in(place).unwrap();
+            let (_, bytes) = file(directory.path());
+            let path = directory.path().join("other");
+            let other = std::fs::File::create_new(&path).unwrap();
+            other.write_all_at(&[9; 5], 0).unwrap();
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let stream = Stream::connected(ours.into(), "pair".into());
+            let mut conduit = Conduit::new().unwrap();
+            let nothing = conduit.receive(&stream, 1, false).unwrap_err();
+            assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+            let sent = bytes.clone();
+            let sends = std::thread::spawn(move || theirs.write_all(&sent).unwrap());
+            let mut at = 3;
+            loop {
+                // What is there, in two steps into the same conduit.
+                let first = conduit.receive(&stream, 7000, true).unwrap();
+                if first == 0 {
+                    break;
+                }
+                let more = conduit.receive(&stream, usize::MAX >> 33, false);
+                let held = conduit.held_bytes();
+                assert_eq!(held, first + more.unwrap_or(0));
+                conduit.drain(other.as_fd(), at, held - 1).unwrap();
+                assert_eq!(conduit.held_bytes(), 1);
+                conduit
+                    .drain(other.as_fd(), at + held as u64 - 1, 1)
+                    .unwrap();
+                assert_eq!(conduit.held_bytes(), 0);
+                at += held as u64;
+            }
+            sends.join().unwrap();
+            assert!(std::fs::read(&path).unwrap() == [&[9; 3], &bytes[..]].concat());
+        }
+    }
+
+    #[test]
+    fn what_a_file_does_not_take_from_a_pipe_can_be_copied() {
+        use std::io::Write;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let log = std::fs::File::options()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .unwrap();
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let stream = Stream::connected(ours.into(), "pair".into());
+        let mut conduit = Conduit::new().unwrap();
+        theirs.write_all(&[1, 2, 3]).unwrap();
+        assert_eq!(conduit.receive(&stream, 9, true).unwrap(), 3);
+        let error = conduit.drain(log.as_fd(), 0, 3).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(conduit.held_bytes(), 3);
+        assert_eq!(conduit.take(2).unwrap(), [1, 2]);
+        assert_eq!(conduit.take(1).unwrap(), [3]);
+        assert_eq!(conduit.held_bytes(), 0);
     }
 
     #[test]

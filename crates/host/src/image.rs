@@ -54,6 +54,8 @@ pub struct Image {
     ground: Ground,
     /// The filesystem cannot say what is in memory.
     cannot_ask: AtomicBool,
+    /// The filesystem cannot take what is in a pipe.
+    cannot_drain: AtomicBool,
 }
 
 /// Of a read that is as long it is first looked whether its last byte is in memory.
@@ -124,6 +126,7 @@ impl Image {
             is_writable,
             ground,
             cannot_ask: AtomicBool::new(false),
+            cannot_drain: AtomicBool::new(false),
         }
     }
 
@@ -256,6 +259,29 @@ impl Image {
             }
         }
         Ok(())
+    }
+
+    /// Writes the first so many of the bytes that a conduit holds. What cannot be written so is copied.
+    ///
+    /// # Errors
+    /// The system's. What is there afterwards, and in the conduit, is undefined.
+    pub fn write_from(&self, conduit: &mut Conduit, offset: u64, bytes: usize) -> io::Result<()> {
+        let held = conduit.held_bytes();
+        match conduit.drain(self.fd.as_fd(), offset, bytes) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                self.cannot_drain.store(true, Ordering::Relaxed);
+                let done = held - conduit.held_bytes();
+                let rest = conduit.take(bytes - done)?;
+                self.write(offset + done as u64, &rest)
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether [`Image::write_from`] need not copy, as far as is known.
+    #[inline]
+    pub fn takes_from_conduits(&self) -> bool {
+        !self.cannot_drain.load(Ordering::Relaxed)
     }
 
     /// Everything that was written, by whatever way, is on stable storage.
@@ -482,6 +508,7 @@ fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::Stream;
 
     const BLOCK: u64 = 64 << 10;
 
@@ -496,6 +523,32 @@ mod tests {
         let mut grounds = vec![tempfile::tempdir().unwrap()];
         grounds.extend(tempfile::tempdir_in("/dev/shm"));
         grounds
+    }
+
+    #[test]
+    fn what_cannot_go_from_a_pipe_to_the_file_is_copied() {
+        use std::io::Write;
+        use std::os::unix::net::UnixStream;
+        let directory = tempfile::tempdir().unwrap();
+        let image = image(directory.path(), &[7; 100]);
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let stream = Stream::connected(ours.into(), "pair".into());
+        let mut conduit = Conduit::new().unwrap();
+        let mut put = |byte, at| {
+            theirs.write_all(&[byte; 30]).unwrap();
+            conduit.receive(&stream, 30, true).unwrap();
+            image.write_from(&mut conduit, at, 30).unwrap();
+            assert_eq!(conduit.held_bytes(), 0);
+            image.takes_from_conduits()
+        };
+        assert!(put(1, 70));
+        // Linux takes nothing from a pipe into a file that only grows at its end.
+        rustix::fs::fcntl_setfl(&image.fd, OFlags::APPEND).unwrap();
+        assert!(!put(2, 100));
+        let wanted = [[7; 30], [7; 30], [1; 30], [2; 30]].concat();
+        let mut found = vec![0; 130];
+        image.read(0, &mut found).unwrap();
+        assert_eq!(found, [&[7; 10], &wanted[..]].concat());
     }
 
     #[test]

@@ -102,6 +102,20 @@ pub trait Disk: Send + Sync {
     /// The device's. What is there afterwards is undefined.
     fn write(&self, offset: u64, from: &[u8]) -> io::Result<()>;
 
+    /// Whether [`Disk::write_from`] is there.
+    fn takes_from_conduits(&self) -> bool {
+        false
+    }
+
+    /// Writes the first so many of the bytes that a conduit holds, as [`Disk::write`] does, without
+    /// copying them first.
+    ///
+    /// # Errors
+    /// As there. What is then in the conduit is undefined, too.
+    fn write_from(&self, _: &mut Conduit, _offset: u64, _bytes: usize) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Writes; durable when this returns.
     ///
     /// # Errors

@@ -67,6 +67,15 @@ impl Disk for FileDisk {
         self.image.write(offset, from)
     }
 
+    #[inline]
+    fn takes_from_conduits(&self) -> bool {
+        self.image.takes_from_conduits()
+    }
+
+    fn write_from(&self, conduit: &mut Conduit, offset: u64, bytes: usize) -> io::Result<()> {
+        self.image.write_from(conduit, offset, bytes)
+    }
+
     fn write_durably(&self, offset: u64, from: &[u8]) -> io::Result<()> {
         self.image.write_durably(offset, from)
     }

@@ -113,6 +113,8 @@ pub(super) struct Inbox {
     memory: Box<[u8]>,
     from: usize,
     to: usize,
+    /// Nothing is received beyond what is needed: what follows is likely not to come here.
+    pub is_frugal: bool,
 }
 
 /// As much is received at once, where nothing larger is waited for.
@@ -147,6 +149,15 @@ impl Inbox {
         }
     }
 
+    /// Has it begin with these bytes, when there is nothing in it.
+    pub fn begin_with(&mut self, bytes: &[u8]) {
+        if bytes.len() > self.memory.len() {
+            self.make_room(bytes.len());
+        }
+        self.memory[..bytes.len()].copy_from_slice(bytes);
+        (self.from, self.to) = (0, bytes.len());
+    }
+
     /// Receives what is there, as far as it is of use: `need` is how much is needed from the front
     /// for the next step, more than there is.
     #[inline]
@@ -161,6 +172,7 @@ impl Inbox {
             self.make_room(need + header_bytes);
         }
         let end = match need > LARGE_BYTES {
+            _ if self.is_frugal => self.from + need,
             true => (self.from + need + header_bytes).min(self.memory.len()),
             false => self.memory.len(),
         };

@@ -1,16 +1,18 @@
 //! One client after the handshake: the loop in which requests become replies.
 //!
 //! A turn receives whatever has come, answers everything that is whole, and sends all answers at
-//! once. What is in memory is read at once, and writes go into memory at once. Only what has to wait
-//! for a device goes to the pool: cold reads, flushes, durable writes, zeros, and for a while all
-//! writes, when one had to wait because memory is full of what the device has not yet taken. A client
-//! that has sent nothing for a while gives its thread back.
+//! once. What is in memory is read at once, and writes go into memory at once; what is large goes past
+//! the program's own memory where it can. Only what has to wait for a device goes to the pool: cold
+//! reads, flushes, durable writes, zeros, and for a while all writes, when one had to wait because
+//! memory is full of what the device has not yet taken. A client that has sent nothing for a while gives
+//! its thread back.
 //!
 //! Memory is bounded. What one turn answers is sent in batches; what is in flight in the pool has a
 //! limit for each client and one for all, at which nothing more is received; and a client that does
 //! not read its answers is not read either, and is given up after a minute.
 
 mod reading;
+mod writing;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -21,6 +23,7 @@ use std::time::Duration;
 use rubus_host::conduit::Conduit;
 
 use self::reading::{Solitude, Spare};
+use self::writing::Taking;
 use super::disk::{Disk, code_of};
 use super::line::{Inbox, Line, Outbox};
 use super::pool::{Budget, Done, Job, Lane, Outcome, Pool, now_ns};
@@ -36,15 +39,11 @@ pub(super) const IDLE: Duration = Duration::from_secs(2);
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// A read that is larger, or a write, is not one piece of memory.
 const PIECE_BYTES: usize = 1 << 20;
-/// The answer to a write of so much may wait for the next one's, until the writes that wait have so many bytes together.
-const LARGE_WRITE_BYTES: usize = 64 << 10;
+/// Answers to large writes wait for the next one's, until the writes that wait have so many bytes together.
 const MOST_HELD_BYTES: usize = 1 << 20;
 /// So many requests of one client may be in the pool at once, and so many bytes.
 const MOST_IN_FLIGHT: usize = 128;
 const MOST_IN_FLIGHT_BYTES: usize = 64 << 20;
-/// Writes that wait in the pool for a slow device hold so many bytes of a client at most; more are
-/// waited for.
-const MOST_SLOW_BYTES: usize = 512 << 10;
 /// What all clients share.
 pub(super) struct House {
     pub pool: Pool,
@@ -89,16 +88,6 @@ pub(super) enum Left {
     Gone(Gone),
 }
 
-/// A large write that is being received.
-struct Taking {
-    ticket: Ticket,
-    offset: u64,
-    left: usize,
-    durable: bool,
-    error: Option<io::Error>,
-    bytes: u32,
-}
-
 /// One client.
 pub(super) struct Session {
     line: Line,
@@ -122,7 +111,7 @@ pub(super) struct Session {
     done: Vec<Done>,
     spare: Spare,
     solitude: Solitude,
-    /// For large reads, if the system gave one.
+    /// For large reads and writes, if the system gave one. Between them it is empty.
     conduit: Option<Conduit>,
     had_conduit: bool,
     added: Added,
@@ -139,12 +128,31 @@ pub(super) struct Session {
 enum Need {
     /// So many bytes from the front of the inbox, which has fewer.
     Bytes(usize),
+    /// So many bytes at most in the conduit, which is empty; the inbox is, too.
+    Payload(usize),
     /// Something of what is in flight has to be done first.
     Room,
     /// Memory that other clients have.
     Memory,
     /// Nothing: it ends.
     End,
+}
+
+/// What a turn waits for from the client.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Bytes(usize),
+    Payload(usize),
+}
+
+impl Need {
+    fn wanted(&self) -> Option<Wanted> {
+        match *self {
+            Need::Bytes(bytes) => Some(Wanted::Bytes(bytes)),
+            Need::Payload(bytes) => Some(Wanted::Payload(bytes)),
+            Need::Room | Need::Memory | Need::End => None,
+        }
+    }
 }
 
 impl Session {
@@ -251,13 +259,13 @@ impl Session {
     /// Whether more of a client that writes much has come already, so that its answers can wait for the next: one by one they would wake
     /// it for each, while it has a queue to send.
     fn gathers(&mut self, need: &Need) -> Result<bool, Gone> {
-        let Need::Bytes(bytes) = *need else {
+        let Some(wanted) = need.wanted() else {
             return Ok(false);
         };
         if self.held_bytes == 0 || self.held_bytes >= MOST_HELD_BYTES {
             return Ok(false);
         }
-        let comes = self.receive_ready(bytes)?;
+        let comes = self.receive_ready(wanted)?;
         if comes && self.ends.is_none() {
             self.count();
             self.turn_ns = now_ns();
@@ -266,12 +274,8 @@ impl Session {
     }
 
     /// Takes what has come already; false when nothing has.
-    fn receive_ready(&mut self, need: usize) -> Result<bool, Gone> {
-        let header_bytes = self.rules.header_bytes();
-        match self
-            .inbox
-            .receive(&mut self.line, need, header_bytes, false)
-        {
+    fn receive_ready(&mut self, wanted: Wanted) -> Result<bool, Gone> {
+        match self.take_in(wanted, false) {
             Ok(0) => {
                 self.ended();
                 Ok(true)
@@ -279,6 +283,19 @@ impl Session {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) => Err(receiving(error)),
+        }
+    }
+
+    /// Receives something of what is wanted; 0 when the client has closed.
+    #[inline]
+    fn take_in(&mut self, wanted: Wanted, wait: bool) -> io::Result<usize> {
+        match wanted {
+            Wanted::Bytes(bytes) => {
+                let header_bytes = self.rules.header_bytes();
+                self.inbox
+                    .receive(&mut self.line, bytes, header_bytes, wait)
+            }
+            Wanted::Payload(bytes) => self.take_payload_in(bytes, wait),
         }
     }
 
@@ -364,58 +381,10 @@ impl Session {
             })?;
             return Ok(None);
         }
+        self.inbox.is_frugal = false;
         match request.work {
             Work::Read { .. } => return self.begin_read(request, header_bytes),
-            Work::Write {
-                offset,
-                length,
-                durable,
-            } => {
-                let whole = length as usize;
-                let durable = durable || self.sync;
-                if whole > PIECE_BYTES {
-                    self.inbox.used(header_bytes);
-                    self.taking = Some(Taking {
-                        ticket: request.ticket,
-                        offset,
-                        left: whole,
-                        durable,
-                        error: None,
-                        bytes: length,
-                    });
-                    return Ok(None);
-                }
-                let end = header_bytes + whole;
-                let Some(payload) = self.inbox.bytes().get(header_bytes..end) else {
-                    return Ok(Some(Need::Bytes(end)));
-                };
-                let is_slow = self.slowness.is_slow(self.turn_ns)
-                    && self.in_flight_bytes + whole <= MOST_SLOW_BYTES;
-                if durable || is_slow {
-                    if let Some(need) = self.reserve(whole) {
-                        return Ok(Some(need));
-                    }
-                    let payload = self.inbox.bytes()[header_bytes..end].to_vec();
-                    self.inbox.used(end);
-                    let ticket = request.ticket;
-                    let work = Work::Write {
-                        offset,
-                        length,
-                        durable,
-                    };
-                    let request = Request { ticket, work };
-                    return self
-                        .defer(request, Some(payload), Vec::new())
-                        .map(|()| None);
-                }
-                let write = || self.disk.write(offset, payload);
-                let result = self.slowness.write(self.turn_ns, write);
-                self.inbox.used(end);
-                if whole >= LARGE_WRITE_BYTES {
-                    self.held_bytes += whole;
-                }
-                self.wrote(request.ticket, length, result)?;
-            }
+            Work::Write { .. } => return self.begin_write(request, header_bytes),
             Work::Nothing => {
                 self.inbox.used(header_bytes);
                 self.added.others += 1;
@@ -432,63 +401,6 @@ impl Session {
             }
         }
         Ok(None)
-    }
-
-    /// Takes another piece of a large write; what is needed for that, unless it is whole.
-    fn take_more(&mut self, mut taking: Taking) -> Result<Option<Need>, Gone> {
-        let have = self.inbox.bytes();
-        // Pieces end where blocks do.
-        let piece = match taking.left {
-            left if left <= PIECE_BYTES => left,
-            _ => PIECE_BYTES - taking.offset as usize % 4096,
-        };
-        let Some(payload) = have.get(..piece) else {
-            self.taking = Some(taking);
-            return Ok(Some(Need::Bytes(piece)));
-        };
-        if taking.error.is_none() {
-            taking.error = self.disk.write(taking.offset, payload).err();
-        }
-        self.inbox.used(piece);
-        taking.left -= piece;
-        taking.offset += piece as u64;
-        if taking.left > 0 {
-            self.taking = Some(taking);
-            return Ok(None);
-        }
-        let Taking {
-            ticket,
-            durable,
-            error,
-            bytes,
-            ..
-        } = taking;
-        match error {
-            None if durable => {
-                let work = Work::Write {
-                    offset: ticket.offset,
-                    length: bytes,
-                    durable,
-                };
-                self.defer(Request { ticket, work }, None, Vec::new())?;
-            }
-            None => self.wrote(ticket, bytes, Ok(()))?,
-            Some(error) => self.wrote(ticket, bytes, Err(error))?,
-        }
-        Ok(None)
-    }
-
-    #[inline]
-    fn wrote(&mut self, ticket: Ticket, bytes: u32, result: io::Result<()>) -> Result<(), Gone> {
-        self.added.writes += 1;
-        self.added.at_once += 1;
-        match result {
-            Ok(()) => {
-                self.added.written_bytes += u64::from(bytes);
-                self.reply(|replies, out| replies.done(ticket, out))
-            }
-            Err(error) => self.failed(ticket, &error),
-        }
     }
 
     /// Appends a reply that has no data.
@@ -623,8 +535,9 @@ impl Session {
         if self.in_flight > 0 {
             return self.receive_or_collect(need);
         }
-        let bytes = match need {
-            Need::Bytes(bytes) => bytes,
+        let wanted = match need {
+            Need::Bytes(bytes) => Wanted::Bytes(bytes),
+            Need::Payload(bytes) => Wanted::Payload(bytes),
             Need::End => return Err(self.ends.take().unwrap_or(Gone::Closed)),
             // Nothing is in flight any more.
             Need::Room => return Ok(true),
@@ -633,10 +546,7 @@ impl Session {
                 return Ok(true);
             }
         };
-        let header_bytes = self.rules.header_bytes();
-        let got = self
-            .inbox
-            .receive(&mut self.line, bytes, header_bytes, true);
+        let got = self.take_in(wanted, true);
         self.turn_ns = now_ns();
         match got {
             Ok(0) => {
@@ -670,20 +580,17 @@ impl Session {
         let Some(lane) = &self.lane else {
             return Ok(true);
         };
-        let bytes = match need {
-            Need::Bytes(bytes) => Some(bytes),
-            Need::Room | Need::Memory | Need::End => None,
-        };
-        let mut comes = bytes.is_some() && self.line.has_more();
+        let wanted = need.wanted();
+        let mut comes = wanted.is_some() && self.line.has_more();
         if !comes {
-            let socket = bytes.is_some().then(|| self.line.as_fd());
+            let socket = wanted.is_some().then(|| self.line.as_fd());
             comes = lane.wait(socket, PATIENCE).map_err(Gone::Broken)?.bytes;
         }
         self.turn_ns = now_ns();
-        let Some(bytes) = bytes.filter(|_| comes) else {
+        let Some(wanted) = wanted.filter(|_| comes) else {
             return Ok(true);
         };
-        self.receive_ready(bytes)?;
+        self.receive_ready(wanted)?;
         Ok(true)
     }
 

@@ -4,8 +4,6 @@
 use std::io;
 use std::sync::Arc;
 
-use rubus_host::conduit::Conduit;
-
 use super::super::disk::Disk;
 use super::super::line::Line;
 use super::super::pool::Budget;
@@ -85,11 +83,7 @@ impl Session {
             return Ok(false);
         };
         let stream = Arc::clone(stream);
-        if !self.had_conduit {
-            self.had_conduit = true;
-            self.conduit = Conduit::new();
-        }
-        let Some(mut conduit) = self.conduit.take() else {
+        let Some(mut conduit) = self.take_conduit() else {
             return Ok(false);
         };
         match self.disk.fill_ready(&mut conduit, offset, length) {

@@ -1,0 +1,290 @@
+//! Writes: small ones go from what was received to the disk at once; those that are to be durable, and
+//! all while the disk is slow, to the pool's threads; large ones piece by piece, past this program's
+//! memory where socket and disk can do that.
+
+use std::io;
+
+use rubus_host::conduit::Conduit;
+
+use super::super::line::Line;
+use super::super::pool::now_ns;
+use super::super::transmission::{Request, Ticket, Work};
+use super::{Gone, Need, PIECE_BYTES, Session};
+
+/// Disks and filesystems seldom have larger ones.
+const BLOCK_BYTES: usize = 4096;
+/// A write that is as large is not copied on its way to the disk.
+const UNCOPIED_BYTES: usize = 64 << 10;
+/// The answer to a write of so much may wait for the next one's.
+const LARGE_BYTES: usize = 64 << 10;
+/// Writes that wait in the pool for a slow device hold so many bytes of a client at most; more are
+/// waited for.
+const MOST_SLOW_BYTES: usize = 512 << 10;
+
+/// A large write that is being received.
+pub(super) struct Taking {
+    ticket: Ticket,
+    offset: u64,
+    left: usize,
+    durable: bool,
+    error: Option<io::Error>,
+    bytes: u32,
+    /// What is still in the socket goes through the conduit.
+    is_uncopied: bool,
+}
+
+/// What can be written at once. It ends where a block does, or the write: of a block that is written
+/// in two parts the disk may have to be read first.
+enum Piece {
+    /// So many bytes of the inbox.
+    Received(usize),
+    /// So many bytes of the conduit, which holds the rest, too.
+    Held { bytes: usize, rest: usize },
+}
+
+impl Taking {
+    /// How many of so many bytes are whole blocks, or the end.
+    fn whole_blocks(&self, bytes: usize) -> usize {
+        match bytes >= self.left {
+            true => self.left,
+            false => bytes.saturating_sub((self.offset as usize + bytes) % BLOCK_BYTES),
+        }
+    }
+
+    /// So many bytes, and what is missing of the last block.
+    fn until_block_ends(&self, bytes: usize) -> usize {
+        let end = (self.offset as usize + bytes).next_multiple_of(BLOCK_BYTES);
+        (end - self.offset as usize).min(self.left)
+    }
+}
+
+impl Session {
+    /// Begins a write, and does it if it can be done at once. When something is needed first, the
+    /// request is still in the inbox.
+    #[inline]
+    pub(super) fn begin_write(
+        &mut self,
+        request: Request,
+        header_bytes: usize,
+    ) -> Result<Option<Need>, Gone> {
+        let Work::Write {
+            offset,
+            length,
+            durable,
+        } = request.work
+        else {
+            return Ok(None);
+        };
+        let whole = length as usize;
+        let durable = durable || self.sync;
+        let end = header_bytes + whole;
+        let is_slow =
+            self.slowness.is_slow(self.turn_ns) && self.in_flight_bytes + whole <= MOST_SLOW_BYTES;
+        let is_pooled = whole <= PIECE_BYTES && (durable || is_slow);
+        let is_uncopied = whole >= UNCOPIED_BYTES
+            && !is_pooled
+            && self.inbox.bytes().len() < end
+            && self.has_uncopied_way();
+        // The payload of the next one is to stay in the socket, too.
+        self.inbox.is_frugal = is_uncopied;
+        if is_uncopied || whole > PIECE_BYTES {
+            self.inbox.used(header_bytes);
+            self.taking = Some(Taking {
+                ticket: request.ticket,
+                offset,
+                left: whole,
+                durable,
+                error: None,
+                bytes: length,
+                is_uncopied,
+            });
+            return Ok(None);
+        }
+        let Some(payload) = self.inbox.bytes().get(header_bytes..end) else {
+            return Ok(Some(Need::Bytes(end)));
+        };
+        if is_pooled {
+            if let Some(need) = self.reserve(whole) {
+                return Ok(Some(need));
+            }
+            let payload = self.inbox.bytes()[header_bytes..end].to_vec();
+            self.inbox.used(end);
+            let ticket = request.ticket;
+            let work = Work::Write {
+                offset,
+                length,
+                durable,
+            };
+            let request = Request { ticket, work };
+            return self
+                .defer(request, Some(payload), Vec::new())
+                .map(|()| None);
+        }
+        let write = || self.disk.write(offset, payload);
+        let result = self.slowness.write(self.turn_ns, write);
+        self.inbox.used(end);
+        self.wrote(request.ticket, length, result)?;
+        Ok(None)
+    }
+
+    /// Whether what the socket has can go to the disk uncopied.
+    fn has_uncopied_way(&mut self) -> bool {
+        if !matches!(self.line, Line::Plain(_)) || !self.disk.takes_from_conduits() {
+            return false;
+        }
+        self.conduit = self.take_conduit();
+        self.conduit.is_some()
+    }
+
+    /// The conduit, if there is one or the system gives one.
+    pub(super) fn take_conduit(&mut self) -> Option<Conduit> {
+        if !self.had_conduit {
+            self.had_conduit = true;
+            self.conduit = Conduit::new();
+        }
+        self.conduit.take()
+    }
+
+    /// Has the conduit take payload from the socket. If that cannot be, the rest is copied, and
+    /// nothing has come yet.
+    pub(super) fn take_payload_in(&mut self, bytes: usize, wait: bool) -> io::Result<usize> {
+        if let (Line::Plain(stream), Some(conduit)) = (&self.line, &mut self.conduit) {
+            match conduit.receive(stream, bytes, wait) {
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                answer => return answer,
+            }
+        }
+        // There is none to come: `had_conduit` stays.
+        self.conduit = None;
+        if let Some(taking) = &mut self.taking {
+            taking.is_uncopied = false;
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    /// Takes another piece of a large write; what is needed for that, unless it is whole.
+    pub(super) fn take_more(&mut self, mut taking: Taking) -> Result<Option<Need>, Gone> {
+        let piece = match self.next_piece(&taking) {
+            Ok(piece) => piece,
+            Err(need) => {
+                self.taking = Some(taking);
+                return Ok(Some(need));
+            }
+        };
+        if taking.error.is_none() {
+            taking.error = self.write_piece(taking.offset, &piece).err();
+        }
+        let bytes = match piece {
+            Piece::Received(bytes) => {
+                self.inbox.used(bytes);
+                bytes
+            }
+            Piece::Held { bytes, rest } => match self.take_rest(rest, &mut taking.error) {
+                true => bytes,
+                false => bytes + rest,
+            },
+        };
+        taking.is_uncopied &= taking.error.is_none();
+        taking.left -= bytes;
+        taking.offset += bytes as u64;
+        if taking.left > 0 {
+            let now_ns = now_ns();
+            self.slowness.turn_took(now_ns - self.turn_ns, now_ns);
+            self.taking = Some(taking);
+            return Ok(None);
+        }
+        let Taking {
+            ticket,
+            durable,
+            error,
+            bytes,
+            ..
+        } = taking;
+        match error {
+            None if durable => {
+                let work = Work::Write {
+                    offset: ticket.offset,
+                    length: bytes,
+                    durable,
+                };
+                self.defer(Request { ticket, work }, None, Vec::new())?;
+            }
+            None => self.wrote(ticket, bytes, Ok(()))?,
+            Some(error) => self.wrote(ticket, bytes, Err(error))?,
+        }
+        Ok(None)
+    }
+
+    /// What can be written now, or what is needed for that.
+    fn next_piece(&self, taking: &Taking) -> Result<Piece, Need> {
+        let have = self.inbox.bytes().len();
+        let held = self.conduit.as_ref().map_or(0, Conduit::held_bytes);
+        match taking.is_uncopied {
+            true if held > 0 => {
+                let bytes = taking.whole_blocks(held);
+                let rest = held - bytes;
+                Ok(Piece::Held { bytes, rest })
+            }
+            true if have == 0 => Err(Need::Payload(taking.left)),
+            is_uncopied => {
+                let bytes = match is_uncopied {
+                    true => taking.until_block_ends(have),
+                    false => taking.until_block_ends(PIECE_BYTES - 4095),
+                };
+                match have >= bytes {
+                    true => Ok(Piece::Received(bytes)),
+                    false => Err(Need::Bytes(bytes)),
+                }
+            }
+        }
+    }
+
+    fn write_piece(&mut self, offset: u64, piece: &Piece) -> io::Result<()> {
+        match (piece, &mut self.conduit) {
+            (Piece::Received(bytes), _) => {
+                let payload = &self.inbox.bytes()[..*bytes];
+                let write = || self.disk.write(offset, payload);
+                self.slowness.write(self.turn_ns, write)
+            }
+            (Piece::Held { bytes, .. }, Some(conduit)) if *bytes > 0 => {
+                let write = || self.disk.write_from(conduit, offset, *bytes);
+                self.slowness.write(self.turn_ns, write)
+            }
+            (Piece::Held { .. }, _) => Ok(()),
+        }
+    }
+
+    /// Has the inbox take the beginning of a block that the conduit still holds. False when it is lost,
+    /// because there is an error.
+    fn take_rest(&mut self, rest: usize, error: &mut Option<io::Error>) -> bool {
+        let taken = match (&mut self.conduit, &error) {
+            (Some(conduit), None) if rest > 0 => conduit.take(rest),
+            _ => Ok(Vec::new()),
+        };
+        match taken {
+            Ok(taken) => self.inbox.begin_with(&taken),
+            Err(why) => *error = Some(why),
+        }
+        if error.is_some() {
+            // The next who needs one gets another.
+            (self.conduit, self.had_conduit) = (None, false);
+        }
+        error.is_none()
+    }
+
+    #[inline]
+    fn wrote(&mut self, ticket: Ticket, bytes: u32, result: io::Result<()>) -> Result<(), Gone> {
+        self.added.writes += 1;
+        self.added.at_once += 1;
+        if bytes as usize >= LARGE_BYTES {
+            self.held_bytes += bytes as usize;
+        }
+        match result {
+            Ok(()) => {
+                self.added.written_bytes += u64::from(bytes);
+                self.reply(|replies, out| replies.done(ticket, out))
+            }
+            Err(error) => self.failed(ticket, &error),
+        }
+    }
+}
