@@ -43,18 +43,24 @@ enum Piece {
 }
 
 impl Taking {
+    /// Where in a block it goes on.
+    fn within_block(&self) -> usize {
+        (self.offset % BLOCK_BYTES as u64) as usize
+    }
+
     /// How many of so many bytes are whole blocks, or the end.
     fn whole_blocks(&self, bytes: usize) -> usize {
         match bytes >= self.left {
             true => self.left,
-            false => bytes.saturating_sub((self.offset as usize + bytes) % BLOCK_BYTES),
+            false => bytes.saturating_sub((self.within_block() + bytes) % BLOCK_BYTES),
         }
     }
 
     /// So many bytes, and what is missing of the last block.
     fn until_block_ends(&self, bytes: usize) -> usize {
-        let end = (self.offset as usize + bytes).next_multiple_of(BLOCK_BYTES);
-        (end - self.offset as usize).min(self.left)
+        let within = self.within_block();
+        let end = (within + bytes).next_multiple_of(BLOCK_BYTES);
+        (end - within).min(self.left)
     }
 }
 
@@ -286,5 +292,39 @@ impl Session {
             }
             Err(error) => self.failed(ticket, &error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_end_where_blocks_do_or_the_write() {
+        let taking = |offset, left| Taking {
+            ticket: Ticket { cookie: 0, offset },
+            offset,
+            left,
+            durable: false,
+            error: None,
+            bytes: 0,
+            is_uncopied: true,
+        };
+        // On both sides of what 32 bits hold, too.
+        for base in [0, (4 << 30) - 8192, 4 << 30, 1 << 40] {
+            let one = taking(base + 100, 100_000);
+            assert_eq!(one.whole_blocks(3995), 0);
+            assert_eq!(one.whole_blocks(3996), 3996);
+            assert_eq!(one.whole_blocks(20_000), 16_284);
+            assert_eq!(one.whole_blocks(100_000), 100_000);
+            assert_eq!(one.until_block_ends(1), 3996);
+            assert_eq!(one.until_block_ends(3996), 3996);
+            assert_eq!(one.until_block_ends(3997), 8092);
+            assert_eq!(one.until_block_ends(99_999), 100_000);
+            let most = one.until_block_ends(PIECE_BYTES - 4095);
+            assert_eq!(most, 100_000);
+        }
+        let aligned = taking(8192, 3 << 20);
+        assert_eq!(aligned.until_block_ends(PIECE_BYTES - 4095), PIECE_BYTES);
     }
 }
