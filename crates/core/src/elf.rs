@@ -16,10 +16,8 @@ pub const HEADER_BYTES: usize = 20;
 /// What the head of a program says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elf {
-    /// 32 or 64.
-    pub bits: u8,
-    /// `EM_…`, the processor's number.
-    pub machine: u16,
+    /// What it was built for.
+    pub built: Built,
     /// The loader that a dynamically linked program asks for ("/lib/ld-linux-aarch64.so.1"); absent:
     /// it is static.
     pub interpreter: Option<String>,
@@ -143,10 +141,8 @@ impl<'a> Reader<'a> {
         if !PROGRAMS.contains(&self.half(16)?) {
             return Some(Err("no program (an object file or a core dump)"));
         }
-        let Built { bits, machine } = self.built()?;
         Some(Ok(Elf {
-            bits,
-            machine,
+            built: self.built()?,
             interpreter: self.interpreter()?,
         }))
     }
@@ -270,8 +266,10 @@ mod tests {
                 for loader in [None, Some("/lib/ld-linux-armhf.so.3")] {
                     let elf = parse(&head(wide, big_endian, machine::ARM, loader)).unwrap();
                     let expected = Elf {
-                        bits: if wide { 64 } else { 32 },
-                        machine: machine::ARM,
+                        built: Built {
+                            bits: if wide { 64 } else { 32 },
+                            machine: machine::ARM,
+                        },
                         interpreter: loader.map(str::to_string),
                     };
                     assert_eq!(elf, expected);

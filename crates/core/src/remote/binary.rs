@@ -1,13 +1,13 @@
 //! Which program runs on which machine.
 
-use crate::elf::{Elf, machine};
+use crate::elf::{Built, Elf, machine};
 
 /// What `uname -m` can say, and the programs that run there, best first.
 struct Family {
     /// Beginnings of the machine's name.
     names: &'static [&'static str],
-    /// ELF machine number and width of the programs that run there.
-    runs: &'static [(u16, u8)],
+    /// What the programs that run there were built for.
+    runs: &'static [Built],
     /// Endings of the names of programs for it, best first.
     suffixes: &'static [&'static str],
 }
@@ -17,40 +17,44 @@ struct Family {
 const FAMILIES: [Family; 7] = [
     Family {
         names: &["aarch64", "arm64", "armv8"],
-        runs: &[(machine::AARCH64, 64), (machine::ARM, 32)],
+        runs: &[built(machine::AARCH64, 64), built(machine::ARM, 32)],
         suffixes: &["aarch64", "arm64", "armv7", "armhf", "armv6"],
     },
     Family {
         names: &["armv7"],
-        runs: &[(machine::ARM, 32)],
+        runs: &[built(machine::ARM, 32)],
         suffixes: &["armv7", "armhf", "armv6"],
     },
     Family {
         names: &["arm"],
-        runs: &[(machine::ARM, 32)],
+        runs: &[built(machine::ARM, 32)],
         suffixes: &["armv6", "arm"],
     },
     Family {
         names: &["x86_64", "amd64"],
-        runs: &[(machine::X86_64, 64), (machine::X86, 32)],
+        runs: &[built(machine::X86_64, 64), built(machine::X86, 32)],
         suffixes: &["x86_64", "amd64", "i686", "i386"],
     },
     Family {
         names: &["i686", "i586", "i486", "i386"],
-        runs: &[(machine::X86, 32)],
+        runs: &[built(machine::X86, 32)],
         suffixes: &["i686", "i386"],
     },
     Family {
         names: &["riscv64"],
-        runs: &[(machine::RISCV, 64)],
+        runs: &[built(machine::RISCV, 64)],
         suffixes: &["riscv64"],
     },
     Family {
         names: &["riscv32"],
-        runs: &[(machine::RISCV, 32)],
+        runs: &[built(machine::RISCV, 32)],
         suffixes: &["riscv32"],
     },
 ];
+
+const fn built(machine: u16, bits: u8) -> Built {
+    Built { bits, machine }
+}
 
 fn family(uname: &str) -> Option<&'static Family> {
     FAMILIES
@@ -95,9 +99,7 @@ pub fn in_order(uname: &str, candidates: &[Candidate]) -> Vec<Candidate> {
         .iter()
         .filter_map(|candidate| {
             let elf = candidate.elf.as_ref().ok()?;
-            let width = runs
-                .iter()
-                .position(|runs| *runs == (elf.machine, elf.bits))?;
+            let width = runs.iter().position(|runs| *runs == elf.built)?;
             let is_dynamic = elf.interpreter.is_some();
             Some((
                 (is_dynamic, width, candidate.origin != Origin::Own),
@@ -148,13 +150,13 @@ pub fn nothing_fits(
 
 /// A word for the processor of a program: "64-bit Arm".
 pub fn architecture(elf: &Elf) -> String {
-    let family = match elf.machine {
+    let family = match elf.built.machine {
         machine::X86 | machine::X86_64 => "x86",
         machine::ARM | machine::AARCH64 => "Arm",
         machine::RISCV => "RISC-V",
         other => return format!("processor {other} of the ELF standard"),
     };
-    format!("{}-bit {family}", elf.bits)
+    format!("{}-bit {family}", elf.built.bits)
 }
 
 #[cfg(test)]
@@ -173,8 +175,7 @@ mod tests {
             path: path.into(),
             origin,
             elf: Ok(Elf {
-                bits,
-                machine,
+                built: built(machine, bits),
                 interpreter,
             }),
         }
