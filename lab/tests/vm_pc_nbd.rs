@@ -229,19 +229,26 @@ const DETACHING: [&str; 3] = [
     "shutting down sockets",
 ];
 
-/// Neither the watcher, which flushes when writing has paused, nor udev, nor anybody else who looks at devices all the
-/// time meets one that has just lost its server.
 #[test]
-fn detaching_behind_writes_alarms_nobody() {
+fn a_disk_is_detached_whatever_others_do() {
     let _turn = common::take_turns();
     let Some(mut board) = board() else {
         return;
     };
+    detaching_behind_writes_alarms_nobody(&mut board);
+    a_reader_who_stays_does_not_hold_it(&mut board);
+    what_cannot_be_written_is_given_up(&mut board);
+    board.switch_off().unwrap();
+}
+
+/// Neither the watcher, which flushes when writing has paused, nor udev, nor anybody else who looks at devices all the
+/// time meets one that has just lost its server.
+fn detaching_behind_writes_alarms_nobody(board: &mut Session) {
     let server = Server::start(Program::Ours);
     // With a partition table, for which the kernel itself looks when a device is opened.
     let attach = format!("rubus attach {} /dev/nbd0 >&2", server.address());
     must(
-        &mut board,
+        board,
         &format!(
             "{attach} && echo 'start=2048, type=83' | sfdisk -q /dev/nbd0 && rubus detach >&2"
         ),
@@ -250,7 +257,7 @@ fn detaching_behind_writes_alarms_nobody() {
          </dev/null >/dev/null 2>&1 &";
     for looking in ["", others] {
         let said = must(
-            &mut board,
+            board,
             &format!(
                 "echo since-here >/dev/kmsg; rm -f /run/enough
                  {looking}
@@ -275,7 +282,76 @@ fn detaching_behind_writes_alarms_nobody() {
             "{alarming:#?} with {looking:?}:\n{said}"
         );
     }
-    board.switch_off().unwrap();
+}
+
+/// Has the device open and reads on, whatever that gives, until it is told that it is enough.
+const READER: &str = "rm -f /run/enough /run/reads
+setsid sh -c 'exec 3</dev/nbd0; while [ ! -e /run/enough ]; do dd bs=4k count=1 <&3 >/dev/null 2>&1; echo >>/run/reads; done' \
+  </dev/null >/dev/null 2>&1 &
+while [ ! -s /run/reads ]; do sleep 0.1; done";
+
+/// What was written before is on the server, and whoever reads meets an end, not a device that hangs.
+fn a_reader_who_stays_does_not_hold_it(board: &mut Session) {
+    let server = Server::start(Program::Ours);
+    let said = must(
+        board,
+        &format!(
+            "rubus attach {} /dev/nbd0 >&2
+             {READER}
+             yes rubus | head -c 65536 | dd of=/dev/nbd0 bs=64k seek=1 iflag=fullblock conv=notrunc status=none
+             rubus detach && cat /sys/block/nbd0/size
+             n=$(wc -l </run/reads); while [ $(wc -l </run/reads) -lt $((n + 3)) ]; do sleep 0.1; done
+             touch /run/enough; pgrep -f rubus-attach || echo no watcher",
+            server.address()
+        ),
+    );
+    assert_eq!(said, "/dev/nbd0 is detached.\n0\nno watcher\n");
+    assert_eq!(lines_at(&server.image(), 64 << 10), ["rubus"]);
+}
+
+/// The server is gone and something was written since: only who says so loses it, at once, and the disk is as it was at the last flush.
+fn what_cannot_be_written_is_given_up(board: &mut Session) {
+    let mut server = Server::start(Program::Ours);
+    must(
+        board,
+        &format!(
+            "rubus attach {} /dev/nbd0 >&2
+             yes kept | head -c 65536 | dd of=/dev/nbd0 bs=64k iflag=fullblock conv=notrunc,fsync status=none
+             {READER}",
+            server.address()
+        ),
+    );
+    server.kill();
+    // The reader has it open, so that closing it does not wait for the server.
+    let said = must(
+        board,
+        "yes lost | head -c 65536 | dd of=/dev/nbd0 bs=64k iflag=fullblock conv=notrunc status=none
+         rubus detach --give-up && cat /sys/block/nbd0/size
+         touch /run/enough; pgrep -f rubus-attach || echo no watcher",
+    );
+    assert_eq!(said, "/dev/nbd0 is detached.\n0\nno watcher\n");
+    server.come_back();
+    must(
+        board,
+        &format!(
+            "rubus attach {} /dev/nbd0 >&2; dd if=/dev/nbd0 of=/dev/null bs=64k count=1 status=none; rubus detach >&2",
+            server.address()
+        ),
+    );
+    assert_eq!(lines_at(&server.image(), 0), ["kept"]);
+}
+
+/// The different whole lines in 64 KiB of an image.
+fn lines_at(image: &Path, offset: usize) -> Vec<String> {
+    let bytes = std::fs::read(image).unwrap();
+    let text = String::from_utf8_lossy(&bytes[offset..offset + (64 << 10)]).into_owned();
+    let mut lines: Vec<_> = text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'))
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    lines.dedup();
+    lines
 }
 
 /// A board with a network, where all that is needed is there.
