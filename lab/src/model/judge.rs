@@ -8,6 +8,8 @@ use super::case::Case;
 
 /// Alternatives whose measured rates differ by more than this share must come in the right order.
 pub const DIFFERS_BY: f64 = 0.20;
+/// Those that differ by less than this are the hard ones among them.
+pub const CLOSE: f64 = 0.50;
 /// What is aimed at: the median error,
 pub const MEDIAN: f64 = 0.10;
 /// the 90th percentile of the errors,
@@ -30,6 +32,10 @@ pub struct Judgement {
     pub pairs: usize,
     /// Those of them whose order was predicted.
     pub in_order: usize,
+    /// Pairs that differ by more than [`DIFFERS_BY`] and less than [`CLOSE`].
+    pub close: usize,
+    /// Those of them whose order was predicted.
+    pub close_in_order: usize,
 }
 
 impl Judgement {
@@ -39,6 +45,7 @@ impl Judgement {
         let mut errors: Vec<f64> = cases.iter().map(|case| case.error().abs()).collect();
         errors.sort_by(f64::total_cmp);
         let (mut pairs, mut in_order) = (0, 0);
+        let (mut close, mut close_in_order) = (0, 0);
         for (i, a) in cases.iter().enumerate() {
             for b in &cases[i + 1..] {
                 if (a.kind, &a.group) != (b.kind, &b.group) {
@@ -48,9 +55,16 @@ impl Judgement {
                     true => (a, b),
                     false => (b, a),
                 };
-                if fast.measured.value > slow.measured.value * (1.0 + DIFFERS_BY) {
-                    pairs += 1;
-                    in_order += usize::from(fast.predicted.value > slow.predicted.value);
+                let ratio = fast.measured.value / slow.measured.value;
+                if ratio <= 1.0 + DIFFERS_BY {
+                    continue;
+                }
+                let is_right = usize::from(fast.predicted.value > slow.predicted.value);
+                pairs += 1;
+                in_order += is_right;
+                if ratio < 1.0 + CLOSE {
+                    close += 1;
+                    close_in_order += is_right;
                 }
             }
         }
@@ -61,6 +75,8 @@ impl Judgement {
             worst: errors.last().copied().unwrap_or(0.0),
             pairs,
             in_order,
+            close,
+            close_in_order,
         }
     }
 
@@ -134,6 +150,7 @@ mod tests {
         ];
         let judged = Judgement::of(&cases[..4]);
         assert_eq!((judged.pairs, judged.in_order), (5, 4));
+        assert_eq!((judged.close, judged.close_in_order), (2, 1));
         assert!((judged.worst - 0.2667).abs() < 1e-3, "{judged}");
         assert!((judged.median - 0.1).abs() < 1e-9, "{judged}");
         let all = Judgement::of(&cases);

@@ -122,7 +122,8 @@ fn case(title: &str, path: &[Step], bend: Bend, found: &Measured) -> Case {
     Case::new(
         Kind::Network,
         format!("{title}: {} in flight", found.depth),
-        "4 KiB reads",
+        // A server with one in flight is no alternative to another one with 64.
+        format!("4 KiB reads, {} in flight", found.depth),
         Unit::Iops,
         (path, operation),
         found,
@@ -143,7 +144,8 @@ impl Slow {
     fn start(self) -> Result<NbdServer> {
         let threads = format!("--threads={}", self.workers);
         let delay = format!("delay-read={}ms", self.delay_ms);
-        let width = self.mbit.map(|mbit| format!("rate={mbit}M"));
+        // In bits: nbdkit's M is 2^20.
+        let width = self.mbit.map(|mbit| format!("rate={}", mbit * 1_000_000));
         let mut arguments = vec![threads.as_str(), "--filter=delay"];
         if width.is_some() {
             arguments.push("--filter=rate");

@@ -40,7 +40,8 @@ whole path with the engine of `rubus bench`. What a stage was taken from is no c
 - *starved*: share of the time in which some program waited for a processor. What hardly needs a processor is measured again, up to
   twice, when that exceeds 25 %; `!` marks what was disturbed to the end. What needs the processors itself is measured more than once, and
   the fastest counts.
-- *in order*: pairs of alternatives for the same purpose whose measured rates differ by more than 20 %, and the faster was predicted faster.
+- *in order*: pairs of alternatives for the same purpose whose measured rates differ by more than 20 %, and the faster was predicted faster;
+  *close*: those of them that differ by less than 50 %. Servers of network disks are alternatives at the same depth.
 
 ";
 
@@ -53,17 +54,19 @@ fn summary(page: &mut String, report: &Report) {
         "Machine: {}; {:.0} s.\n",
         report.machine, report.elapsed_s
     );
-    page.push_str("| cases | number | median error | 90th percentile | worst | pairs in order |\n|---|---:|---:|---:|---:|---:|\n");
+    page.push_str("| cases | number | median error | 90th percentile | worst | pairs in order | close pairs in order |\n|---|---:|---:|---:|---:|---:|---:|\n");
     let mut row = |name: &str, judged: &Judgement| {
         let _ = writeln!(
             page,
-            "| {name} | {} | {} | {} | {} | {} of {} |",
+            "| {name} | {} | {} | {} | {} | {} of {} | {} of {} |",
             judged.cases,
             percent(judged.median),
             percent(judged.ninetieth),
             percent(judged.worst),
             judged.in_order,
-            judged.pairs
+            judged.pairs,
+            judged.close_in_order,
+            judged.close
         );
     };
     row("all", &all);

@@ -16,7 +16,8 @@ use crate::devices::{BlockGroup, Limits, LoopDevice, Settings, programs};
 
 pub(super) const ABOUT: &str = "`rubus bench memory pressure` in a group of little memory, with swap on a loop device of 400 reads per second. Alone: touches that find \
      their page in memory, reads of the swap device, and, with zswap, touches while everything that is not in memory is in its pool. \
-     Predicted: touches per second at each size of the working set, from the share of its pages that is in each place.";
+     Predicted: touches per second at each size of the working set, from the share of its pages that is in each place. \
+     All were looked at when that was written: none is held out.";
 pub(super) const NEEDS: &[Need] = &[
     Need::Root,
     Need::DirectLoop,
