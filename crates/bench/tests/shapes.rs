@@ -210,12 +210,9 @@ fn a_limited_rate_is_kept_on_a_real_file() {
         job.stop.min_seconds = 3.0;
         job.stop.max_seconds = 3.0;
         let outcome = in_directory(here.path(), &suite(vec![job]), true);
-        let result = of(&outcome, Direction::Read);
-        assert!(
-            (95.0..=105.0).contains(&result.iops.value),
-            "{:?}",
-            result.iops
-        );
+        let rate = of(&outcome, Direction::Read).iops;
+        // Never faster. Slower only when the disk below stood still for a while, as others can make it; the interval says so then.
+        assert!(rate.value <= 105.0 && rate.high >= 95.0, "{rate:?}");
     }
 }
 
