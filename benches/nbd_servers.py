@@ -190,7 +190,8 @@ class Sum:
     """What all bursts of one server under one load say together."""
 
     def __init__(self, results):
-        self.iops = statistics.median(result["iops"] for result in results)
+        self.rounds = [result["iops"] for result in results]
+        self.iops = statistics.median(self.rounds)
         self.p99_us = statistics.median(result["p99_us"] for result in results)
         requests = sum(result["requests"] for result in results)
         self.cpu_us = sum(result["cpu_s"] for result in results) / max(requests, 1) * 1e6
@@ -198,6 +199,11 @@ class Sum:
     def text(self, block):
         speed = f"{self.iops / 1e3:.1f} k" if block < 64 << 10 else f"{self.iops * block / 2**20:.0f} MiB/s"
         return f"{speed} · {self.cpu_us:.1f} · {self.p99_us:.0f}"
+
+    def ratio(self, other):
+        """Of the medians, and the least and the greatest of the rounds."""
+        each = [own / its for own, its in zip(self.rounds, other.rounds)]
+        return f"**{self.iops / other.iops:.2f}** ({min(each):.2f}–{max(each):.2f})"
 
 
 def table(title, found):
@@ -215,7 +221,7 @@ def table(title, found):
             ours, best = sums["rubus"], max(others, key=lambda other: other.iops)
             least = min(other.p99_us for other in others)
             cpu = f"{ours.cpu_us / best.cpu_us:.2f}" if best.cpu_us else ""
-            ratios = f"**{ours.iops / best.iops:.2f}** | {cpu} | {ours.p99_us / least:.2f}"
+            ratios = f"{ours.ratio(best)} | {cpu} | {ours.p99_us / least:.2f}"
         cells = " | ".join(sums[name].text(block) if name in sums else "" for name in names)
         print(f"| {order} {kind} {block >> 10} KiB, depth {depth}, {connections} conn. | {cells} | {ratios} |")
 
@@ -346,6 +352,13 @@ def clones(rubus, load_program, rounds, seconds):
     print(done.stdout[done.stdout.index("|"):], end="")
 
 
+def stolen():
+    """Processor time that the host of a virtual machine gave to others, and all processor time, in ticks."""
+    with open("/proc/stat") as file:
+        fields = [int(field) for field in file.readline().split()[1:9]]
+    return fields[7], sum(fields)
+
+
 def version(*command):
     with contextlib.suppress(OSError):
         done = subprocess.run(command, capture_output=True, text=True)
@@ -366,15 +379,16 @@ def main():
     parts = {"hot": hot, "cold": cold, "tls": tls, "memory": memory, "clones": clones}
     output = io.StringIO()
     begin = time.monotonic()
-    load_at_first = os.getloadavg()[0]
+    load_at_first, stolen_at_first = os.getloadavg()[0], stolen()
     with contextlib.redirect_stdout(output):
         for part in arguments[2:] or parts:
             parts[part](rubus, load_program, rounds, seconds)
-    head = (f"Linux {os.uname().release}, {os.cpu_count()} processors, a load of {load_at_first:.1f} before and "
-            f"{os.getloadavg()[0]:.1f} after {(time.monotonic() - begin) / 60:.0f} minutes; {', '.join(peers)}; "
-            f"{rounds} rounds of bursts of {seconds} s. A server's cell is: speed · its CPU µs per request · p99 µs. "
-            "The last three columns are Rubus's by the best other's: speed and CPU by those of the fastest, p99 by the "
-            "lowest.\n")
+    taken, ticks = (now - first for now, first in zip(stolen(), stolen_at_first))
+    head = (f"Linux {os.uname().release}, {os.cpu_count()} processors, a load of {load_at_first:.1f} before, "
+            f"{(time.monotonic() - begin) / 60:.0f} minutes, {100 * taken / ticks:.1f} % of the processors' time taken by the host; "
+            f"{', '.join(peers)}; {rounds} rounds of bursts of {seconds} s. A server's cell is: speed · its CPU µs per request · p99 µs. "
+            "The last three columns are Rubus's by the best other's: speed (and its range over the rounds) and CPU by those of the "
+            "fastest, p99 by the lowest.\n")
     text = head + output.getvalue()
     print(text)
     if "write" in options:
