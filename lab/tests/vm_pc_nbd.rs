@@ -290,6 +290,10 @@ setsid sh -c 'exec 3</dev/nbd0; while [ ! -e /run/enough ]; do dd bs=4k count=1 
   </dev/null >/dev/null 2>&1 &
 while [ ! -s /run/reads ]; do sleep 0.1; done";
 
+/// The driver keeps the size for as long as somebody has the device open.
+const NO_READER: &str =
+    "touch /run/enough; while pgrep -f 'exec 3</dev/nbd0' >/dev/null; do sleep 0.1; done";
+
 /// What was written before is on the server, and whoever reads meets an end, not a device that hangs.
 fn a_reader_who_stays_does_not_hold_it(board: &mut Session) {
     let server = Server::start(Program::Ours);
@@ -299,9 +303,10 @@ fn a_reader_who_stays_does_not_hold_it(board: &mut Session) {
             "rubus attach {} /dev/nbd0 >&2
              {READER}
              yes rubus | head -c 65536 | dd of=/dev/nbd0 bs=64k seek=1 iflag=fullblock conv=notrunc status=none
-             rubus detach && cat /sys/block/nbd0/size
+             rubus detach
              n=$(wc -l </run/reads); while [ $(wc -l </run/reads) -lt $((n + 3)) ]; do sleep 0.1; done
-             touch /run/enough; pgrep -f rubus-attach || echo no watcher",
+             {NO_READER}
+             cat /sys/block/nbd0/size; pgrep -f rubus-attach || echo no watcher",
             server.address()
         ),
     );
@@ -325,9 +330,12 @@ fn what_cannot_be_written_is_given_up(board: &mut Session) {
     // The reader has it open, so that closing it does not wait for the server.
     let said = must(
         board,
-        "yes lost | head -c 65536 | dd of=/dev/nbd0 bs=64k iflag=fullblock conv=notrunc status=none
-         rubus detach --give-up && cat /sys/block/nbd0/size
-         touch /run/enough; pgrep -f rubus-attach || echo no watcher",
+        &format!(
+            "yes lost | head -c 65536 | dd of=/dev/nbd0 bs=64k iflag=fullblock conv=notrunc status=none
+         rubus detach --give-up
+             {NO_READER}
+             cat /sys/block/nbd0/size; pgrep -f rubus-attach || echo no watcher"
+        ),
     );
     assert_eq!(said, "/dev/nbd0 is detached.\n0\nno watcher\n");
     server.come_back();

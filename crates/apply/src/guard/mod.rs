@@ -164,29 +164,48 @@ impl Unused {
 /// # Errors
 /// A [`Refusal`] with everything that uses it.
 pub fn unused(files: &dyn Files, path: &Path) -> Result<Unused, Refusal> {
+    again_while_it_may_pass(|| {
+        let node = pin(path).map_err(|facts| refuse_use(&facts))?;
+        let claimed = BlockReader::open_exclusive(&node);
+        let mut facts = gather(files, path, Opened::not(&node), claimed.is_ok());
+        if matches!(claimed, Err(OpenError::Busy)) {
+            uses::add_claim(files, &mut facts);
+        }
+        let facts = TargetFacts::Device(Box::new(facts));
+        allow(judge::judge_use(&facts), &facts)?;
+        claimed.map(Unused).map_err(|error| {
+            let path = node.path().display().to_string();
+            Refusal::new(&facts, judge::cannot_open(&path, &error))
+        })
+    })
+}
+
+/// The same by what the system says of it alone: the device is neither opened nor held. For one that answers nothing:
+/// while somebody waits for its partition table (udev does, whenever it was written to), nobody can claim it.
+///
+/// # Errors
+/// A [`Refusal`] with everything that uses it.
+pub fn seems_unused(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
+    again_while_it_may_pass(|| {
+        let node = pin(path).map_err(|facts| refuse_use(&facts))?;
+        let facts = gather(files, path, Opened::not(&node), false);
+        let facts = TargetFacts::Device(Box::new(facts));
+        allow(judge::judge_use(&facts), &facts)
+    })
+}
+
+fn again_while_it_may_pass<T>(look: impl Fn() -> Result<T, Refusal>) -> Result<T, Refusal> {
     for _ in 0..LOOKS_AGAIN {
-        match unused_now(files, path) {
+        match look() {
             Err(refusal) if refusal.may_pass() => clock::sleep(BETWEEN_LOOKS),
             answer => return answer,
         }
     }
-    unused_now(files, path)
+    look()
 }
 
-fn unused_now(files: &dyn Files, path: &Path) -> Result<Unused, Refusal> {
-    let refuse = |facts: &TargetFacts| Refusal::new(facts, judge::judge_use(facts));
-    let node = pin(path).map_err(|facts| refuse(&facts))?;
-    let claimed = BlockReader::open_exclusive(&node);
-    let mut facts = gather(files, path, Opened::not(&node), claimed.is_ok());
-    if matches!(claimed, Err(OpenError::Busy)) {
-        uses::add_claim(files, &mut facts);
-    }
-    let facts = TargetFacts::Device(Box::new(facts));
-    allow(judge::judge_use(&facts), &facts)?;
-    claimed.map(Unused).map_err(|error| {
-        let path = node.path().display().to_string();
-        Refusal::new(&facts, judge::cannot_open(&path, &error))
-    })
+fn refuse_use(facts: &TargetFacts) -> Refusal {
+    Refusal::new(facts, judge::judge_use(facts))
 }
 
 fn allow(verdict: Verdict, facts: &TargetFacts) -> Result<(), Refusal> {

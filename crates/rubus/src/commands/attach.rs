@@ -443,13 +443,15 @@ fn backend_in_use(index: u32) -> String {
 /// Writes what is in caches and takes the device its server, if nobody uses it.
 fn leave(index: u32, give_up: bool) -> anyhow::Result<()> {
     let path = PathBuf::from(format!("/dev/nbd{index}"));
-    let claim = || guard::unused(&Live::new(), &path).map_err(|why| Refused(why.to_string()));
+    let refused = |why: guard::Refusal| Refused(why.to_string());
+    if give_up {
+        // Opening it would wait for the server, and closing it once more.
+        guard::seems_unused(&Live::new(), &path).map_err(refused)?;
+        return Ok(Driver::open()?.disconnect(index)?);
+    }
+    let claim = || guard::unused(&Live::new(), &path).map_err(refused);
     let unused = claim()?;
     let mut driver = Driver::open()?;
-    if give_up {
-        // Closing would wait for the server once more.
-        return Ok(driver.disconnect(index)?);
-    }
     unused.flush().with_context(|| {
         format!(
             "what was written to {} cannot be made durable; --give-up detaches it all the same",
