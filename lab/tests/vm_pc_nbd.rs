@@ -327,12 +327,13 @@ fn what_cannot_be_written_is_given_up(board: &mut Session) {
         ),
     );
     server.kill();
-    // The reader has it open, so that closing it does not wait for the server.
+    // Whoever has written wakes udev, which then waits for the partition table with the device held; closing can wait for that.
     let said = must(
         board,
         &format!(
-            "yes lost | head -c 65536 | dd of=/dev/nbd0 bs=64k iflag=fullblock conv=notrunc status=none
-         rubus detach --give-up
+            "{{ yes lost | head -c 65536 | dd of=/dev/nbd0 bs=64k iflag=fullblock conv=notrunc status=none; }} </dev/null >/dev/null 2>&1 &
+             sleep 2
+             rubus detach --give-up
              {NO_READER}
              cat /sys/block/nbd0/size; pgrep -f rubus-attach || echo no watcher"
         ),

@@ -408,7 +408,9 @@ pub fn detach(general: &General, arguments: &Detach) -> anyhow::Result<Exit> {
     let start_ns = monotonic_ns();
     while kept.has(index) && is_there(watcher) {
         if monotonic_ns() - start_ns > WATCHER_ENDS.as_nanos() as u64 {
-            eprintln!("rubus: the watcher of /dev/nbd{index} (process {watcher}) still runs");
+            eprintln!(
+                "rubus: the watcher of /dev/nbd{index} (process {watcher}) still runs; it ends when nobody has the device open"
+            );
             break;
         }
         sleep(Duration::from_millis(20));
