@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::boot::fstab::Entry;
 use crate::fact::Fact;
 
 /// Everything that is known about one machine at one moment.
@@ -39,8 +40,17 @@ pub struct Machine {
     pub shared_buses: Vec<SharedBus>,
     /// Mounted filesystems that sit on a device, are RAM disks, or come over the network.
     pub mounts: Vec<Mount>,
+    /// The lines of `/etc/fstab` that name a volume of this machine. Those of network filesystems, which may hold a
+    /// password, are left out.
+    #[serde(default = "fstab_not_read")]
+    pub fstab: Fact<Vec<Entry>>,
     /// Network links, loopback left out.
     pub links: Vec<Link>,
+}
+
+/// For machines that were read before there was this fact.
+fn fstab_not_read() -> Fact<Vec<Entry>> {
+    Fact::unknown("not looked at when this machine was read", "/etc/fstab")
 }
 
 /// Where the facts come from.

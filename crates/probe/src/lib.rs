@@ -12,6 +12,7 @@ pub mod compression;
 mod cpu;
 mod cpuinfo;
 mod device_tree;
+mod fstab;
 mod hop;
 mod identity;
 pub mod image;
@@ -62,6 +63,7 @@ pub fn survey(files: &dyn Files, now_rfc3339: &str, origin: Origin) -> Machine {
         kernel_config: kernel_config::kernel_config(files, &system.kernel_release),
         shared_buses: buses::shared_buses(&block_devices, &links),
         mounts: mounts::mounts(files, &block_devices),
+        fstab: fstab::fstab(files),
         block_devices,
         links,
         system,

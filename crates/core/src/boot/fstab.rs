@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::volume::{Name, NamedVolume};
 use crate::parse::unescape_octal;
 
@@ -15,7 +17,7 @@ pub struct Fstab {
 }
 
 /// One line that mounts something, escapes undone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// What: "PARTUUID=8a676486-02", "/dev/sda1", "tmpfs".
     pub source: String,

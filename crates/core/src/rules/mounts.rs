@@ -3,7 +3,9 @@
 use super::Look::Facts;
 use super::disks::link_of;
 use super::{Rule, Seen, Weight, is_card};
-use crate::machine::{Machine, Mount};
+use crate::boot::fstab::Entry;
+use crate::boot::volume::NamedVolume;
+use crate::machine::{BlockDevice, BlockKind, Machine, Mount};
 use crate::units::{bytes_si, percent, rate_si};
 
 pub(super) static RULES: &[Rule] = &[
@@ -76,6 +78,13 @@ pub(super) static RULES: &[Rule] = &[
         when: "the filesystem of a disk is a program (fuseblk)",
         source: "Linux 5.15: ntfs3 in the kernel; ntfs-3g passes each request through a program",
         look: Facts(fuse),
+    },
+    Rule {
+        name: "network-disk-without-netdev",
+        weight: Weight::Danger,
+        when: "a line of fstab for a network disk (NBD), the root's too, has no _netdev",
+        source: "systemd.mount(5): without _netdev it is a local mount, before the network and until after it; of a root: systemd issues 32426, 35949",
+        look: Facts(without_netdev),
     },
 ];
 
@@ -277,4 +286,100 @@ fn fuse(machine: &Machine) -> Vec<Seen> {
             command: None,
         })
         .collect()
+}
+
+fn without_netdev(machine: &Machine) -> Vec<Seen> {
+    let volumes: Vec<NamedVolume> = machine.block_devices.iter().map(named).collect();
+    let lines = machine.fstab.value().into_iter().flatten();
+    lines
+        .filter(|line| !line.is_swap() && !line.has_option("_netdev"))
+        .filter_map(|line| {
+            let device = device_of(line, &volumes, machine)?;
+            let is_network = device.starts_with("nbd")
+                || machine
+                    .disks_below(&device)
+                    .iter()
+                    .any(|disk| disk.kind == BlockKind::Nbd);
+            // With _netdev, what lies on the root's own disk would wait for the network.
+            let matters = is_mounted_first(line) || !is_on_roots_disk(&device, machine);
+            (is_network && matters).then(|| unannounced(line, &device, machine))
+        })
+        .collect()
+}
+
+fn named(device: &BlockDevice) -> NamedVolume {
+    NamedVolume {
+        path: format!("/dev/{}", device.name),
+        partuuid: device.identity.partuuid.clone(),
+        uuid: device.identity.uuid.clone(),
+        label: device.identity.label.clone(),
+        ..NamedVolume::default()
+    }
+}
+
+/// The kernel name of what a line mounts: what it names, as far as that is known, else what is mounted at its place.
+fn device_of(line: &Entry, volumes: &[NamedVolume], machine: &Machine) -> Option<String> {
+    let short = |path: &str| path.strip_prefix("/dev/").map(str::to_string);
+    if let [found, ..] = line.name().resolve(volumes)[..] {
+        return short(&found.path);
+    }
+    if line.source.starts_with("/dev/nbd") {
+        return short(&line.source);
+    }
+    let mut mounts = machine.mounts.iter();
+    mounts
+        .rfind(|mount| mount.point == line.target)?
+        .device
+        .clone()
+}
+
+/// Whether the initial RAM filesystem mounts it. Source: systemd, `fstab_is_extrinsic`.
+fn is_mounted_first(line: &Entry) -> bool {
+    ["/", "/usr"].contains(&line.target.as_str()) || line.has_option("x-initrd.mount")
+}
+
+fn is_on_roots_disk(device: &str, machine: &Machine) -> bool {
+    let root = super::root(machine).and_then(|root| root.device.as_deref());
+    let below_root = root.map_or(Vec::new(), |root| machine.disks_below(root));
+    let mut below = machine.disks_below(device).into_iter();
+    below.any(|disk| below_root.iter().any(|other| other.name == disk.name))
+}
+
+/// What comes of a line without the option. Nothing waits for a root, but what stops the network does not know of it either.
+fn unannounced(line: &Entry, device: &str, machine: &Machine) -> Seen {
+    let consequence = match (
+        is_mounted_first(line),
+        line.has_option("nofail") || line.has_option("noauto"),
+    ) {
+        (true, _) => {
+            "It starts well, since the initial RAM filesystem mounts it. At shutdown systemd-networkd, if it has the network card, takes \
+             the address away before the last is written: that is lost, and the shutdown hangs."
+        }
+        (false, true) => {
+            "At shutdown it is taken for a local disk, and the network goes first: what is not written yet is lost, and unmounting hangs."
+        }
+        (false, false) => {
+            "A start takes it for a local disk, waits 90 s for it before there is a network, and ends in the emergency shell. At shutdown the \
+             network goes first: what is not written yet is lost, and unmounting hangs."
+        }
+    };
+    let fix = match is_mounted_first(line) {
+        true => "Add _netdev to the options of that line, and systemd-networkd keeps the address. `rubus plan network-root` writes the line so.".into(),
+        false => format!(
+            "Add _netdev and nofail to the options of that line; `rubus plan network-disk address=nbd://SERVER/NAME at={}` writes it, with a \
+             service that attaches the disk.",
+            line.target
+        ),
+    };
+    Seen {
+        about: line.target.clone(),
+        evidence: format!(
+            "{} in fstab is a network disk ({device}) without _netdev",
+            line.source
+        ),
+        read_from: machine.fstab.source().into(),
+        consequence: consequence.into(),
+        fix,
+        command: None,
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::boot::fstab::Entry;
 use crate::fact::Fact;
 use crate::fixture::{pi3_with_usb_ssd, unreadable_machine};
 use crate::machine::{Mount, SdStatus, Setting, SwapArea, SwapManager, Throttling};
@@ -99,6 +100,13 @@ fn network_root(machine: &mut Machine) {
     let root = mount(machine, "/");
     root.device = Some("nbd0".into());
     root.source = "/dev/nbd0".into();
+}
+
+/// One line more in fstab.
+fn fstab(machine: &mut Machine, source: &str, target: &str, options: &str) {
+    let mut lines = machine.fstab.value().cloned().unwrap_or_default();
+    lines.push(Entry::new(source, target, "ext4", options));
+    machine.fstab = is(lines);
 }
 
 type Change = fn(&mut Machine);
@@ -385,6 +393,11 @@ const CASES: &[(&str, Change, Change)] = &[
         AS_IT_IS,
     ),
     (
+        "network-disk-without-netdev",
+        |m| fstab(m, "/dev/nbd1", "/mnt/network", "noatime,nofail"),
+        |m| fstab(m, "/dev/nbd1", "/mnt/network", "noatime,nofail,_netdev"),
+    ),
+    (
         "link-below-gigabit",
         |m| {
             m.links[0].driver = text("bcmgenet");
@@ -540,4 +553,51 @@ fn dangers_come_first() {
         .collect();
     assert!(weights.is_sorted(), "{weights:?}");
     assert_eq!(weights.first(), Some(&Weight::Danger));
+}
+
+/// What is said of lines without `_netdev`: place and consequence.
+fn unannounced(machine: &Machine) -> Vec<(String, String)> {
+    let found = of_machine(machine).into_iter();
+    let found = found.filter(|finding| finding.rule == "network-disk-without-netdev");
+    found
+        .map(|finding| (finding.about, finding.consequence))
+        .collect()
+}
+
+#[test]
+fn a_network_disk_is_known_by_its_uuid_too_and_a_start_waits_for_it() {
+    let mut machine = pi3_with_usb_ssd();
+    network_root(&mut machine);
+    // The root is still the card; the network disk is there and not mounted.
+    mount(&mut machine, "/").device = Some("mmcblk0p2".into());
+    device(&mut machine, "nbd0").identity.uuid = Some("0a1b-2c3d".into());
+    fstab(&mut machine, "UUID=0A1B-2C3D", "/mnt/network", "defaults");
+    let found = unannounced(&machine);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].1.contains("emergency shell"), "{found:?}");
+    let mut lines = machine.fstab.value().cloned().unwrap_or_default();
+    lines.retain(|line| line.target != "/mnt/network");
+    lines.push(Entry::new("/dev/nbd0", "none", "swap", "sw"));
+    machine.fstab = is(lines);
+    assert_eq!(unannounced(&machine), [], "swap has a rule of its own");
+}
+
+#[test]
+fn of_a_network_root_only_the_shutdown_is_told() {
+    let mut machine = pi3_with_usb_ssd();
+    network_root(&mut machine);
+    // The card's own line, which the initial RAM filesystem passed over.
+    device(&mut machine, "mmcblk0p2").identity.partuuid = Some("1f3c5a77-02".into());
+    assert_eq!(unannounced(&machine), []);
+    machine.fstab = is(vec![
+        Entry::new("UUID=1-2", "/", "btrfs", "subvol=@"),
+        Entry::new("UUID=1-2", "/home", "btrfs", "subvol=@home"),
+    ]);
+    device(&mut machine, "nbd0").identity.uuid = Some("1-2".into());
+    let found = unannounced(&machine);
+    // With the option, what lies on the same disk would wait for the network.
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].0, "/");
+    assert!(!found[0].1.contains("emergency"), "{found:?}");
+    assert!(found[0].1.contains("systemd-networkd"), "{found:?}");
 }

@@ -16,6 +16,7 @@
 mod bundle;
 mod manifest;
 mod open;
+mod passwords;
 mod redact;
 mod save;
 mod secrets;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{FILE_NAME, FILES, Manifest};
 use super::redact::Redactor;
-use super::{CaptureError, secrets};
+use super::{CaptureError, passwords, secrets};
 use crate::recorder::{Record, Recorder};
 
 /// What to do with what identifies this one machine: serial numbers, hardware addresses, UUIDs of
@@ -14,7 +14,7 @@ use crate::recorder::{Record, Recorder};
 /// Labels of filesystems, mount points, paths of files, names of servers and what else stands on
 /// the kernel's command line are never replaced, nor are host names that many machines have
 /// ("raspberrypi") and serial numbers of zeros. One that is a plain word is replaced only
-/// where serial numbers stand: elsewhere it is a word.
+/// where serial numbers stand: elsewhere it is a word. Passwords in `/etc/fstab` are no identities: no capture has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identities {
     /// Replace each by a pseudonym, the same everywhere in the capture.
@@ -52,6 +52,7 @@ pub fn save(
     identities: Identities,
 ) -> Result<Saved, CaptureError> {
     let mut record = recorder.record();
+    passwords::blot_out(&mut record);
     let (named, replaced) = match identities {
         Identities::Keep => ("as read", 0),
         Identities::Replace => {

@@ -28,6 +28,8 @@ const POLICY_TEXT: &str = "# Made by rubus (network-root): drivers of all disks,
                            MODULES=most\n";
 const KIND: FilesystemKind = FilesystemKind::Ext4;
 const FLAGS: &str = "noatime";
+/// In fstab: what ends the network at shutdown is told that the root needs it.
+const TABLE_OPTIONS: &str = "noatime,_netdev";
 
 /// What to look at for the files of the new root.
 pub(super) fn paths() -> Vec<PathBuf> {
@@ -168,7 +170,7 @@ fn fstab(old: &str, root: &Volume) -> String {
         entry.is_swap() && matches!(entry.name(), Name::Other(path) if path.starts_with('/'))
     });
     let source = format!("UUID={}", root.uuid);
-    table.set(&Entry::new(&source, "/", KIND.name(), FLAGS).checked_in(1));
+    table.set(&Entry::new(&source, "/", KIND.name(), TABLE_OPTIONS).checked_in(1));
     table.text().to_string()
 }
 
