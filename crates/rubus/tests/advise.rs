@@ -90,6 +90,25 @@ fn every_text_fits_80_columns_and_is_ascii() {
 }
 
 #[test]
+fn a_disk_that_is_to_be_served_is_opened_to_one_network_alone() {
+    let mut servers = 0;
+    for capture in CAPTURES {
+        for purpose in PURPOSES {
+            let words = advice(capture, &["--for", purpose]);
+            let words: Vec<&str> = words.split_whitespace().collect();
+            let words = words.join(" ");
+            for told in words.split("`rubus serve").skip(1) {
+                let command = told.split('`').next().unwrap_or_default();
+                assert!(command.contains(" --allow NETWORK"), "{purpose}: {words}");
+                servers += 1;
+            }
+            assert!(!words.contains("`rubus attach"), "{purpose}: {words}");
+        }
+    }
+    assert!(servers > 0, "no advice needs a server");
+}
+
+#[test]
 fn what_is_asked_with_a_queue_is_shown_with_its_rate() {
     let capture = ["--for", "server", "--with", "nbd"];
     let words = advice("pi4b-usb3-ssd", &[&capture[..], &["--pipes"]].concat());

@@ -262,7 +262,7 @@ fn check_device(node: &str, is_attached: bool, situation: &Situation<'_>, draft:
             (_, true) => format!("{node} is not attached"),
             _ => format!("{node} is attached to {other}"),
         },
-        "take another one, such as device=/dev/nbd1, or detach it: rubus detach",
+        "take another one, such as device=/dev/nbd1, or detach it: sudo rubus detach",
     );
 }
 
@@ -332,8 +332,8 @@ fn words(
         );
     }
     draft.notes.push(format!(
-        "The export must hold a filesystem ({kind}) already. To make one, which loses what is on it: rubus attach {address} {node}; \
-         mkfs.{kind} {node}; rubus detach {node}."
+        "The export must hold a filesystem ({kind}) already. To make one, which loses what is on it: sudo rubus attach {address} {node}; \
+         sudo mkfs.{kind} {node}; sudo rubus detach {node}."
     ));
     draft.notes.push(format!(
         "A boot without the server goes on after {} seconds, and {at} is empty then.",

@@ -277,15 +277,15 @@ fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
             ToDo {
                 command: words(&["rubus", "plan", "network-root"]),
                 sentence: Some(format!(
-                    "Before that: on the other machine `rubus serve root.img --size 32G --listen 0.0.0.0:10809`, here \
-                     `rubus attach {address} /dev/nbd0`."
+                    "Before that: on the other machine `rubus serve root.img --size 32GiB --listen 0.0.0.0 --allow NETWORK` (NETWORK: who \
+                     may read and write it, such as 192.168.1.0/24), here `sudo rubus attach {address} /dev/nbd0`."
                 )),
             }
         }
         _ if place.is_network() => match place.name.as_str() {
             "nbd" => ToDo::nothing(
-                "On the other machine `rubus serve disk.img --size 32G --listen 0.0.0.0:10809`, then here `rubus plan network-disk \
-                 address=nbd://SERVER/disk at=/mnt/network`.",
+                "On the other machine `rubus serve disk.img --size 32GiB --listen 0.0.0.0 --allow NETWORK` (NETWORK: who may read and \
+                 write it, such as 192.168.1.0/24), then here `rubus plan network-disk address=nbd://SERVER/disk at=/mnt/network`.",
             ),
             address => ToDo {
                 command: words(&[

@@ -125,8 +125,8 @@ fn address(situation: &Situation<'_>, node: &str, draft: &mut Draft) -> Option<S
             (None, other) => format!("it was attached by another program ({other})"),
         },
         &format!(
-            "on the server: rubus serve root.img --size 16GiB --listen 0.0.0.0; here: sudo rubus attach nbd://192.168.1.2/root {node}, \
-             with the server's address"
+            "on the server: rubus serve root.img --size 16GiB --listen 0.0.0.0 --allow 192.168.1.0/24; here: sudo rubus attach nbd://192.168.1.2/root {node}, \
+             with your network and the server's address"
         ),
     );
     let address = address?;
@@ -137,7 +137,7 @@ fn address(situation: &Situation<'_>, node: &str, draft: &mut Draft) -> Option<S
             Some(server) => server.to_string(),
             None => address.into(),
         },
-        "names cannot be looked up before there is a root: detach it (rubus detach), and attach it by the number, such as \
+        "names cannot be looked up before there is a root: detach it (sudo rubus detach), and attach it by the number, such as \
          nbd://192.168.1.2/root",
     );
     server(address).map(|_| address.to_owned())
