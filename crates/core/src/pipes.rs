@@ -6,6 +6,8 @@
 //! two pictures beside one another. A bus is as wide as the 10 MB in order that applications read or write in a second go through it:
 //! never narrower than what was measured behind it, unless that came from a cache.
 
+mod candidate;
+
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;

@@ -1,4 +1,4 @@
-//! Writes the page of every example run into a directory, to be looked at in a browser:
+//! Writes the page of every example run and advice into a directory, to be looked at in a browser:
 //! `cargo run -p rubus-show --example pages -- /tmp/pages`.
 
 use std::path::PathBuf;
@@ -11,9 +11,20 @@ fn main() -> std::io::Result<()> {
     std::fs::create_dir_all(&directory)?;
     let mut runs = fixture::suite_runs();
     runs.push(fixture::slow_sd_card_run());
-    for run in runs {
-        let path = directory.join(format!("{}.html", run.suite));
-        std::fs::write(&path, rubus_show::page::render(&run, &verdict(&run)))?;
+    let mut pages: Vec<(String, String)> = runs
+        .into_iter()
+        .map(|run| {
+            let page = rubus_show::page::render(&run, &verdict(&run));
+            (run.suite, page)
+        })
+        .collect();
+    for advice in [fixture::advice(), fixture::swap_advice()] {
+        let name = format!("advice-{}", advice.purpose.id());
+        pages.push((name, rubus_show::page::advice::render(&advice, "")));
+    }
+    for (name, page) in pages {
+        let path = directory.join(format!("{name}.html"));
+        std::fs::write(&path, page)?;
         println!("{}", path.display());
     }
     Ok(())

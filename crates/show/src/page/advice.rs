@@ -1,12 +1,14 @@
-//! Advice as a page: the answer, each candidate as a pipe to scale, single subjects, compression by link.
+//! Advice as a page: the answer, the pipes of now and of the best to scale, what each candidate gives, single subjects, compression
+//! by link.
 
 use maud::{Markup, html};
-use rubus_core::advice::{Advice, Basis, Candidate, Curve, LEGEND, Purpose};
+use rubus_core::advice::{Advice, Basis, Candidate, Curve, LEGEND, Purpose, What};
+use rubus_core::pipes::{Picture, WidthScale};
 use rubus_core::units::{iops, percent, rate_si};
 
 use super::charts::{self, PipeScale};
 use super::jobs::{folded, section};
-use super::{data, glued, shell};
+use super::{data, glued, picture, shell};
 use crate::advice::{PAYS, typed};
 use crate::words;
 
@@ -23,6 +25,7 @@ pub fn render(advice: &Advice, version: &str) -> String {
         }
         main {
             (to_do(advice))
+            (pipes(advice))
             (candidates(advice))
             (sources(advice))
             (subjects(advice))
@@ -52,6 +55,94 @@ fn to_do(advice: &Advice) -> Markup {
         },
     )
 }
+
+/// Now against the best, stage by stage, on one scale.
+fn pipes(advice: &Advice) -> Markup {
+    let drawn: Vec<(&str, &Candidate, Picture)> = shown(advice)
+        .into_iter()
+        .filter_map(|(title, candidate)| {
+            Some((title, candidate, Picture::of_candidate(candidate)?))
+        })
+        .collect();
+    if drawn.is_empty() {
+        return html! {};
+    }
+    let pictures: Vec<&Picture> = drawn.iter().map(|(_, _, picture)| picture).collect();
+    let scale = WidthScale::of(&pictures);
+    section(
+        "pipes",
+        "The pipes, on one scale",
+        html! {
+            p class="note" {
+                "What work passes on its way from the program to the disk. Each stage is as thick as what it lets \
+                 through of the work that takes most of the time there, compared with what one second needs of it (dashed: just \
+                 enough)."
+            }
+            @for (title, candidate, drawing) in &drawn {
+                h3 { (title) ": " (candidate.name) ", " (candidate.what) }
+                p class="note" { (most_of_the_time(advice.purpose, candidate)) }
+                (picture::draw(drawing, scale))
+            }
+        },
+    )
+}
+
+/// The candidates whose pipes are drawn, each with what it is.
+fn shown(advice: &Advice) -> Vec<(&'static str, &Candidate)> {
+    let Some(best) = advice.candidates.first() else {
+        return Vec::new();
+    };
+    match advice.now() {
+        Some(_) if best.is_now => vec![("Now, and the best", best)],
+        Some(now) => vec![("Now", now), ("The best", best)],
+        None => vec![("The best", best)],
+    }
+}
+
+/// What the stages are drawn for, and what comes through them.
+fn most_of_the_time(purpose: Purpose, candidate: &Candidate) -> String {
+    let Some(most) = candidate.largest() else {
+        return String::new();
+    };
+    let mark = candidate.basis.of(most.what, most.in_flight).mark();
+    let rate = match most.what.is_in_order() {
+        true => rate_si(most.per_second.value),
+        false => format!("{} /s", iops(most.per_second.value)),
+    };
+    let flight = match (most.what.is_in_order(), most.in_flight) {
+        (true, _) => String::new(),
+        (false, 1) => ", one at a time".into(),
+        (false, many) => format!(", {many} at a time"),
+    };
+    // What waits for one answer after the other fills no pipe.
+    let waits = candidate
+        .pipes
+        .first()
+        .filter(|pipe| pipe.utilisation < FULL)
+        .map(|pipe| {
+            let busy = percent(pipe.utilisation);
+            format!(
+                "; each waits for its answer, so {} is busy {busy} of the time",
+                pipe.name
+            )
+        });
+    format!(
+        "Most of its time, {mark}{} of {}{}, goes to {}{flight}: {mark}{}{}.",
+        glued(&words::seconds(most.seconds.value)),
+        candidate.basis.time_s.mark(),
+        glued(&words::seconds(candidate.time_s.value)),
+        match (purpose, most.what) {
+            (Purpose::Swap, What::RandomRead) => "pages in",
+            (Purpose::Swap, What::RandomWrite) => "pages out",
+            (_, what) => what.words(),
+        },
+        glued(&rate),
+        waits.unwrap_or_default()
+    )
+}
+
+/// A pipe that is this busy is the limit.
+const FULL: f64 = 0.9;
 
 /// Before and after and all that lies between, on one scale: a pipe is as thick as the work that goes through it in a second.
 fn candidates(advice: &Advice) -> Markup {
@@ -164,9 +255,10 @@ fn row(purpose: Purpose, candidate: &Candidate, capacity: f64, scale: PipeScale)
                 @if scale.cuts(capacity) { span class="note" { "wider than drawn" } }
             }
             td class="n rate" role="cell" data-label="takes" {
-                (basis.time_s.mark()) (glued(&words::seconds(candidate.time_s.value)))
+                (basis.time_s.mark()) (glued(&words::seconds(candidate.time_s.value))) " "
                 span class="remedy" {
-                    (glued(&words::seconds(candidate.time_s.low))) " to " (glued(&words::seconds(candidate.time_s.high)))
+                    (glued(&words::seconds(candidate.time_s.low))) " "
+                    (glued(&format!("to {}", words::seconds(candidate.time_s.high))))
                 }
             }
             @for (title, cell) in titles(purpose).iter().zip(cells) {
@@ -174,7 +266,7 @@ fn row(purpose: Purpose, candidate: &Candidate, capacity: f64, scale: PipeScale)
             }
             td class="n" role="cell" data-label="costs" {
                 @if candidate.euros == (0, 0) { "–" }
-                @else { (basis.euros.mark()) (candidate.euros.0) " to " (candidate.euros.1) " EUR" }
+                @else { (glued(&format!("{}{} to {}", basis.euros.mark(), candidate.euros.0, candidate.euros.1))) " EUR" }
             }
         }
     }

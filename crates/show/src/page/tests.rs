@@ -64,6 +64,10 @@ fn runs() -> Vec<Run> {
     runs
 }
 
+fn advices() -> [String; 2] {
+    [fixture::advice(), fixture::swap_advice()].map(|advice| advice::render(&advice, ""))
+}
+
 /// Checks that tags nest, attributes are quoted and no id is given twice. Not a parser of HTML:
 /// it refuses much that browsers take.
 fn check_well_formed(page: &str) {
@@ -130,8 +134,8 @@ fn without_data(page: &str) -> String {
 
 #[test]
 fn every_page_is_well_formed_and_stands_alone() {
-    for run in runs() {
-        let page = page(&run);
+    let pages = runs().iter().map(page).collect::<Vec<String>>();
+    for page in pages.into_iter().chain(advices()) {
         check_well_formed(&page);
         let shown = without_data(&page);
         for forbidden in [
@@ -170,6 +174,22 @@ fn what_the_machine_says_is_escaped_everywhere() {
     let shown = without_data(&page);
     assert!(!shown.contains("<script"), "something was not escaped");
     assert!(shown.contains("&lt;script&gt;alert"));
+    check_well_formed(&page);
+}
+
+#[test]
+fn what_an_advice_says_of_a_machine_is_escaped() {
+    const HOSTILE: &str = "<script>alert(1)</script>";
+    let mut advice = fixture::advice();
+    for candidate in &mut advice.candidates {
+        candidate.name.push_str(HOSTILE);
+        candidate.what.push_str(HOSTILE);
+        for pipe in &mut candidate.pipes {
+            pipe.name.push_str(HOSTILE);
+        }
+    }
+    let page = advice::render(&advice, "");
+    assert!(!without_data(&page).contains("<script"));
     check_well_formed(&page);
 }
 
@@ -225,6 +245,26 @@ fn poisoned(value: serde_json::Value, poison: &str) -> serde_json::Value {
 #[test]
 fn the_page_of_a_slow_card_as_text() {
     insta::assert_snapshot!(as_text(&page(&fixture::slow_sd_card_run_with_rules())));
+}
+
+#[test]
+fn the_page_of_an_advice_as_text() {
+    let [desktop, swap] = advices();
+    insta::assert_snapshot!("advice_desktop", as_text(&desktop));
+    insta::assert_snapshot!("advice_swap", as_text(&swap));
+}
+
+#[test]
+fn where_the_best_is_there_already_one_pipe_is_drawn() {
+    let mut advice = fixture::advice();
+    let now = advice.candidates.pop().expect("that of now");
+    advice.candidates.insert(0, now);
+    let text = as_text(&advice::render(&advice, ""));
+    assert_eq!(text.matches("[The pipe:").count(), 1, "{text}");
+    assert!(text.contains("Now, and the best: mmcblk0"), "{text}");
+    advice.candidates.clear();
+    let text = as_text(&advice::render(&advice, ""));
+    assert!(!text.contains("[The pipe:"), "{text}");
 }
 
 #[test]

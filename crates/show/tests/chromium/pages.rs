@@ -26,6 +26,13 @@ pub fn all() -> Vec<(String, String)> {
     });
     let mut pages: Vec<(String, String)> = pages.collect();
     pages.push(("comparison".into(), comparison()));
+    let advices = [
+        ("advice", fixture::advice()),
+        ("advice-swap", fixture::swap_advice()),
+    ];
+    for (name, advice) in advices {
+        pages.push((name.into(), rubus_show::page::advice::render(&advice, "")));
+    }
     pages
 }
 
