@@ -10,6 +10,7 @@
 pub mod advice;
 pub mod application_class;
 pub mod boot;
+pub mod callers;
 pub mod capacity;
 pub mod ceiling;
 pub mod checksum;

@@ -30,7 +30,7 @@ pub use history::{
 pub use looking::{Compression, Zswap};
 pub use memory::BenchMemory;
 pub use nbd::{Nbd, NbdClones, NbdCommand, NbdCopy, NbdInfo, NbdList};
-pub use serve::{Encryption, Serve, address};
+pub use serve::{Encryption, Serve};
 pub use watch::Watch;
 
 use crate::target_name::TargetName;

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rubus_core::callers::Network;
 use rubus_host::listening::{Bell, Caller, Listener, Poller};
 use rubus_host::net::Stream;
 
-use super::allow::Network;
 use super::crew::{Crew, Kind};
 use super::disk::Disk;
 use super::greeting::{Greeting, Progress};

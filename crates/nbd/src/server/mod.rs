@@ -4,7 +4,6 @@
 //! which take and give bytes and know no socket. [`door`] is the server itself: who comes in, and
 //! which thread serves whom.
 
-pub mod allow;
 mod crew;
 pub mod disk;
 pub mod door;

@@ -28,6 +28,7 @@ pub use option::{
     OptionReply, OptionReplyHeader, OptionRequest, Refusal,
 };
 pub(crate) use reader::Reader;
+pub use rubus_core::callers::NBD_PORT as DEFAULT_PORT;
 pub use status::{Extent, StatusFilter, read_status_body, write_status_body};
 
 /// Opens an option, and a greeting after which options follow.
@@ -46,8 +47,6 @@ pub const MOST_SMALL_BODY_BYTES: usize = 4 + 2 + MOST_STRING_BYTES + 8;
 pub const MOST_EXTENTS: usize = 64 << 10;
 /// The context of BLOCK_STATUS that says what takes space and what reads as zeros.
 pub const BASE_ALLOCATION: &str = "base:allocation";
-/// Registered with IANA.
-pub const DEFAULT_PORT: u16 = 10809;
 
 /// A message that breaks the rules of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,11 +1,10 @@
 //! Arguments of `rubus serve`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use rubus_nbd::server::allow::Network;
-use rubus_nbd::wire::DEFAULT_PORT;
+use rubus_core::callers::{Network, listen_address};
 
 /// Serve disk images over the network, as NBD exports.
 ///
@@ -38,7 +37,7 @@ pub struct Serve {
     pub description: Option<String>,
     /// Listen on this address, such as 0.0.0.0:10809, `[::]:10809` or 192.168.1.5
     /// (more than once) [default: 127.0.0.1:10809, unless --unix]
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = listen_address)]
     pub listen: Vec<SocketAddr>,
     /// Listen on a Unix socket at this path (more than once)
     #[arg(long, value_name = "FILE")]
@@ -119,22 +118,4 @@ pub enum Encryption {
     Allow,
     /// Always: nothing is told and nothing done in the clear
     Require,
-}
-
-/// An address with a port, or without one for that of NBD.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(address) = text.parse() {
-        return Ok(address);
-    }
-    let bare = text
-        .strip_prefix('[')
-        .and_then(|inner| inner.strip_suffix(']'))
-        .unwrap_or(text);
-    match bare.parse::<IpAddr>() {
-        Ok(address) => Ok(SocketAddr::new(address, DEFAULT_PORT)),
-        Err(_) => Err(
-            "write an address of this machine, such as 192.168.1.5:10809, or 0.0.0.0 for all of them"
-                .into(),
-        ),
-    }
 }

@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use rubus_apply::guard::{self, Consent, Refusal};
+use rubus_core::callers::{Network, listen_address};
 use rubus_core::units::{bytes_iec, bytes_si, parse_size};
 use rubus_host::Live;
 use rubus_host::blockdev::{NodeKind, Pinned};
 use rubus_host::image::{Image, ImageError};
 use rubus_host::new_file::NewFile;
 use rubus_nbd::identity::Identity;
-use rubus_nbd::server::allow::Network;
 use rubus_nbd::server::disk::Disk;
 use rubus_nbd::server::file_disk::FileDisk;
 use rubus_nbd::server::shelf::{Offered, OneDisk};
 use serde::Deserialize;
 
-use crate::args::{Serve, address};
+use crate::args::Serve;
 use crate::exit::Refused;
 
 use super::identity;
@@ -144,7 +144,7 @@ fn list(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Result<(
         toml::from_str(&text).with_context(|| format!("{place} is no list of exports"))?;
     let here = path.parent().unwrap_or(Path::new("."));
     for text in &listed.listen {
-        let listen = address(text).map_err(|why| anyhow::anyhow!("{place}: '{text}': {why}"))?;
+        let listen = listen_address(text).map_err(|why| anyhow::anyhow!("{place}: '{text}': {why}"))?;
         wishes.listen.push(listen);
     }
     for text in &listed.allow {

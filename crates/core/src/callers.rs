@@ -1,8 +1,32 @@
-//! Who may connect: addresses and networks.
+//! Where a server listens, and who may connect to it: addresses and networks as they are written.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
+
+/// The port of NBD, registered with IANA.
+pub const NBD_PORT: u16 = 10809;
+
+/// An address to listen on with its port, or without one for that of NBD: "192.168.1.5:10810", "0.0.0.0", "[::]".
+///
+/// # Errors
+/// A sentence that says what is right.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|inner| inner.strip_suffix(']'))
+        .unwrap_or(text);
+    match bare.parse::<IpAddr>() {
+        Ok(address) => Ok(SocketAddr::new(address, NBD_PORT)),
+        Err(_) => Err(
+            "write an address of this machine, such as 192.168.1.5:10809, or 0.0.0.0 for all of them"
+                .into(),
+        ),
+    }
+}
 
 /// A network, or one address: "192.168.1.0/24", "2001:db8::/32", "10.0.0.7".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +142,22 @@ mod tests {
         assert!(has("::/0", "2001:db8::1"));
         assert!(has("2001:db8::/33", "2001:db8:7fff::1"));
         assert!(!has("2001:db8::/33", "2001:db8:8000::1"));
+    }
+
+    #[test]
+    fn an_address_has_the_usual_port() {
+        for (text, address) in [
+            ("192.168.1.5", "192.168.1.5:10809"),
+            ("192.168.1.5:4", "192.168.1.5:4"),
+            ("::1", "[::1]:10809"),
+            ("[::]", "[::]:10809"),
+            ("[::]:9", "[::]:9"),
+        ] {
+            assert_eq!(listen_address(text).unwrap().to_string(), address);
+        }
+        for wrong in ["", "pi", "192.168.1.5:", "192.168.1:4", "1.2.3.4:70000"] {
+            assert!(listen_address(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]
