@@ -30,7 +30,7 @@ fn section_of(field: &str, value: &Value) -> Option<&'static str> {
     let has = |name: &str| value.get(name).is_some();
     Some(match field {
         "was" | "becomes" if has("text") => "A text file",
-        "disk" if has("confirmation") => "A disk",
+        "disk" | "gives_away[]" if has("confirmation") => "A disk",
         "place" | "members[]" => "A place",
         "table" if has("kind") => "A partition table",
         "filesystem" if has("subvolumes") => "A new filesystem",
@@ -91,7 +91,7 @@ impl Fields {
     }
 }
 
-/// Steps of the kinds that the example does not have: a proof, and what only the plan of an image has.
+/// Steps of the kinds that the example does not have: a proof, network disks and their servers, and what only the plan of an image has.
 fn further_steps(plan: &Plan) -> Vec<Step> {
     let actions = plan.steps.iter().map(|step| &step.action);
     let place = actions.clone().find_map(|action| match action {
@@ -103,6 +103,7 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
         _ => None,
     });
     let place = place.expect("the example makes a filesystem");
+    let disks = place.disks().into_iter().cloned().collect();
     let root = root.expect("the example keeps its journal on another root");
     let boot = "/boot/firmware".into();
     let further = [
@@ -112,6 +113,17 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
             address: "nbd://192.168.1.2/disk".into(),
             device: "/dev/nbd0".into(),
             arguments: vec!["nbd://192.168.1.2/disk".into(), "/dev/nbd0".into()],
+        },
+        Action::MakeImage {
+            path: "/srv/disk.img".into(),
+            size_bytes: 1 << 30,
+        },
+        Action::ReadUnits,
+        Action::StartServer {
+            unit: "rubus-serve-disk".into(),
+            socket: "/run/rubus-serve-disk.socket".into(),
+            question: vec!["info".into(), "nbd://127.0.0.1/disk".into()],
+            gives_away: disks,
         },
     ];
     let step = |action| Step {
@@ -132,6 +144,14 @@ fn every_field_of_a_plan_is_documented_and_every_documented_field_exists() {
         look: Look::MountedFrom {
             at: "/mnt/network".into(),
             device: "nbd0".into(),
+        },
+        needs_boot: false,
+    });
+    plan.promises.push(Promise {
+        what: "it is served".into(),
+        look: Look::Served {
+            address: "nbd://127.0.0.1/".into(),
+            export: Some("disk".into()),
         },
         needs_boot: false,
     });

@@ -2,6 +2,7 @@
 //! lost, and the progress of long steps.
 
 use std::io::{IsTerminal, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -12,7 +13,7 @@ use rubus_core::history::{RunId, RunSummary};
 use rubus_core::machine::Machine;
 use rubus_core::plan::Plan;
 use rubus_core::plan::volume::DiskIdentity;
-use rubus_core::recipe::{self, Facts, LookAt, TreeSize};
+use rubus_core::recipe::{self, Facts, LookAt, Node, NodeKind, TreeSize};
 use rubus_core::result::Run;
 use rubus_host::{Files, Live, clock, filling};
 use rubus_store::History;
@@ -52,6 +53,8 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> Facts {
         ))
     };
     facts.trees = look_at.trees.iter().filter_map(size).collect();
+    let node = |path: &PathBuf| (path.clone(), node(path));
+    facts.nodes = look_at.nodes.iter().map(node).collect();
     if look_at.compression {
         // One tree is enough: it is the processor that is measured.
         let top = look_at
@@ -62,6 +65,27 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> Facts {
     }
     facts.random = random();
     facts
+}
+
+/// What is at the end of a path.
+fn node(path: &Path) -> Result<Option<Node>, String> {
+    let found = match std::fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let kind = found.file_type();
+    Ok(Some(Node {
+        kind: match () {
+            () if kind.is_file() => NodeKind::File,
+            () if kind.is_dir() => NodeKind::Directory,
+            () if kind.is_block_device() => NodeKind::BlockDevice,
+            () => NodeKind::Other,
+        },
+        user: found.uid(),
+        group: found.gid(),
+        size_bytes: if kind.is_file() { found.len() } else { 0 },
+    }))
 }
 
 /// Numbers that nobody else has.

@@ -19,6 +19,7 @@ mod locate;
 mod mounts;
 mod partition;
 mod processor;
+mod served;
 mod swap;
 mod tree;
 
@@ -210,6 +211,9 @@ impl Works for LiveWorks {
             Action::AttachDisk {
                 address, device, ..
             } => self.attach_disk(action, address, device, hands.files()),
+            Action::MakeImage { path, size_bytes } => served::make_image(path, *size_bytes),
+            Action::ReadUnits => self.read_units(action, hands.files()),
+            Action::StartServer { unit, .. } => self.start_server(action, unit, hands.files()),
             Action::ProveBoot { root, boot } => self.prove_boot(root, boot, site, hands),
             Action::KeepJournal { on } => self.keep_journal(on, site, hands),
             Action::FillBoot { place } => self.fill_boot(place, site, hands),
@@ -239,6 +243,10 @@ impl Works for LiveWorks {
             Action::AttachDisk {
                 address, device, ..
             } => self.detach_disk(action, address, device, hands.files()),
+            Action::ReadUnits => self.read_units(action, hands.files()),
+            Action::StartServer { unit, socket, .. } => {
+                self.stop_server(action, unit, socket, hands.files())
+            }
             // What is on the other disk stays; nothing starts from it any more.
             _ => Ok(left()),
         }
@@ -246,7 +254,9 @@ impl Works for LiveWorks {
 
     fn difference(&self, action: &Action, files: &dyn Files) -> Option<String> {
         match action {
-            Action::MakeSwapFile { path, .. } | Action::BuildInitramfs { path, .. } => {
+            Action::MakeSwapFile { path, .. }
+            | Action::MakeImage { path, .. }
+            | Action::BuildInitramfs { path, .. } => {
                 (!files.exists(path)).then(|| format!("{} is gone", path.display()))
             }
             Action::SwapOn { what, priority } => swap::difference(what, *priority, files),
@@ -255,6 +265,7 @@ impl Works for LiveWorks {
             Action::AttachDisk {
                 address, device, ..
             } => attached::difference(address, device, files),
+            Action::StartServer { unit, socket, .. } => served::difference(unit, socket, files),
             _ => None,
         }
     }

@@ -96,6 +96,15 @@ pub fn commands_with(action: &Action, names: Names<'_>) -> Vec<Command> {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             vec![command("rubus", &[&["attach"][..], &arguments].concat())]
         }
+        Action::ReadUnits => vec![read_units()],
+        Action::StartServer { unit, question, .. } => {
+            let question: Vec<&str> = question.iter().map(String::as_str).collect();
+            vec![
+                read_units(),
+                command("systemctl", &["start", &format!("{unit}.socket")]),
+                command("rubus", &[&["nbd"][..], &question].concat()),
+            ]
+        }
         _ => Vec::new(),
     }
 }
@@ -116,6 +125,15 @@ pub fn undo_commands_with(action: &Action, names: Names<'_>) -> Vec<Command> {
         Action::AttachDisk { device, .. } => {
             vec![command("rubus", &["detach", &device.display().to_string()])]
         }
+        Action::ReadUnits => vec![read_units()],
+        Action::StartServer { unit, .. } => vec![command(
+            "systemctl",
+            &[
+                "stop",
+                &format!("{unit}.socket"),
+                &format!("{unit}.service"),
+            ],
+        )],
         _ => Vec::new(),
     }
 }
@@ -198,6 +216,10 @@ fn swap_on(what: &str, priority: Option<i32>) -> Command {
         }
         _ => command("swapon", &[what]),
     }
+}
+
+fn read_units() -> Command {
+    command("systemctl", &["daemon-reload"])
 }
 
 fn command(program: &'static str, arguments: &[&str]) -> Command {

@@ -274,6 +274,27 @@ pub enum Action {
         /// What stands behind `rubus attach`, address and device first.
         arguments: Vec<String>,
     },
+    /// A disk image full of zeros is made; it takes room as it is written. Undoing leaves it: somebody may have written to it.
+    MakeImage {
+        /// Absolute path; its directory exists.
+        path: PathBuf,
+        /// Its size in bytes.
+        size_bytes: u64,
+    },
+    /// systemd reads all units anew. Undoing does so too: as the first step of a plan it lets systemd forget the units that
+    /// undoing the others has removed.
+    ReadUnits,
+    /// A server of disk images is started by its socket unit and asked what it has. Undoing stops both units.
+    StartServer {
+        /// The name of both units without their endings: "rubus-serve-disk".
+        unit: String,
+        /// The socket unit's Unix socket, which is there as long as it listens.
+        socket: PathBuf,
+        /// What stands behind `rubus nbd` to ask the server, so that it has to start and to open what it serves.
+        question: Vec<String>,
+        /// The disks that its clients may overwrite.
+        gives_away: Vec<DiskIdentity>,
+    },
     /// It is proven that the board will start with another root once the last texts of this plan are in the boot
     /// partition: what the firmware may load, the command line, the volumes and the table of mounts are looked at together
     /// (see [`crate::boot::proof`]). Nothing is changed; what is not proven stops the plan. Undoing does nothing.
@@ -336,6 +357,7 @@ impl Action {
             | Action::SetKnob { path, .. }
             | Action::SetLink { path, .. }
             | Action::MakeSwapFile { path, .. }
+            | Action::MakeImage { path, .. }
             | Action::BuildInitramfs { path, .. } => Some(path),
             _ => None,
         }
@@ -347,6 +369,7 @@ impl Action {
             Action::Partition { disk, .. } => vec![disk],
             Action::Format { place, .. } => place.disks(),
             Action::MakeArray { members, .. } => members.iter().flat_map(Place::disks).collect(),
+            Action::StartServer { gives_away, .. } => gives_away.iter().collect(),
             _ => Vec::new(),
         }
     }

@@ -73,6 +73,13 @@ pub enum Look {
         /// Bytes per second.
         at_most_bytes_per_second: u64,
     },
+    /// A server of network disks answers.
+    Served {
+        /// How it is asked: an address such as `nbd+unix:///?socket=/run/rubus-serve-disk.socket`.
+        address: String,
+        /// The export that it must list; absent: any.
+        export: Option<String>,
+    },
     /// An array runs with all its members.
     Array {
         /// Its UUID.

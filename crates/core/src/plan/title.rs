@@ -72,6 +72,17 @@ pub(super) fn forwards(action: &Action) -> String {
         Action::AttachDisk {
             address, device, ..
         } => format!("attach {address} as {}", device.display()),
+        Action::MakeImage { path, size_bytes } => {
+            format!(
+                "make the disk image {} of {}",
+                path.display(),
+                bytes_iec(*size_bytes)
+            )
+        }
+        Action::ReadUnits => "let systemd read its units".into(),
+        Action::StartServer { unit, .. } => {
+            format!("start {unit}.socket, and the server behind it with a question")
+        }
         Action::ProveBoot { root, .. } => format!("prove that the board will start {}", root.title),
         Action::KeepJournal { on } => format!("keep this plan and its journal on {} too", on.title),
         Action::FillBoot { place } => format!("put the boot files on {}", place.title()),
@@ -116,6 +127,9 @@ pub(super) fn proof(action: &Action) -> String {
         Action::SwapOff { .. } => "the kernel does not list it in /proc/swaps any more".into(),
         Action::Mount { .. } => "the kernel lists it in /proc/self/mountinfo".into(),
         Action::AttachDisk { .. } => "the kernel's driver says to what it is attached".into(),
+        Action::MakeImage { .. } => "its size is read back".into(),
+        Action::ReadUnits => "systemd says that it has".into(),
+        Action::StartServer { .. } => "the server answers with what it serves".into(),
         Action::ProveBoot { .. } => {
             "kernels, initial RAM filesystems, command line, volumes and fstab are read and must agree".into()
         }
@@ -161,6 +175,11 @@ pub(super) fn back(action: &Action) -> String {
         Action::SwapOff { what, .. } => format!("use the swap {what} again"),
         Action::Mount { at, .. } => format!("unmount {}", at.display()),
         Action::AttachDisk { device, .. } => format!("detach {}", device.display()),
+        Action::MakeImage { path, .. } => {
+            format!("nothing: {} stays, with what is on it", path.display())
+        }
+        Action::ReadUnits => "let systemd read its units, without those that are gone".into(),
+        Action::StartServer { unit, .. } => format!("stop {unit}.socket and {unit}.service"),
         Action::ProveBoot { .. } => "nothing: it only looks".into(),
         Action::KeepJournal { on } => format!("nothing: they stay on {}", on.title),
         Action::FillBoot { place } => format!("nothing: they stay on {}", place.title()),

@@ -23,6 +23,8 @@ pub struct Found {
     pub arrays: Vec<ArrayState>,
     /// How btrfs filesystems are compressed, by where they are mounted.
     pub compression: BTreeMap<PathBuf, Result<Compression, String>>,
+    /// The names of the exports that servers list, by the address at which they were asked.
+    pub exports: BTreeMap<String, Result<Vec<String>, String>>,
     /// UUIDs read from superblocks, by the kernel's name of the device; before what the survey knows.
     pub uuids: BTreeMap<String, String>,
 }
@@ -120,6 +122,7 @@ fn see(look: &Look, machine: &Machine, found: &Found) -> Sight {
             disk,
             at_most_bytes_per_second,
         } => quiet(disk, *at_most_bytes_per_second, machine, found),
+        Look::Served { address, export } => served(address, export.as_deref(), found),
         Look::Array { uuid, members } => array(uuid, *members, found),
     }
 }
@@ -344,6 +347,24 @@ fn quiet(disk: &str, at_most: u64, machine: &Machine, found: &Found) -> Sight {
             Ok((rate <= at_most as f64, words))
         }
     }
+}
+
+fn served(address: &str, export: Option<&str>, found: &Found) -> Sight {
+    let names = match found.exports.get(address) {
+        None => return Err(format!("nobody asked {address}")),
+        // A server that does not answer does not serve.
+        Some(Err(why)) => return Ok((false, why.clone())),
+        Some(Ok(names)) => names,
+    };
+    let is_there = match export {
+        Some(export) => names.iter().any(|name| name == export),
+        None => !names.is_empty(),
+    };
+    let words = match names.is_empty() {
+        true => "the server answers, and has no exports".into(),
+        false => format!("the server answers, and has {}", names.join(", ")),
+    };
+    Ok((is_there, words))
 }
 
 fn array(uuid: &str, members: u32, found: &Found) -> Sight {

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use super::units::UNITS;
 use super::{Seen, Sight};
 use crate::plan::volume::Volume;
 use crate::plan::{Action, Step, TextFile};
@@ -121,9 +122,6 @@ impl<'a> Edits<'a> {
         });
     }
 }
-
-/// Where an administrator's units are.
-pub(super) const UNITS: &str = "/etc/systemd/system";
 
 /// The same steps on another root.
 pub(super) fn on(volume: &Volume, steps: Vec<Step>) -> Vec<Step> {

@@ -14,6 +14,7 @@ mod mounting;
 mod moving;
 mod network_disk;
 mod network_root;
+mod network_server;
 mod programs;
 mod raid0;
 mod ramdisk;
@@ -23,6 +24,7 @@ mod swap;
 mod swap_managers;
 #[cfg(test)]
 mod testing;
+mod units;
 mod user;
 mod zswap;
 
@@ -42,11 +44,12 @@ use crate::plan::volume::DiskIdentity;
 use crate::plan::{Action, Check, Effort, FORMAT, Gain, Plan, Step, TextFile, Trial};
 
 /// All recipes, by name.
-pub const ALL: [&Recipe; 8] = [
+pub const ALL: [&Recipe; 9] = [
     &desktop::RECIPE,
     &format::RECIPE,
     &network_disk::RECIPE,
     &network_root::RECIPE,
+    &network_server::RECIPE,
     &raid0::RECIPE,
     &ramdisk::RECIPE,
     &swap::RECIPE,
@@ -90,6 +93,8 @@ pub struct LookAt {
     pub disks: Vec<PathBuf>,
     /// Trees of which the size is needed.
     pub trees: Vec<PathBuf>,
+    /// What a program is to open by itself: of which kind it is, and whose.
+    pub nodes: Vec<PathBuf>,
     /// True where it depends on how fast this processor compresses what is in these trees, and how well.
     pub compression: bool,
 }
@@ -113,6 +118,8 @@ pub struct Facts {
     pub disks: BTreeMap<PathBuf, Result<DiskIdentity, String>>,
     /// Sizes of trees.
     pub trees: BTreeMap<PathBuf, TreeSize>,
+    /// What is at the end of a path, links followed: nothing, a node, or why it cannot be seen.
+    pub nodes: BTreeMap<PathBuf, Result<Option<Node>, String>>,
     /// How the processor compresses a sample of those trees; empty where that was not measured.
     pub compression: Vec<CompressionSpeed>,
     /// How fast disks are, by the kernel's name ("mmcblk0"), as far as it was measured here.
@@ -134,6 +141,32 @@ pub struct TreeSize {
     pub bytes: u64,
     /// Files, directories and the rest.
     pub entries: u64,
+}
+
+/// What is at the end of a path, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// What it is.
+    pub kind: NodeKind,
+    /// Number of the user who owns it; 0 is root.
+    pub user: u32,
+    /// Number of its group.
+    pub group: u32,
+    /// Bytes of a file; 0 of all else.
+    pub size_bytes: u64,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A block device.
+    BlockDevice,
+    /// A socket, a pipe, a character device.
+    Other,
 }
 
 /// How fast a disk was measured to be.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::mounting::{self, Wanted};
-use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, programs};
+use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, programs, units};
 use crate::machine::Machine;
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
@@ -57,14 +57,6 @@ pub(super) static RECIPE: Recipe = Recipe {
     draw_up,
 };
 
-/// Where the program must lie to be there at each boot.
-pub(super) const PROGRAMS: [&str; 4] = [
-    "/usr/local/bin/rubus",
-    "/usr/local/sbin/rubus",
-    "/usr/bin/rubus",
-    "/usr/sbin/rubus",
-];
-const UNITS: &str = "/etc/systemd/system";
 /// How long a boot waits for a server that is late, in seconds.
 const SERVER_LATE_S: u32 = 60;
 
@@ -109,7 +101,7 @@ pub(super) fn yes_or_no(value: &str) -> Result<(), String> {
 }
 
 fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
-    let mut paths: Vec<PathBuf> = PROGRAMS.iter().map(PathBuf::from).collect();
+    let mut paths: Vec<PathBuf> = programs::INSTALLED.iter().map(PathBuf::from).collect();
     paths.extend(
         wishes
             .get("at")
@@ -117,7 +109,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     );
     let name = wishes.get("device").map_or("nbd0", |node| name(node));
     paths.push(unit_path(name));
-    paths.extend(["/etc/systemd", UNITS].map(PathBuf::from));
+    paths.extend(units::directories());
     paths.push(backend(name));
     paths.extend(modules(machine));
     paths.extend(programs::paths(["mount", "umount"]));
@@ -146,7 +138,7 @@ pub(super) fn backend(name: &str) -> PathBuf {
 }
 
 fn unit_path(name: &str) -> PathBuf {
-    Path::new(UNITS).join(format!("rubus-{name}.service"))
+    units::path(&format!("rubus-{name}.service"))
 }
 
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
@@ -163,7 +155,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let node = situation.option("device").unwrap_or("/dev/nbd0");
     let kind = situation.option("filesystem").unwrap_or("ext4");
     let name = name(node);
-    let program = check_program(situation, draft);
+    let program = programs::check_installed(situation, draft);
     check_driver(situation, draft);
     let attached = format!("rubus {address}");
     let is_attached = situation.text(&backend(name)).trim() == attached;
@@ -219,23 +211,6 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     promises(attached, at, name, draft);
 }
 
-/// Where the program is that each boot runs.
-pub(super) fn check_program(situation: &Situation<'_>, draft: &mut Draft) -> String {
-    let there = PROGRAMS
-        .iter()
-        .find(|path| situation.is_there(Path::new(path)));
-    draft.check(
-        "rubus is installed where each boot finds it",
-        there.is_some(),
-        there.map_or(
-            "it is in none of /usr/local/bin, /usr/local/sbin, /usr/bin, /usr/sbin".into(),
-            |path| format!("{path} is there"),
-        ),
-        "copy it: sudo install rubus /usr/local/bin/rubus",
-    );
-    there.copied().unwrap_or(PROGRAMS[0]).to_owned()
-}
-
 fn check_driver(situation: &Situation<'_>, draft: &mut Draft) {
     let paths = modules(situation.machine);
     let there = paths.iter().find(|path| situation.is_there(path));
@@ -281,9 +256,9 @@ fn arguments(address: &str, node: &str, situation: &Situation<'_>) -> Vec<String
 /// The service of systemd. Whoever stops it with the disk in use does not lose the watcher: it refuses, and is not
 /// killed.
 fn unit(program: &str, arguments: &[String], node: &str, address: &str) -> String {
-    // systemd reads % as the beginning of a name of its own; the other characters of an address mean nothing to it.
-    let line = arguments.join(" ").replace('%', "%%");
-    let address = address.replace('%', "%%");
+    // Of the characters of an address only % means something to systemd.
+    let line = units::text(&arguments.join(" "));
+    let address = units::text(address);
     format!(
         "# Made by rubus (network-disk).\n\
          [Unit]\n\

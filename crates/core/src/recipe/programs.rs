@@ -1,6 +1,6 @@
 //! The programs that a plan's steps run: whether they are there, and in which package they are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Draft, Sight, Situation};
 use crate::machine::Origin;
@@ -9,8 +9,16 @@ use crate::plan::commands::commands;
 /// Where programs of the system are.
 const DIRECTORIES: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
+/// Where this program must lie to be there at each boot.
+pub(super) const INSTALLED: [&str; 4] = [
+    "/usr/local/bin/rubus",
+    "/usr/local/sbin/rubus",
+    "/usr/bin/rubus",
+    "/usr/sbin/rubus",
+];
+
 /// Programs with the packages of Debian and Raspberry Pi OS that hold them.
-const PACKAGES: [(&str, &str); 14] = [
+const PACKAGES: [(&str, &str); 15] = [
     ("btrfs", "btrfs-progs"),
     ("chattr", "e2fsprogs"),
     ("fallocate", "util-linux"),
@@ -23,8 +31,9 @@ const PACKAGES: [(&str, &str); 14] = [
     ("mount", "mount"),
     ("swapoff", "mount"),
     ("swapon", "mount"),
-    ("umount", "mount"),
+    ("systemctl", "systemd"),
     ("systemd-tmpfiles", "systemd"),
+    ("umount", "mount"),
 ];
 
 /// Where these programs may be.
@@ -85,4 +94,21 @@ pub(super) fn check_one(program: &str, situation: &Situation<'_>, draft: &mut Dr
     };
     let what = format!("the program {program} is there");
     draft.check(&what, is_met, found, &remedy);
+}
+
+/// Where this program is that each boot runs; an obstacle where it is nowhere that a boot finds it.
+pub(super) fn check_installed(situation: &Situation<'_>, draft: &mut Draft) -> String {
+    let there = INSTALLED
+        .iter()
+        .find(|path| situation.is_there(Path::new(path)));
+    draft.check(
+        "rubus is installed where each boot finds it",
+        there.is_some(),
+        there.map_or(
+            "it is in none of /usr/local/bin, /usr/local/sbin, /usr/bin, /usr/sbin".into(),
+            |path| format!("{path} is there"),
+        ),
+        "copy it: sudo install rubus /usr/local/bin/rubus",
+    );
+    there.copied().unwrap_or(INSTALLED[0]).to_owned()
 }

@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use super::Seen;
-use super::edits::{Edits, UNITS, with_assignment};
+use super::edits::{Edits, with_assignment};
+use super::units::UNITS;
 use crate::machine::SwapManager;
 use crate::plan::Step;
 

@@ -13,6 +13,8 @@ use rubus_core::callers::{Network, listen_address};
 /// can use them: rubus, the Linux kernel, qemu, nbdcopy. Without --listen
 /// only programs on this machine can connect.
 ///
+/// `rubus plan network-server` shows how it is served at each boot.
+///
 /// Ends on Ctrl-C or SIGTERM: requests in flight are done, everything is made
 /// durable.
 ///

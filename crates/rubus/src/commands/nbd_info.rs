@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use rubus_core::units::bytes_iec;
-use rubus_nbd::client::{Learnt, Style};
+use rubus_nbd::client::{Inquiry, Learnt, Listing, Style};
 use rubus_nbd::identity::Identity;
 use rubus_nbd::uri::Uri;
 use rubus_nbd::wire::{OptionRequest, TransmissionFlags};
@@ -337,20 +337,37 @@ fn as_json(uri: &Uri, answer: &Answer) -> Value {
     })
 }
 
+/// The names of a server's exports.
+///
+/// # Errors
+/// In words: it cannot be reached, or does not tell.
+pub fn names(address: &str) -> anyhow::Result<Vec<String>> {
+    let place = Place::of(address)?;
+    let (inquiry, listing) = ask_for_list(address, &place)?;
+    inquiry.end();
+    let names = listing.exports.iter().map(|(name, _)| clean(name));
+    Ok(names.collect())
+}
+
+fn ask_for_list(address: &str, place: &Place) -> anyhow::Result<(Inquiry<Line>, Listing)> {
+    let trouble = || format!("cannot ask {address}");
+    let mut inquiry = inquire(place).with_context(trouble)?;
+    anyhow::ensure!(
+        inquiry.style() == Style::Fixed,
+        "cannot list the exports of {address}: a server of the style {} has no list",
+        inquiry.style().name()
+    );
+    let listed = inquiry.list().with_context(trouble)?;
+    let listing =
+        listed.with_context(|| format!("{address} does not tell which exports it has"))?;
+    Ok((inquiry, listing))
+}
+
 /// Shows all exports.
 pub fn list(arguments: &NbdList) -> anyhow::Result<Exit> {
     let place = Place::of(&arguments.address)?;
     let trouble = || format!("cannot ask {}", arguments.address);
-    let mut inquiry = inquire(&place).with_context(trouble)?;
-    anyhow::ensure!(
-        inquiry.style() == Style::Fixed,
-        "cannot list the exports of {}: a server of the style {} has no list",
-        arguments.address,
-        inquiry.style().name()
-    );
-    let listed = inquiry.list().with_context(trouble)?;
-    let listing = listed
-        .with_context(|| format!("{} does not tell which exports it has", arguments.address))?;
+    let (mut inquiry, listing) = ask_for_list(&arguments.address, &place)?;
     let mut rows = Vec::new();
     for (name, details) in listing.exports {
         let learnt = inquiry.about(&name).with_context(trouble)?;

@@ -181,7 +181,7 @@ fn quick_ones(promises: &[Promise]) -> Vec<Promise> {
     let is_quick = |promise: &&Promise| {
         !matches!(
             promise.look,
-            Look::QuietDisk { .. } | Look::Compressed { .. }
+            Look::QuietDisk { .. } | Look::Compressed { .. } | Look::Served { .. }
         )
     };
     promises.iter().filter(is_quick).cloned().collect()

@@ -14,6 +14,7 @@ use rubus_host::{Files, Live, clock};
 use rubus_show::plan::{Verified, verified};
 
 use super::change::{all_known, keep, must_be_live};
+use super::nbd_info;
 use super::status::remarks;
 use super::trial::{self, Stage};
 use crate::args::{General, Verify};
@@ -141,6 +142,10 @@ fn look(general: &General, live: &Live, machine: &Machine, promises: &[Promise])
             let seen = rubus_probe::compression::subvolume(at, MOST_LOOKING);
             let seen = seen.map_err(|error| error.to_string());
             found.compression.insert(at.clone(), seen);
+        }
+        if let Look::Served { address, .. } = &promise.look {
+            let names = nbd_info::names(address).map_err(|error| format!("{error:#}"));
+            found.exports.insert(address.clone(), names);
         }
     }
     found

@@ -295,3 +295,26 @@ fn zswap_says_whether_it_is_used() {
     machine.swap.zswap.enabled = Fact::known(false, "x");
     assert_eq!(zswap_words(&machine), None);
 }
+
+#[test]
+fn a_server_has_to_list_what_was_promised() {
+    let look = |export: Option<&str>| Look::Served {
+        address: "nbd://127.0.0.1/".into(),
+        export: export.map(String::from),
+    };
+    let machine = machine();
+    let mut found = Found::default();
+    let asked = |found: &Found, export| see_one(look(export), &machine, found);
+    assert_eq!(asked(&found, None).0, Standing::Unknown);
+    let mut answer = |names| found.exports.insert("nbd://127.0.0.1/".into(), names);
+    answer(Ok(vec!["disk".into(), "other".into()]));
+    let (standing, words) = see_one(look(Some("disk")), &machine, &found);
+    assert_eq!(standing, Standing::Holds);
+    assert_eq!(words, "the server answers, and has disk, other");
+    assert_eq!(asked(&found, Some("disc")).0, Standing::Broken);
+    assert_eq!(asked(&found, None).0, Standing::Holds);
+    for names in [Ok(Vec::new()), Err("connection refused".into())] {
+        found.exports.insert("nbd://127.0.0.1/".into(), names);
+        assert_eq!(asked(&found, None).0, Standing::Broken);
+    }
+}

@@ -172,10 +172,8 @@ fn facts(machine: &Machine) -> Facts {
             ),
         ]
         .into(),
-        together: Vec::new(),
         random: [7; 32],
-        boot_id: None,
-        image: None,
+        ..Facts::default()
     }
 }
 

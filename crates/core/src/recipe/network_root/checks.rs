@@ -47,7 +47,7 @@ pub(super) struct Scene<'a> {
 /// What to look at for these checks.
 pub(super) fn paths(name: &str) -> Vec<PathBuf> {
     let mut paths = vec![network_disk::backend(name), record(name), IPCONFIG.into()];
-    paths.extend(network_disk::PROGRAMS.map(PathBuf::from));
+    paths.extend(programs::INSTALLED.map(PathBuf::from));
     paths.extend(programs::paths(["mkinitramfs", "mkfs.ext4"]));
     paths
 }
@@ -74,7 +74,7 @@ pub(super) fn look<'a>(
         .as_ref()
         .and_then(|start| moving::boot(situation, start, &NBD, draft));
     moving::quiet(situation, draft);
-    let program = network_disk::check_program(situation, draft);
+    let program = programs::check_installed(situation, draft);
     let ipconfig = situation.presence(IPCONFIG.as_ref());
     draft.check(
         "the initial RAM filesystem can set the network up",

@@ -10,7 +10,8 @@ use super::table::Fault;
 use crate::machine::Machine;
 use crate::plan::promise::{Look, Promise};
 use crate::plan::{Action, FORMAT, Plan, TextFile};
-use crate::recipe::edits::{Edits, UNITS, with_assignment};
+use crate::recipe::edits::{Edits, with_assignment};
+use crate::recipe::units::UNITS;
 use crate::recipe::{
     Draft, Facts, LookAt, Sight, Situation, Wishes, disks, format, mounting, programs,
 };
