@@ -469,6 +469,33 @@ fn a_second_server_of_one_image_is_refused() {
 }
 
 #[test]
+fn who_asks_or_only_looks_is_not_said_to_be_refused() {
+    let _turn = take_turns();
+    let served = Served::new(directory(), &[]);
+    let socket = served.directory.path().join("socket");
+    drop(UnixStream::connect(&socket).expect("it listens"));
+    let info = Command::new(program::binary())
+        .args(["nbd", "info", &served.address()])
+        .output()
+        .expect("rubus starts");
+    assert!(info.status.success(), "{info:?}");
+    let asked = String::from_utf8_lossy(&info.stdout).into_owned();
+    assert!(asked.contains("24.0 MiB"), "{asked}");
+    // Whoever comes in after them has been seen after them.
+    drop(served.connect());
+    let (status, said, _place) = served.end();
+    assert_eq!(status, 0, "{said}");
+    assert_eq!(
+        said.matches("left during the handshake").count(),
+        1,
+        "{said}"
+    );
+    assert_eq!(said.matches("asked what there is").count(), 3, "{said}");
+    assert!(!said.contains("refused"), "{said}");
+    assert!(said.contains("made, 24.0 MiB"), "{said}");
+}
+
+#[test]
 fn sockets_that_are_given_are_used() {
     if !can_run("nbd_server_given", &[LIBNBD]) {
         return;

@@ -151,6 +151,8 @@ pub enum Event<'a> {
     Went(&'a Client, &'a Gone),
     /// Somebody asked what there is, and took leave.
     Asked(&'a Caller),
+    /// Somebody went without a word, before it was agreed what for it came.
+    Left(&'a Caller),
     /// Somebody came who does not become a client.
     Refused {
         /// Who.
@@ -194,6 +196,8 @@ enum Greeted {
     Waits { greeting: Greeting, for_room: bool },
     /// It asked what there is, and took leave.
     Asked(Greeting),
+    /// It went without a word.
+    Left(Greeting),
     /// It is a client.
     Came(Busy),
     /// It does not become one.
@@ -320,6 +324,7 @@ impl Server {
             match greeting.advance(self.store.exports()) {
                 Progress::Agreed(agreed, begun) => break (agreed, begun),
                 Progress::Asked => return Ok(Gone::Done),
+                Progress::Left => return Err("it left during the handshake".into()),
                 Progress::Ended(why) => return Err(why),
                 Progress::Waits { for_room } => {
                     let came = greeting.line.stream().wait(for_room, Some(PATIENCE));
@@ -351,6 +356,7 @@ impl Server {
         match greeting.advance(self.store.exports()) {
             Progress::Waits { for_room } => Greeted::Waits { greeting, for_room },
             Progress::Asked => Greeted::Asked(greeting),
+            Progress::Left => Greeted::Left(greeting),
             Progress::Ended(why) => Greeted::Refused(greeting.caller, why),
             Progress::Agreed(agreed, begun) => {
                 let caller = greeting.caller.clone();
@@ -671,6 +677,7 @@ impl Door<'_> {
                 }
             }
             Greeted::Asked(greeting) => (self.server.log)(&Event::Asked(&greeting.caller)),
+            Greeted::Left(greeting) => (self.server.log)(&Event::Left(&greeting.caller)),
             Greeted::Came(busy) => self.keep(busy),
             Greeted::Refused(caller, why) => self.refused(&caller, why),
         }

@@ -32,6 +32,8 @@ pub(super) enum Progress {
     Asked,
     /// When something comes, or there is room to send if so.
     Waits { for_room: bool },
+    /// It went without a word: it asked something else, or looked whether somebody listens.
+    Left,
     /// With requests; bytes of the first ones may be here already.
     Agreed(Box<Agreed>, Vec<u8>),
     /// Not.
@@ -63,7 +65,11 @@ impl Greeting {
             match self.send() {
                 Ok(true) => {}
                 Ok(false) => return Progress::Waits { for_room: true },
-                Err(error) => return Progress::Ended(broken(&error)),
+                // Whoever has taken leave need not wait for the answer to that.
+                Err(_) if self.handshake.closing() == Some(&Closing::Aborted) => {
+                    return Progress::Asked;
+                }
+                Err(error) => return broken(&error),
             }
             match self.handshake.step() {
                 Step::Receive if !self.input.is_empty() => {
@@ -71,13 +77,13 @@ impl Greeting {
                     self.input.drain(..used);
                 }
                 Step::Receive => match self.receive() {
-                    Ok(0) => return Progress::Ended(closed()),
+                    Ok(0) => return Progress::Left,
                     Ok(_) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         let for_room = self.line.wants_room();
                         return Progress::Waits { for_room };
                     }
-                    Err(error) => return Progress::Ended(broken(&error)),
+                    Err(error) => return broken(&error),
                 },
                 Step::StartTls => {
                     if let Err(why) = self.start_tls() {
@@ -97,7 +103,7 @@ impl Greeting {
                     let begun = std::mem::take(&mut self.input);
                     return match handshake.into_agreed() {
                         Some(agreed) => Progress::Agreed(Box::new(agreed), begun),
-                        None => Progress::Ended(closed()),
+                        None => Progress::Left,
                     };
                 }
             }
@@ -135,15 +141,11 @@ impl Greeting {
     }
 }
 
-fn closed() -> String {
-    "it closed the connection in the handshake".into()
-}
-
-fn broken(error: &io::Error) -> String {
+fn broken(error: &io::Error) -> Progress {
     match error.kind() {
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => closed(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Progress::Left,
         // What TLS does not like of the other end.
-        io::ErrorKind::InvalidData => format!("TLS failed: {error}"),
-        _ => format!("the connection broke: {error}"),
+        io::ErrorKind::InvalidData => Progress::Ended(format!("TLS failed: {error}")),
+        _ => Progress::Ended(format!("the connection broke: {error}")),
     }
 }

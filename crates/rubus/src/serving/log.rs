@@ -58,6 +58,10 @@ impl Log {
                 let text = format!("{} asked what there is", caller.name);
                 self.stranger("asked", &text, json!({"caller": caller.name}));
             }
+            Event::Left(caller) => {
+                let text = format!("{} left during the handshake", caller.name);
+                self.stranger("left", &text, json!({"caller": caller.name}));
+            }
             Event::Refused { caller, why } => {
                 let text = format!("{} was refused: {why}", caller.name);
                 let fields = json!({"caller": caller.name, "why": why});
