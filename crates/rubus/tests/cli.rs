@@ -305,6 +305,27 @@ fn swap_to_compare_with_is_never_made_in_memory() {
 }
 
 #[test]
+fn clones_are_looked_for_in_a_directory() {
+    let home = home();
+    let file = home.path().join("golden.img");
+    std::fs::write(&file, "x").expect("a file");
+    for (place, words) in [
+        (home.path().join("none"), "there is no directory"),
+        (file, "is no directory"),
+    ] {
+        let output = rubus(home.path())
+            .args(["nbd", "clones", "list"])
+            .arg(&place)
+            .output()
+            .expect("it runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(words) && !said.contains("os error"), "{said}");
+        assert!(said.contains("--clone-per-client DIRECTORY"), "{said}");
+    }
+}
+
+#[test]
 fn memory_that_cannot_be_spared_is_not_used() {
     let home = home();
     let refuse = |arguments: &[&str]| {

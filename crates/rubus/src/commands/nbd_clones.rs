@@ -1,8 +1,8 @@
 //! `rubus nbd clones`: listing, resetting, merging and throwing away what clients of a golden image wrote.
 
+use std::io;
 use std::path::Path;
 
-use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rubus_core::units::bytes_iec;
 use rubus_nbd::server::overlay::{
@@ -78,7 +78,7 @@ fn copy_out(
 }
 
 fn show(directory: &Path, json: bool) -> anyhow::Result<Exit> {
-    let clones = list(directory).with_context(|| format!("cannot read {}", directory.display()))?;
+    let clones = list(directory).map_err(|error| not_listed(directory, error))?;
     if json {
         let all: Vec<_> = clones.iter().map(as_json).collect();
         say(&(serde_json::to_string_pretty(&json!({ "clones": all }))? + "\n"))?;
@@ -92,6 +92,22 @@ fn show(directory: &Path, json: bool) -> anyhow::Result<Exit> {
         true => Exit::Fine,
         false => Exit::AnswerIsNo,
     })
+}
+
+fn not_listed(directory: &Path, error: io::Error) -> anyhow::Error {
+    let place = directory.display();
+    let advice =
+        "name the one that the server was given (rubus serve IMAGE --clone-per-client DIRECTORY)";
+    match error.kind() {
+        io::ErrorKind::NotFound => anyhow::anyhow!("there is no directory {place}; {advice}"),
+        io::ErrorKind::NotADirectory => anyhow::anyhow!("{place} is no directory; {advice}"),
+        io::ErrorKind::PermissionDenied => {
+            anyhow::anyhow!(
+                "{place} may not be read by this user; try again as its owner or as root"
+            )
+        }
+        _ => anyhow::Error::from(error).context(format!("cannot read {place}")),
+    }
 }
 
 fn standing(standing: &Standing) -> &'static str {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use rubus_core::units::bytes_si;
+use rubus_core::units::bytes_iec;
 use rubus_host::listening::{self, Listener};
 use rubus_nbd::certificates::{AUTHORITY, SERVER, SERVER_KEY};
 use rubus_nbd::server::door::{Event, Server, Settings};
@@ -107,7 +107,7 @@ fn serve_clones(
         true => Lasting::ThrownAway,
         false => Lasting::Kept,
     };
-    let size = bytes_si(golden.id().size_bytes);
+    let size = bytes_iec(golden.id().size_bytes);
     let fleet = Fleet::new(directory, golden, lasting, arguments.max_clones as usize)
         .with_context(|| format!("cannot use the directory {}", directory.display()))?;
     let name = exports::name_of(wanted);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use rubus_apply::guard::{self, Consent, Refusal};
 use rubus_core::callers::{Network, listen_address};
-use rubus_core::units::{bytes_iec, bytes_si, parse_size};
+use rubus_core::units::{bytes_iec, parse_size};
 use rubus_host::Live;
 use rubus_host::blockdev::{NodeKind, Pinned};
 use rubus_host::image::{Image, ImageError};
@@ -144,7 +144,8 @@ fn list(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Result<(
         toml::from_str(&text).with_context(|| format!("{place} is no list of exports"))?;
     let here = path.parent().unwrap_or(Path::new("."));
     for text in &listed.listen {
-        let listen = listen_address(text).map_err(|why| anyhow::anyhow!("{place}: '{text}': {why}"))?;
+        let listen =
+            listen_address(text).map_err(|why| anyhow::anyhow!("{place}: '{text}': {why}"))?;
         wishes.listen.push(listen);
     }
     for text in &listed.allow {
@@ -248,7 +249,7 @@ pub fn open(wanted: &Wanted, losses: &[String]) -> anyhow::Result<Ready> {
         "{place} is empty; remove it and give --size, or choose another"
     );
     if told.is_empty() {
-        told = bytes_si(image.size_bytes());
+        told = bytes_iec(image.size_bytes());
     }
     let sync = wanted.sync;
     let identity = identity::of(&image, &wanted.path, sync);
