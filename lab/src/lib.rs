@@ -31,3 +31,4 @@ pub mod quick_initramfs;
 pub mod session;
 pub mod tools;
 pub mod tree;
+pub mod under_systemd;
