@@ -28,6 +28,7 @@ pub mod outside;
 pub mod power_cuts;
 pub mod product;
 pub mod quick_initramfs;
+pub mod raid_board;
 pub mod session;
 pub mod tools;
 pub mod tree;
