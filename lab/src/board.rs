@@ -74,6 +74,12 @@ impl Board {
         }
     }
 
+    /// Whether its processor is of this machine's kind.
+    #[must_use]
+    pub fn runs_programs_of_this_machine(self) -> bool {
+        self.rust_target().starts_with(std::env::consts::ARCH)
+    }
+
     /// The emulator.
     #[must_use]
     pub fn emulator(self) -> Tool {

@@ -97,7 +97,7 @@ struct ModelArguments {
     #[arg(long, value_name = "KIND", num_args = 1.., value_enum)]
     only: Vec<Kind>,
     /// Write the page with every case to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "only")]
     write: Option<PathBuf>,
     /// Print everything as JSON
     #[arg(long)]

@@ -121,7 +121,7 @@ pub fn rubus_here() -> Result<PathBuf> {
 /// # Errors
 /// When the processors differ or it does not build.
 pub fn example_for(board: Board, package: &str, example: &str) -> Result<PathBuf> {
-    if !board.rust_target().starts_with(std::env::consts::ARCH) {
+    if !board.runs_programs_of_this_machine() {
         bail!(
             "this machine's programs do not run on the {}",
             board.title()

@@ -5,6 +5,10 @@ use std::path::Path;
 use super::block_group::{BlockGroup, LimitForAll, memory_group};
 use super::loop_device::LoopDevice;
 use super::programs;
+use crate::board::Board;
+use crate::cache::Cache;
+use crate::session::missing_tools;
+use crate::tools;
 
 /// Something without which a device cannot be built.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +37,8 @@ pub enum Need {
     Zswap,
     /// A control group that limits memory, version 1 or 2.
     MemoryGroup,
+    /// An emulated board on which this machine's programs run.
+    Board(Board),
 }
 
 impl Need {
@@ -74,6 +80,7 @@ impl Need {
                 }
                 Err(error) => Some(format!("no control group that limits memory: {error:#}")),
             },
+            Need::Board(board) => no_board(board),
             Need::Filesystem(name) => {
                 // A module that is not loaded yet is not in the list until it is asked for.
                 let _ = programs::output("modprobe", &["-q", name]);
@@ -93,6 +100,17 @@ fn no_direct_loop() -> Option<String> {
         Ok(_) => Some("loop devices on /var/tmp go through the page cache".into()),
         Err(error) => Some(format!("no loop device on /var/tmp: {error:#}")),
     }
+}
+
+fn no_board(board: Board) -> Option<String> {
+    if !board.runs_programs_of_this_machine() {
+        return Some(format!(
+            "this machine's programs do not run on the {}",
+            board.title()
+        ));
+    }
+    let absent = missing_tools(&Cache::of_this_machine(), board);
+    (!absent.is_empty()).then(|| tools::remedy(&absent))
 }
 
 /// The first of the needs that is not met, in words.

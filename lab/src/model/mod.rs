@@ -12,6 +12,7 @@ pub mod case;
 mod cipher;
 mod commits;
 pub mod judge;
+mod md;
 mod network;
 mod notes;
 pub mod page;
@@ -39,7 +40,9 @@ pub enum Kind {
     Sizes,
     /// Members of a stripe, each on its own port or all on one
     Stripes,
-    /// Filesystems' commits on a slow device
+    /// RAID-0 by the kernel on an emulated board, over disks on one bus and on two
+    Md,
+    /// Filesystems' commits on a slow device, by one writer and by several at once
     Commits,
     /// Compression by btrfs before a slow device
     Btrfs,
@@ -52,10 +55,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, the quick ones first.
-    pub const ALL: [Kind; 7] = [
+    /// All of them, in the order of the page.
+    pub const ALL: [Kind; 8] = [
         Kind::Sizes,
         Kind::Stripes,
+        Kind::Md,
         Kind::Commits,
         Kind::Btrfs,
         Kind::Network,
@@ -74,6 +78,7 @@ impl Kind {
         match self {
             Kind::Sizes => sizes::ABOUT,
             Kind::Stripes => stripes::ABOUT,
+            Kind::Md => md::ABOUT,
             Kind::Commits => commits::ABOUT,
             Kind::Btrfs => btrfs::ABOUT,
             Kind::Network => network::ABOUT,
@@ -86,6 +91,7 @@ impl Kind {
         match self {
             Kind::Sizes => sizes::NEEDS,
             Kind::Stripes => stripes::NEEDS,
+            Kind::Md => md::NEEDS,
             Kind::Commits => commits::NEEDS,
             Kind::Btrfs => btrfs::NEEDS,
             Kind::Network => network::NEEDS,
@@ -98,6 +104,7 @@ impl Kind {
         match self {
             Kind::Sizes => sizes::cases(rig),
             Kind::Stripes => stripes::cases(rig),
+            Kind::Md => md::cases(rig),
             Kind::Commits => commits::cases(rig),
             Kind::Btrfs => btrfs::cases(rig),
             Kind::Network => network::cases(rig),

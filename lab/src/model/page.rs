@@ -30,7 +30,7 @@ pub fn markdown(report: &Report) -> String {
 const INTRODUCTION: &str = "\
 # How right the model is
 
-Made by `rubus-lab model --write MODEL.md` (root, Linux; about twelve minutes on a quiet machine). `rubus-model` says what a storage path
+Made by `rubus-lab model --write MODEL.md` (root, Linux; about eighteen minutes on a quiet machine). `rubus-model` says what a storage path
 gives from what its stages were measured to give alone. Here each case measures the stages alone, predicts, and then measures the
 whole path with the engine of `rubus bench`. What a stage was taken from is no case. Every case is in the tables, misses included.
 
@@ -175,7 +175,8 @@ fn title(kind: Kind) -> &'static str {
     match kind {
         Kind::Sizes => "Sizes and depths of one device",
         Kind::Stripes => "Stripes, on ports of their own and on one",
-        Kind::Commits => "Commits",
+        Kind::Md => "RAID-0 by md on an emulated board",
+        Kind::Commits => "Commits, by one writer and by several",
         Kind::Btrfs => "Compression by btrfs",
         Kind::Network => "Network disks",
         Kind::Cipher => "A cipher in the path",

@@ -23,6 +23,19 @@ pub(super) fn fixed(kind: Kind, name: &str, servers: u32, seconds: Estimate) -> 
     })
 }
 
+/// A stage that serves one at a time, by what it did alone at each size.
+pub(super) fn of_sizes(kind: Kind, name: &str, found: &[Measured]) -> Stage {
+    let iops: Vec<_> = found
+        .iter()
+        .map(|one| (one.block_bytes, one.iops))
+        .collect();
+    Stage {
+        kind,
+        resource: Some(Resource::one(name)),
+        cost: Cost::measured(&iops),
+    }
+}
+
 /// A stage by what it did one at a time and at the best depth that was measured, by size.
 pub(super) fn of_pair<'a>(
     kind: Kind,

@@ -111,6 +111,11 @@ impl Rig {
         Ok(Rig { rubus, home, again })
     }
 
+    /// The program.
+    pub fn program(&self) -> &Path {
+        &self.rubus
+    }
+
     /// A directory of its own, gone at the end.
     pub fn directory(&self) -> &Path {
         self.home.path()
@@ -143,12 +148,8 @@ impl Rig {
         target: Option<&Path>,
         jobs: &[Job],
     ) -> Result<Vec<Measured>> {
-        let mut text = String::new();
-        for job in jobs {
-            let _ = write!(text, "[{}]\nstonewall\n{}\n", job.name, job.lines);
-        }
         let file = self.home.path().join("jobs.fio");
-        std::fs::write(&file, text)?;
+        std::fs::write(&file, job_file(jobs))?;
         let mut command = self.command(group);
         command.arg("bench").arg("--fio-job").arg(&file);
         if let Some(target) = target {
@@ -158,14 +159,7 @@ impl Rig {
                 command.arg(lose);
             }
         }
-        let found = bench(command)?;
-        if let Some(job) = jobs
-            .iter()
-            .find(|job| found.iter().all(|found| found.job != job.name))
-        {
-            bail!("the job {} was not measured", job.name);
-        }
-        Ok(found)
+        results_of(&bench(command)?, jobs)
     }
 
     /// Random reads of 4 KiB of a network disk with 1, 2, 4 … 256 in flight.
@@ -177,7 +171,7 @@ impl Rig {
             let mut command = self.command(None);
             command.args(["bench", address, "--suite", suite, "--read-only"]);
             command.args(["--precision", "25%"]).args(more);
-            bench(command)
+            read_results(&bench(command)?)
         })
     }
 
@@ -238,8 +232,30 @@ impl Rig {
     }
 }
 
-/// Adds what every measurement has, runs it, and reads what came out.
-fn bench(mut command: Command) -> Result<Vec<Measured>> {
+/// Jobs as a job file: they run one after the other.
+pub(super) fn job_file(jobs: &[Job]) -> String {
+    let mut text = String::new();
+    for job in jobs {
+        let _ = write!(text, "[{}]\nstonewall\n{}\n", job.name, job.lines);
+    }
+    text
+}
+
+/// What a run gave for each of these jobs.
+///
+/// # Errors
+/// When one of them was not run.
+pub(super) fn results_of(run: &Value, jobs: &[Job]) -> Result<Vec<Measured>> {
+    let found = read_results(run)?;
+    let is_there = |wanted: &&Job| found.iter().any(|one| one.job == wanted.name);
+    if let Some(job) = jobs.iter().find(|job| !is_there(job)) {
+        bail!("the job {} was not measured", job.name);
+    }
+    Ok(found)
+}
+
+/// Adds what every measurement has, runs it, and gives the run.
+fn bench(mut command: Command) -> Result<Value> {
     command.args(["--json", "-", "--no-html", "--no-history", "--quiet"]);
     let output = command.output().context("could not start the program")?;
     if !output.status.success() {
@@ -249,7 +265,10 @@ fn bench(mut command: Command) -> Result<Vec<Measured>> {
             String::from_utf8_lossy(&output.stderr).trim()
         );
     }
-    let run: Value = serde_json::from_slice(&output.stdout).context("its JSON")?;
+    serde_json::from_slice(&output.stdout).context("its JSON")
+}
+
+fn read_results(run: &Value) -> Result<Vec<Measured>> {
     let results = run["results"].as_array().context("a run without results")?;
     results.iter().map(read_result).collect()
 }
@@ -333,4 +352,32 @@ pub fn machine() -> String {
         "{processors} × {model}, Linux {}",
         version.trim_end_matches('.')
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_job_that_was_not_run_is_named() {
+        let rate = json!({"value": 8.0, "low": 7.0, "high": 9.0});
+        let result = json!({"job": "a", "block_bytes": 4096, "queue_depth": 8, "iops": rate,
+            "bytes_per_second": rate});
+        let run = json!({"results": [result]});
+        let wanted = |name: &str| Job::timed(name, "randread", 4096, 8);
+        let found = results_of(&run, &[wanted("a")]).unwrap();
+        assert_eq!((found[0].block_bytes, found[0].depth), (4096, 8));
+        let error = results_of(&run, &[wanted("a"), wanted("b")]).unwrap_err();
+        assert_eq!(error.to_string(), "the job b was not measured");
+    }
+
+    #[test]
+    fn jobs_run_one_after_the_other_and_the_last_of_two_values_counts() {
+        let job = |name: &str| Job::timed(name, "randread", 4096, 8).with("runtime", "4s");
+        let text = job_file(&[job("a"), job("b")]);
+        assert_eq!(text.matches("stonewall\n").count(), 2, "{text}");
+        let (first, last) = (text.find("runtime=2000ms"), text.find("runtime=4s"));
+        assert!(first.is_some() && first < last, "{text}");
+    }
 }
