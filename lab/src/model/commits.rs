@@ -1,8 +1,8 @@
-//! Filesystems' commits on a device that lets so many writes per second through.
+//! Filesystems' commits on a device that lets so many writes per second through, by one writer and by several at once.
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rubus_core::estimate::Estimate;
 use rubus_model::Kind as Pipe;
 use tempfile::TempDir;
@@ -10,12 +10,14 @@ use tempfile::TempDir;
 use super::Kind;
 use super::case::{Case, Unit};
 use super::parts::{even, fixed};
-use super::rig::{Job, Rig};
+use super::rig::{Job, Measured, Rig};
 use crate::devices::needs::Need;
 use crate::devices::{LimitForAll, Limits, LoopDevice, mark, programs};
 
 pub(super) const ABOUT: &str = "Filesystems on a device of 300 writes per second. Alone: how many writes a commit is, counted where nothing is limited. \
-     Predicted: commits per second at the limit.";
+     Predicted: commits per second at the limit. Several writers that commit at once, each in a file of its own, share the filesystem's own writes as far as their \
+     commits meet: how many writes a commit is then is counted with so many writers, on a device of ten times as many writes, because commits meet only while \
+     one of them takes its time.";
 pub(super) const NEEDS: &[Need] = &[
     Need::Root,
     Need::Loop,
@@ -26,12 +28,24 @@ pub(super) const NEEDS: &[Need] = &[
 
 const MIB: u64 = 1 << 20;
 const BLOCK: u64 = 4 << 10;
-const FILESYSTEM_IOPS: u64 = 300;
+/// Writes per second of the slow device.
+const LIMIT: u64 = 300;
+/// Writes per second of the device on which the writes of several writers are counted.
+const LIMIT_WHILE_COUNTED: u64 = 10 * LIMIT;
+const UNLIMITED: u64 = 1_000_000;
+/// How many commit at once.
+const WRITERS: [u32; 3] = [2, 4, 8];
 
 pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     for filesystem in ["ext4", "btrfs"] {
-        cases.extend(on_a_filesystem(rig, filesystem)?);
+        let counted = Counted::new(rig, filesystem)?;
+        cases.extend(by_one(&counted)?);
+        for writers in WRITERS {
+            cases.extend(by_several(&counted, writers)?);
+        }
+        // What is left to be written need not be waited for.
+        counted.limit(UNLIMITED)?;
     }
     Ok(cases)
 }
@@ -66,63 +80,175 @@ impl Drop for Mounted {
     }
 }
 
-fn on_a_filesystem(rig: &Rig, filesystem: &str) -> Result<Vec<Case>> {
-    let device = LoopDevice::new(384 * MIB)?;
-    let node = device.path().display().to_string();
-    match filesystem {
-        "ext4" => programs::run("mkfs.ext4", &["-q", "-F", &node])?,
-        _ => programs::run("mkfs.btrfs", &["-q", "-f", "-m", "single", &node])?,
-    };
-    // The throttle counts only where there is some limit.
-    let nothing = Limits {
-        write_iops: Some(1_000_000),
+/// A filesystem on a device whose writes are counted and limited. Fields are dropped in this order.
+struct Counted<'a> {
+    filesystem: &'static str,
+    rig: &'a Rig,
+    mounted: Mounted,
+    limit: LimitForAll,
+    _device: LoopDevice,
+}
+
+impl<'a> Counted<'a> {
+    fn new(rig: &'a Rig, filesystem: &'static str) -> Result<Counted<'a>> {
+        let device = LoopDevice::new(384 * MIB)?;
+        let node = device.path().display().to_string();
+        match filesystem {
+            "ext4" => programs::run("mkfs.ext4", &["-q", "-F", &node])?,
+            _ => programs::run("mkfs.btrfs", &["-q", "-f", "-m", "single", &node])?,
+        };
+        // The throttle counts only where there is some limit.
+        let limit = LimitForAll::new(device.number()?, writes_per_second(UNLIMITED))?;
+        Ok(Counted {
+            filesystem,
+            rig,
+            mounted: Mounted::new(device.path(), "noatime")?,
+            limit,
+            _device: device,
+        })
+    }
+
+    fn limit(&self, writes: u64) -> Result<()> {
+        self.limit.change(writes_per_second(writes))
+    }
+
+    fn run(&self, job: &Job) -> Result<Vec<Measured>> {
+        let jobs = std::slice::from_ref(job);
+        self.rig.jobs(None, Some(self.mounted.path()), jobs)
+    }
+
+    fn writes_of(&self, job: &Job) -> Result<u64> {
+        let before = self.limit.writes()?;
+        self.run(job)?;
+        Ok(self.limit.writes()?.saturating_sub(before))
+    }
+
+    /// Writes of the device for each commit of a job that makes so many.
+    fn writes_per_commit(&self, commits: u64, job: &dyn Fn(u64) -> Job) -> Result<f64> {
+        let many = 5 * commits;
+        let few_writes = self.writes_of(&job(commits))?;
+        let many_writes = self.writes_of(&job(many))?;
+        Ok(each((commits, few_writes), (many, many_writes)))
+    }
+
+    /// A case of so many writers whose commits are `each` writes: this job, at the limit.
+    fn case(&self, name: &str, writers: u32, each: f64, job: &Job) -> Result<Case> {
+        self.limit(LIMIT)?;
+        let found = self.rig.undisturbed(|| self.run(job))?;
+        let commit_s = Estimate::exact(each / LIMIT as f64);
+        let path = [fixed(Pipe::Filesystem, "device", 1, commit_s)];
+        let group = match writers {
+            1 => "commits".to_string(),
+            _ => format!("commits, {writers} at once"),
+        };
+        let filesystem = self.filesystem;
+        Ok(Case::new(
+            Kind::Commits,
+            format!("{filesystem}: {name} ({each:.1} writes per commit)"),
+            group,
+            Unit::Iops,
+            (&path, even(BLOCK, writers)),
+            found.first().context("the commits were not measured")?,
+        ))
+    }
+}
+
+/// Writes for each commit, from a few and from many of them. What making their files costs is in both, and so in neither.
+fn each(few: (u64, u64), many: (u64, u64)) -> f64 {
+    let commits = many.0.saturating_sub(few.0).max(1);
+    let writes = many.1.saturating_sub(few.1);
+    (writes as f64 / commits as f64).max(0.1)
+}
+
+fn writes_per_second(writes: u64) -> Limits {
+    Limits {
+        write_iops: Some(writes),
         ..Limits::default()
-    };
-    let limit = LimitForAll::new(device.number()?, nothing)?;
-    let mounted = Mounted::new(device.path(), "noatime")?;
-    let once = |how: &str, commits: u64| {
-        Job::once("job", "write", BLOCK, commits * BLOCK)
-            .with(how, 1)
-            .with("fallocate", "none")
-    };
-    let overwrite = |commits: u64| once("fdatasync", commits).with("overwrite", 1);
+    }
+}
+
+/// A job that writes so many blocks, each made durable before the next.
+fn commits(how: &str, blocks: u64) -> Job {
+    Job::once("job", "write", BLOCK, blocks * BLOCK)
+        .with(how, 1)
+        .with("fallocate", "none")
+}
+
+/// One commit after the other.
+fn by_one(on: &Counted<'_>) -> Result<Vec<Case>> {
+    let overwrite = |blocks: u64| commits("fdatasync", blocks).with("overwrite", 1);
     // So many commits last some seconds at the limit, so that what the throttle lets through at first does not count.
     type Way<'a> = (&'a str, u64, &'a dyn Fn(u64) -> Job);
     let ways: [Way<'_>; 3] = [
-        ("append, fsync", 160, &|commits| once("fsync", commits)),
-        ("append, fdatasync", 160, &|commits| {
-            once("fdatasync", commits)
+        ("append, fsync", 160, &|blocks| commits("fsync", blocks)),
+        ("append, fdatasync", 160, &|blocks| {
+            commits("fdatasync", blocks)
         }),
         ("overwrite, fdatasync", 600, &overwrite),
     ];
-    let mut cases = Vec::new();
-    for (name, commits, of) in ways {
-        let run = || rig.jobs(None, Some(mounted.path()), &[of(commits)]);
-        limit.change(nothing)?;
-        // What making the file costs is told apart by making it several times as long.
-        let writes = |commits: u64| {
-            let before = limit.writes()?;
-            rig.jobs(None, Some(mounted.path()), &[of(commits)])?;
-            Ok::<_, anyhow::Error>(limit.writes()?.saturating_sub(before) as f64)
-        };
-        let many = 5 * commits;
-        let each = (writes(many)? - writes(commits)?) / (many - commits) as f64;
-        limit.change(Limits {
-            write_iops: Some(FILESYSTEM_IOPS),
-            ..Limits::default()
-        })?;
-        let found = rig.undisturbed(run)?;
-        let commit_s = Estimate::exact(each.max(0.1) / FILESYSTEM_IOPS as f64);
-        let path = [fixed(Pipe::Filesystem, "device", 1, commit_s)];
-        cases.push(Case::new(
-            Kind::Commits,
-            format!("{filesystem}: {name} ({each:.1} writes per commit)"),
-            "commits",
-            Unit::Iops,
-            (&path, even(BLOCK, 1)),
-            &found[0],
-        ));
+    let case = |(name, blocks, of): Way<'_>| {
+        on.limit(UNLIMITED)?;
+        let each = on.writes_per_commit(blocks, of)?;
+        on.case(name, 1, each, &of(blocks))
+    };
+    ways.into_iter().map(case).collect()
+}
+
+/// A job of several writers, of which each makes so many blocks of a file of its own durable.
+fn several(writers: u32, is_in_place: bool, blocks: u64) -> Job {
+    commits("fdatasync", blocks)
+        .with("overwrite", u8::from(is_in_place))
+        .with("numjobs", writers)
+        .with("group_reporting", 1)
+}
+
+/// Several that commit at once.
+fn by_several(on: &Counted<'_>, writers: u32) -> Result<Vec<Case>> {
+    // What all of them commit while their writes are counted.
+    const COMMITS: u64 = 320;
+    let case = |(name, is_in_place, file_bytes): (&str, bool, u64)| {
+        on.limit(LIMIT_WHILE_COUNTED)?;
+        let counted = |commits: u64| several(writers, is_in_place, commits / u64::from(writers));
+        let each = on.writes_per_commit(COMMITS, &counted)?;
+        // By the clock: of a number of commits the last ones would be made by fewer writers, when others have done theirs.
+        let timed = several(writers, is_in_place, file_bytes / BLOCK)
+            .with("time_based", 1)
+            .with("ramp_time", "500ms")
+            .with("runtime", "5s");
+        let name = format!("{name}, {writers} writers at once");
+        on.case(&name, writers, each, &timed)
+    };
+    // A file that is appended to does not come to its end at the limit; one that is overwritten is written as a whole before.
+    let ways = [
+        ("append, fdatasync", false, 8 * MIB),
+        ("overwrite, fdatasync", true, MIB),
+    ];
+    ways.into_iter().map(case).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::rig::job_file;
+
+    #[test]
+    fn what_files_cost_is_no_part_of_a_commit() {
+        assert_eq!(each((160, 40 + 960), (800, 40 + 4800)), 6.0);
+        // Something else wrote while the few were counted.
+        assert_eq!(each((160, 1000), (800, 900)), 0.1);
     }
-    limit.change(nothing)?;
-    Ok(cases)
+
+    #[test]
+    fn several_writers_are_one_result_and_have_files_of_their_own() {
+        let text = job_file(&[several(4, true, 80)]);
+        for line in [
+            "numjobs=4",
+            "group_reporting=1",
+            "overwrite=1",
+            "size=327680",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        assert!(!text.contains("filename"), "{text}");
+    }
 }
