@@ -41,6 +41,7 @@ fn the_recipes_are_listed() {
             "format",
             "network-disk",
             "network-root",
+            "network-server",
             "raid0",
             "ramdisk",
             "swap",
