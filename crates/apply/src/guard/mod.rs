@@ -180,15 +180,18 @@ pub fn unused(files: &dyn Files, path: &Path) -> Result<Unused, Refusal> {
     })
 }
 
-/// The same by what the system says of it alone: the device is neither opened nor held. For one that answers nothing:
+/// Whether a device that answers nothing may be taken away: allowed when no filesystem, swap, array or mapping stands on it.
+/// Programs that have it open do not count: what waits in them can end in no other way. The device is neither opened nor held:
 /// while somebody waits for its partition table (udev does, whenever it was written to), nobody can claim it.
 ///
 /// # Errors
-/// A [`Refusal`] with everything that uses it.
-pub fn seems_unused(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
+/// A [`Refusal`] with everything that stands on it.
+pub fn carries_nothing(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
     again_while_it_may_pass(|| {
         let node = pin(path).map_err(|facts| refuse_use(&facts))?;
-        let facts = gather(files, path, Opened::not(&node), false);
+        let mut facts = gather(files, path, Opened::not(&node), false);
+        let is_program = |used: &Use| matches!(used.kind, UseKind::Open { .. });
+        facts.uses.retain(|used| !is_program(used));
         let facts = TargetFacts::Device(Box::new(facts));
         allow(judge::judge_use(&facts), &facts)
     })

@@ -448,7 +448,7 @@ fn leave(index: u32, give_up: bool) -> anyhow::Result<()> {
     let refused = |why: guard::Refusal| Refused(why.to_string());
     if give_up {
         // Opening it would wait for the server, and closing it once more.
-        guard::seems_unused(&Live::new(), &path).map_err(refused)?;
+        guard::carries_nothing(&Live::new(), &path).map_err(refused)?;
         return Ok(Driver::open()?.disconnect(index)?);
     }
     let claim = || guard::unused(&Live::new(), &path).map_err(refused);
