@@ -223,6 +223,11 @@ pub struct Unknown {
     pub measurement: Option<Vec<String>>,
 }
 
+/// Whether the place of this name is a network disk.
+pub fn is_network(name: &str) -> bool {
+    name == "nbd" || name.contains("://")
+}
+
 impl Figures {
     /// The figures of a kind of device.
     pub fn of_class(class: &DeviceClass) -> Figures {
@@ -251,6 +256,16 @@ impl Advice {
 }
 
 impl Candidate {
+    /// Whether a network is in the way.
+    pub fn is_network(&self) -> bool {
+        is_network(&self.name)
+    }
+
+    /// Whether it does the work in a time that is enough, going by the longest that is likely.
+    pub fn is_enough(&self, purpose: Purpose) -> bool {
+        self.time_s.high <= purpose.enough_s()
+    }
+
     /// The demands that were measured, or those that were not.
     pub fn measured(&self, purpose: Purpose, is_measured: bool) -> Vec<What> {
         self.by_basis(purpose, |basis| (basis == Basis::Measured) == is_measured)

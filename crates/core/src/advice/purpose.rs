@@ -105,6 +105,20 @@ impl Purpose {
         }
     }
 
+    /// What is enough: who does one second of the work in so many seconds needs no change, whatever else is faster.
+    ///
+    /// A logger and a storage node have only to keep up. A server's callers wait: one that is busy half of the time lets a request
+    /// wait as long again as it is served (M/M/1), and beyond that the wait grows quickly. Somebody sits before a desktop or a program
+    /// that swaps and waits for all of it: where it takes a third, a disk twice as fast saves a sixth of each second, so that the
+    /// whole is 1.2 times as fast, which is what a change has to bring; where it takes less, less.
+    pub fn enough_s(self) -> f64 {
+        match self {
+            Purpose::Desktop | Purpose::Swap => 1.0 / 3.0,
+            Purpose::Server => 0.5,
+            Purpose::Logger | Purpose::StorageNode => 1.0,
+        }
+    }
+
     /// One second of the work.
     pub fn visits(self) -> Vec<Visit> {
         let visit = |what, count, depth| Visit { what, count, depth };

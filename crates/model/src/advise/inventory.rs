@@ -61,7 +61,7 @@ pub(super) enum Is {
 impl Place {
     /// Whether a network is in the way.
     pub fn is_network(&self) -> bool {
-        self.name == "nbd" || self.name.contains("://")
+        rubus_core::advice::is_network(&self.name)
     }
 }
 

@@ -46,7 +46,7 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, String> {
             .collect(),
     };
     if question.purpose != Purpose::Swap {
-        rank(&mut candidates, |_| 0);
+        rank(&mut candidates, question.purpose, |_| 0);
     }
     let to_do = words::to_do(question, &places, &candidates);
     let (subjects, curve) = subjects::all(question, &places, &candidates);
@@ -74,9 +74,10 @@ fn board(machine: &Machine) -> String {
     model.unwrap_or("this machine").trim().to_string()
 }
 
-/// By time; of those that are alike the cheaper one first, then the one that stands better by something else than time (the
-/// smaller number), and what is there already before all that costs as little.
-fn rank(candidates: &mut [Candidate], standing: impl Fn(&Candidate) -> u8) {
+/// By time; of those that are alike what needs no other machine first, then the cheaper one, then the one that stands better by
+/// something else than time (the smaller number), and what is there already before all that costs as little. What there is now
+/// comes before all of them where they are hardly faster, and where it is enough.
+fn rank(candidates: &mut [Candidate], purpose: Purpose, standing: impl Fn(&Candidate) -> u8) {
     let step = |candidate: &Candidate| {
         let time = candidate.time_s.value.max(1e-9);
         (time.ln() / ALIKE.ln()).round() as i64
@@ -84,7 +85,13 @@ fn rank(candidates: &mut [Candidate], standing: impl Fn(&Candidate) -> u8) {
     candidates.sort_by(|a, b| {
         let price = |candidate: &Candidate| {
             let (is_here, is_now) = (candidate.is_here, candidate.is_now);
-            (candidate.euros.1, !is_here, standing(candidate), !is_now)
+            (
+                candidate.is_network(),
+                candidate.euros.1,
+                !is_here,
+                standing(candidate),
+                !is_now,
+            )
         };
         (step(a), price(a))
             .cmp(&(step(b), price(b)))
@@ -93,7 +100,9 @@ fn rank(candidates: &mut [Candidate], standing: impl Fn(&Candidate) -> u8) {
     let now = candidates.iter().position(|candidate| candidate.is_now);
     if let Some(now) = now {
         let is_alike = candidates[now].time_s.value <= candidates[0].time_s.value * WORTH_A_CHANGE;
-        if is_alike && standing(&candidates[now]) <= standing(&candidates[0]) {
+        let is_enough = candidates[now].is_enough(purpose);
+        let stands_as_well = standing(&candidates[now]) <= standing(&candidates[0]);
+        if (is_alike || is_enough) && stands_as_well {
             candidates[..=now].rotate_right(1);
         }
     }

@@ -138,7 +138,7 @@ pub(super) fn candidates(question: &Question<'_>, places: &[Place]) -> Vec<Candi
         .map(|option| candidate(question, option))
         .collect();
     // Of those that are as fast the one that has a place for what is over comes first.
-    super::rank(&mut candidates, |candidate| {
+    super::rank(&mut candidates, question.purpose, |candidate| {
         let option = options.iter().find(|option| option.name == candidate.name);
         option.map_or(u8::MAX, standing)
     });

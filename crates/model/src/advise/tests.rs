@@ -1,6 +1,7 @@
 //! Advice on machines whose answer is known.
 
-use rubus_core::advice::{Advice, Basis, Known, Purpose, What, Wish};
+use rubus_core::advice::{Advice, Basis, Candidate, Known, MeasuredDisk, Purpose, What, Wish};
+use rubus_core::estimate::Estimate;
 use rubus_core::fact::Fact;
 use rubus_core::fixture;
 use rubus_core::history::RunId;
@@ -80,6 +81,61 @@ fn what_was_measured_is_what_is_said() {
     assert!(!advice.unknown.iter().any(asks), "{:?}", advice.unknown);
     let worst = card.largest().map(|demand| demand.what);
     assert_eq!(worst, Some(What::RandomWrite));
+}
+
+/// A card that keeps up with a logger needs no change, though others are faster; one that may not keep up does.
+#[test]
+fn what_is_enough_comes_first_and_what_is_faster_is_still_listed() {
+    let machine = fixture::pi3_with_usb_ssd();
+    let with_commits = |commits: f64| {
+        let card = MeasuredDisk {
+            commits: Some(Estimate::new(commits, commits * 0.9, commits * 1.1)),
+            sequential_write: Some(Estimate::exact(15e6)),
+            ..MeasuredDisk::default()
+        };
+        let known = Known {
+            disks: [("mmcblk0".to_string(), card)].into(),
+            ..Known::default()
+        };
+        ask(&machine, &known, Purpose::Logger, &[])
+    };
+    let advice = with_commits(40.0);
+    let (now, others) = advice.candidates.split_first().expect("there is a card");
+    assert!(now.is_now, "{}", now.name);
+    let is_faster = |other: &Candidate| other.time_s.value < now.time_s.value / WORTH_A_CHANGE;
+    assert!(others.iter().any(is_faster));
+    let said = &advice.because[0];
+    assert!(
+        said.contains("26 % of the time and 28 % at most: nothing to change."),
+        "{said}"
+    );
+    assert!(said.contains("The fastest that was weighed"), "{said}");
+    assert_eq!(advice.command, None);
+    // In the mean it keeps up, and perhaps it does not.
+    let advice = with_commits(10.5);
+    assert!(!advice.candidates[0].is_now, "{:?}", advice.because);
+}
+
+/// What a logger needs only to keep up with lets somebody wait who sits before it.
+#[test]
+fn what_is_enough_is_less_where_somebody_waits() {
+    let advice = pi3(Purpose::Desktop);
+    let mut candidate = advice.candidates[0].clone();
+    let enough_for = |high: f64, candidate: &mut Candidate| {
+        candidate.time_s = Estimate::new(high / 2.0, high / 4.0, high);
+        Purpose::ALL.map(|purpose| candidate.is_enough(purpose))
+    };
+    // Desktop, server, logger, storage node, swap.
+    assert_eq!(enough_for(0.3, &mut candidate), [true; 5]);
+    assert_eq!(
+        enough_for(0.4, &mut candidate),
+        [false, true, true, true, false]
+    );
+    assert_eq!(
+        enough_for(0.9, &mut candidate),
+        [false, false, true, true, false]
+    );
+    assert_eq!(enough_for(1.1, &mut candidate), [false; 5]);
 }
 
 /// Somebody measured sequential reads only: that is said, and the rest is neither called measured nor forgotten.

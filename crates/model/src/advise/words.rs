@@ -1,7 +1,7 @@
 //! Why the best one is best, and what does it.
 
 use rubus_core::advice::{Basis, Candidate, Demand, Purpose, WORTH_SAYING, What};
-use rubus_core::units::{iops, rate_si};
+use rubus_core::units::{iops, percent, rate_si};
 
 use super::Question;
 use super::inventory::{Is, LOST, Place};
@@ -63,11 +63,13 @@ pub(super) fn because(
     };
     let now = candidates.iter().find(|candidate| candidate.is_now);
     let mut sentences = vec![what_it_gives(question.purpose, best, now, candidates)];
-    sentences.extend(why(question.purpose, best, now, candidates));
+    let why = why(best, now, candidates);
+    let after = why.is_some();
+    sentences.extend(why);
     if question.purpose == Purpose::Swap {
         sentences.extend(swapping::why(question, places, best));
     }
-    sentences.extend(what_is_next(best));
+    sentences.extend(what_is_next(best, after));
     sentences
 }
 
@@ -92,20 +94,16 @@ fn what_it_gives(
         let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
         return format!("{} takes {range} for {work}{alone}.", named(best));
     };
+    if best.is_now && best.is_enough(purpose) {
+        return what_is_enough(best, work, &range, alone.as_deref(), all);
+    }
     if best.is_now {
         let second = all.get(1).map(|next| {
             let money = match next.euros {
                 (0, 0) => String::new(),
                 (low, high) => format!(" for {low} to {high} EUR"),
             };
-            format!(
-                "; {}{money} would take {}",
-                match next.name.as_str() {
-                    "nbd" => "a network disk",
-                    name => name,
-                },
-                time(next)
-            )
+            format!("; {}{money} would take {}", short(next), time(next))
         });
         let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
         return format!(
@@ -128,6 +126,43 @@ fn what_it_gives(
         time(now),
         times(now.time_s.value / best.time_s.value)
     )
+}
+
+/// That nothing is to be changed, and what else would be faster.
+fn what_is_enough(
+    now: &Candidate,
+    work: &str,
+    range: &str,
+    alone: Option<&str>,
+    all: &[Candidate],
+) -> String {
+    let mark = now.basis.time_s.mark();
+    let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
+    let by_time = |a: &&Candidate, b: &&Candidate| a.time_s.value.total_cmp(&b.time_s.value);
+    let fastest = all.iter().min_by(by_time);
+    let fastest =
+        fastest.filter(|fastest| fastest.time_s.value * super::ALIKE < now.time_s.value);
+    let faster = fastest.map_or(String::new(), |fastest| {
+        format!(
+            " The fastest that was weighed, {}, takes {}.",
+            short(fastest),
+            time(fastest)
+        )
+    });
+    format!(
+        "{} does {work} in {range}, {mark}{} of the time and {} at most{alone}: nothing to change.{faster}",
+        named(now),
+        percent(now.time_s.value),
+        percent(now.time_s.high)
+    )
+}
+
+/// A name within a sentence.
+fn short(candidate: &Candidate) -> &str {
+    match candidate.name.as_str() {
+        "nbd" => "a network disk",
+        name => name,
+    }
 }
 
 /// A time with its mark: "~85 ms".
@@ -163,29 +198,25 @@ fn named(candidate: &Candidate) -> String {
 }
 
 /// The rate behind a part of the time, in the words of its kind.
-fn rate(purpose: Purpose, candidate: &Candidate, what: What) -> String {
-    let demand = candidate.demands.iter().find(|demand| demand.what == what);
-    let visits = purpose.visits();
-    let visit = visits.iter().find(|visit| visit.what == what);
-    let Some((demand, visit)) = demand.zip(visit) else {
+pub(super) fn rate(candidate: &Candidate, what: What) -> String {
+    let mut demands = candidate.demands.iter();
+    let Some(demand) = demands.find(|demand| demand.what == what) else {
         return "unknown".into();
     };
-    let rate = visit.count / demand.seconds.value.max(f64::MIN_POSITIVE);
-    let mark = candidate.basis.of(what, visit.depth).mark();
+    let rate = demand.per_second.value;
+    let mark = candidate.basis.of(what, demand.in_flight).mark();
     match what.is_in_order() {
         true => format!("{mark}{}", rate_si(rate)),
         false => format!("{mark}{}/s", iops(rate).replace(' ', "")),
     }
 }
 
-/// Where the difference is.
-fn why(
-    purpose: Purpose,
-    best: &Candidate,
-    now: Option<&Candidate>,
-    all: &[Candidate],
-) -> Option<String> {
+/// Where the difference is, if the other one is slower.
+fn why(best: &Candidate, now: Option<&Candidate>, all: &[Candidate]) -> Option<String> {
     let other = now.filter(|now| now.name != best.name).or(all.get(1))?;
+    if other.time_s.value < best.time_s.value {
+        return None;
+    }
     let saved = |what: What| -> Option<f64> {
         let of = |candidate: &Candidate| {
             let demand = candidate
@@ -205,12 +236,12 @@ fn why(
         "Most of the difference, {}, is in {}: {} there, {} here.",
         seconds(saved_s),
         most.what.words(),
-        rate(purpose, other, most.what),
-        rate(purpose, best, most.what)
+        rate(other, most.what),
+        rate(best, most.what)
     ))
 }
 
-fn what_is_next(best: &Candidate) -> Option<String> {
+fn what_is_next(best: &Candidate, after: bool) -> Option<String> {
     let largest = best.largest()?;
     let share = largest.seconds.value / best.time_s.value.max(f64::MIN_POSITIVE);
     let pipe = best.pipes.first()?;
@@ -225,8 +256,12 @@ fn what_is_next(best: &Candidate) -> Option<String> {
             ),
         }
     });
+    let first = match after {
+        true => "After that the",
+        false => "The",
+    };
     Some(format!(
-        "After that the narrowest pipe is {} at {} ({:.0} % of the time){}.",
+        "{first} narrowest pipe is {} at {} ({:.0} % of the time){}.",
         pipe.name,
         largest.what.words(),
         share * 100.0,
@@ -246,7 +281,10 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], candidates: &[Can
         return swapping::to_do(question, places, best);
     }
     if best.is_now {
-        return ToDo::nothing("Nothing: the system is there already.");
+        return ToDo::nothing(match best.is_enough(question.purpose) {
+            true => "Nothing: what is there is enough.",
+            false => "Nothing: the system is there already.",
+        });
     }
     let place = places.iter().find(|place| place.name == best.name);
     place.map_or(ToDo::nothing(""), |place| of_place(question, place))
