@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::recipe::network_address;
 use crate::reference::kinds::{CLASSES, DeviceClass};
 
 /// One thing.
@@ -25,9 +26,12 @@ impl Wish {
         if text == "nbd" {
             return Ok(Wish::Network(String::new()));
         }
-        let is_address = ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://"];
-        if is_address.iter().any(|start| text.starts_with(start)) {
-            return Ok(Wish::Network(text.into()));
+        if text.starts_with("nbd") && text.contains("://") {
+            // What no plan can use is not weighed.
+            return match network_address(text) {
+                Ok(()) => Ok(Wish::Network(text.into())),
+                Err(why) => Err(format!("no network disk can be made of '{text}': {why}")),
+            };
         }
         if let Some(disks) = text.strip_prefix("raid0:") {
             let name = |disk: &str| disk.trim().trim_start_matches("/dev/").to_string();
@@ -69,8 +73,21 @@ mod tests {
             Wish::parse("raid0:/dev/sda,sdb"),
             Ok(Wish::Stripe(vec!["sda".into(), "sdb".into()]))
         );
+        let socket = "nbd+unix:///root?socket=/run/nbd";
+        assert_eq!(Wish::parse(socket), Ok(Wish::Network(socket.into())));
         for bad in ["raid0:sda", "raid0:sda,sda", "raid0:,", "", "floppy"] {
             assert!(Wish::parse(bad).is_err(), "{bad}");
+        }
+        for (bad, why) in [
+            ("nbds://nas/root", "TLS"),
+            ("nbds+unix:///root?socket=s", "TLS"),
+            ("nbd://", "such as nbd://"),
+            ("nbd:///root", "no host"),
+            ("nbd+unix:///root", "which socket"),
+            ("nbd://nas/a b", "such as nbd://"),
+        ] {
+            let error = Wish::parse(bad).expect_err(bad);
+            assert!(error.contains(why), "{bad}: {error}");
         }
         assert!(Wish::parse("floppy").unwrap_err().contains("usb3-ssd"));
     }

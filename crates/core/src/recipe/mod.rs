@@ -33,6 +33,7 @@ use std::path::{Path, PathBuf};
 
 use edits::Edits;
 pub use image::{IMAGE_PROGRAMS, ImageFacts};
+pub(crate) use network_disk::address as network_address;
 pub use network_root::{FROM_CARD, NETWORK_ROOT};
 pub use speeds::{measured_speeds, measured_together, runs_of_disks};
 pub use surveyed::surveyed_disk;

@@ -60,20 +60,32 @@ pub(super) static RECIPE: Recipe = Recipe {
 /// How long a boot waits for a server that is late, in seconds.
 const SERVER_LATE_S: u32 = 60;
 
-fn address(value: &str) -> Result<(), String> {
+/// Whether an address is one that the kernel can be attached to.
+///
+/// # Errors
+/// What is wrong with it, as a sentence without a full stop.
+pub(crate) fn address(value: &str) -> Result<(), String> {
     if value.starts_with("nbds") {
         return Err(
             "the kernel speaks to the server itself and knows no TLS; use a tunnel (WireGuard, ssh -L)".into(),
         );
     }
-    let rest = value
-        .strip_prefix("nbd://")
-        .or(value.strip_prefix("nbd+unix://"));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!&()*+,;=%".contains(c);
-    match rest {
-        Some(rest) if !rest.is_empty() && rest.chars().all(is_plain) && value.len() <= 500 => {
-            Ok(())
-        }
+    let is_sound = value.chars().all(is_plain) && value.len() <= 500;
+    let (server, socket) = (
+        value.strip_prefix("nbd://"),
+        value.strip_prefix("nbd+unix://"),
+    );
+    match (server, socket) {
+        (Some(server), _) if is_sound && !server.is_empty() => match server.starts_with(['/', '?'])
+        {
+            true => Err("no host in the address; write it like nbd://192.168.1.2/disk".into()),
+            false => Ok(()),
+        },
+        (_, Some(socket)) if is_sound => match socket.contains("socket=") {
+            true => Ok(()),
+            false => Err("which socket? Write it like nbd+unix:///disk?socket=/path".into()),
+        },
         _ => Err("write an address such as nbd://192.168.1.2/disk".into()),
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use rubus_core::advice::{Purpose, Wish};
+use rubus_nbd::uri::Uri;
 
 use super::Json;
 
@@ -24,7 +25,7 @@ pub struct Advise {
     pub from: Option<String>,
     /// Weigh this too: usb3-ssd, usb2-ssd, usb-stick, usb-disk, nvme, a1-card,
     /// a2-card, nbd, nbd://HOST/NAME, raid0:sda,sdb; again for more
-    #[arg(long, value_name = "WHAT", value_parser = Wish::parse)]
+    #[arg(long, value_name = "WHAT", value_parser = wish)]
     pub with: Vec<Wish>,
     /// Also show where the time goes, which pipes are in the way, and compression
     /// by the speed of the link
@@ -66,4 +67,16 @@ impl From<For> for Purpose {
             For::Swap => Purpose::Swap,
         }
     }
+}
+
+/// An address is read as whoever attaches it will read it.
+fn wish(text: &str) -> Result<Wish, String> {
+    let wish = Wish::parse(text)?;
+    match &wish {
+        Wish::Network(address) if !address.is_empty() => {
+            Uri::parse(address).map_err(|error| error.to_string())?;
+        }
+        _ => {}
+    }
+    Ok(wish)
 }

@@ -98,6 +98,8 @@ fn addresses_and_devices_that_cannot_be_are_refused() {
         "nbd://a\n[Service]",
         "nbd://a\"",
         "nbd://a$b",
+        "nbd:///disk",
+        "nbd+unix:///disk",
     ] {
         assert!(address(wrong).is_err(), "{wrong}");
     }
