@@ -416,6 +416,9 @@ fn pipes(advice: &Advice, style: Style) -> Vec<String> {
     lines
 }
 
+/// What the last column goes by.
+const BEST: &str = "best: for what the purpose reads and writes in order";
+
 /// The end of a method's range for one kind of work, where it has one.
 type Ends = fn(&PaysUpTo) -> Option<f64>;
 
@@ -475,6 +478,8 @@ fn drawn_curve(curve: &Curve, style: Style) -> Vec<String> {
         style.paint(Tone::Strong, &cut(&title, COLUMNS)),
     ];
     lines.extend(table.lines(style));
+    let legend = format!("  MB/s are of writing; {BEST}");
+    lines.push(style.paint(Tone::Faint, &legend));
     lines
 }
 

@@ -284,8 +284,7 @@ impl Candidate {
     pub fn assumed(&self, purpose: Purpose) -> Vec<What> {
         let assumed = self.by_basis(purpose, |basis| basis == Basis::Assumed);
         let is_large = |what: &What| {
-            let mut demands = self.demands.iter();
-            let demand = demands.find(|demand| demand.what == *what);
+            let demand = self.demand(*what);
             demand.is_some_and(|demand| demand.seconds.value >= self.time_s.value * WORTH_SAYING)
         };
         let large: Vec<What> = assumed.iter().copied().filter(is_large).collect();
@@ -299,6 +298,11 @@ impl Candidate {
         let visits = purpose.visits().into_iter();
         let of_it = visits.filter(|visit| is_it(self.basis.of(visit.what, visit.depth)));
         of_it.map(|visit| visit.what).collect()
+    }
+
+    /// What a part of its work takes.
+    pub fn demand(&self, what: What) -> Option<&Demand> {
+        self.demands.iter().find(|demand| demand.what == what)
     }
 
     /// The demand that takes most of the time.

@@ -1,12 +1,13 @@
 //! What a machine is for, as work: how many operations of each kind one second of it needs.
 //!
 //! The demands are those by which a verdict judges a device (`docs/verdict.md`): class A1 and the commits of a desktop, ten
-//! commits for a logger, what a port of 1 Gbit/s asks of a storage node, two thousand pages in and out for swap. The
-//! small server's are a choice, and documented as one (`docs/advise.md`).
+//! commits for a logger, two thousand pages in and out for swap; a storage node's, in their proportion, are as much as its network
+//! port carries in a second. The small server's are a choice, and documented as one (`docs/advise.md`).
 
 use serde::{Deserialize, Serialize};
 
 use crate::application_class::A1;
+use crate::ceiling;
 use crate::verdict::COMMITS_PER_SECOND;
 
 /// What a machine is for.
@@ -53,6 +54,11 @@ pub struct Visit {
     pub depth: u32,
 }
 
+/// What a storage node reads in order while it does so many small reads and writes: the verdict's demands.
+const NODE_BYTES: f64 = 117e6;
+const NODE_READS: f64 = 8000.0;
+const NODE_WRITES: f64 = 4000.0;
+
 /// In order the kernel reads ahead and writes behind, so there is always more than one request.
 pub const AHEAD: u32 = 4;
 
@@ -88,20 +94,29 @@ impl Purpose {
         }
     }
 
-    /// One second of the work, as the end of "Time for ...".
-    pub fn unit(self) -> &'static str {
+    /// One second of the work, as the end of "Time for ..."; a storage node's for a port of 1 Gbit/s.
+    pub fn unit(self) -> String {
+        self.unit_through("1 Gbit/s port", gigabit())
+    }
+
+    /// The same; a storage node's for a port of this name that carries so many bytes per second.
+    pub fn unit_through(self, port: &str, bytes_per_second: f64) -> String {
         match self {
             Purpose::Desktop => {
-                "one second of desktop work: 1500 random reads, 500 random writes, 10 MB read, 10 MB written, 20 commits"
+                "one second of desktop work: 1500 random reads, 500 random writes, 10 MB read, 10 MB written, 20 commits".into()
             }
             Purpose::Server => {
-                "one second of a small server: 2000 random reads and 500 writes with 8 in flight, 10 MB read, 100 commits"
+                "one second of a small server: 2000 random reads and 500 writes with 8 in flight, 10 MB read, 100 commits".into()
             }
-            Purpose::Logger => "one second of logging: 10 commits, 100 kB written",
+            Purpose::Logger => "one second of logging: 10 commits, 100 kB written".into(),
             Purpose::StorageNode => {
-                "one second of a full 1 Gbit/s port: 117 MB read, 8000 random reads and 4000 writes with 32 in flight"
+                let [bytes, reads, writes] = node_counts(bytes_per_second);
+                let read = counted_bytes(bytes);
+                format!(
+                    "one second of a full {port}: {read} read, {reads} random reads and {writes} writes with 32 in flight"
+                )
             }
-            Purpose::Swap => "one second of swapping: 2000 pages in, 2000 pages out",
+            Purpose::Swap => "one second of swapping: 2000 pages in, 2000 pages out".into(),
         }
     }
 
@@ -119,8 +134,13 @@ impl Purpose {
         }
     }
 
-    /// One second of the work.
+    /// One second of the work; a storage node's fills a port of 1 Gbit/s.
     pub fn visits(self) -> Vec<Visit> {
+        self.visits_through(gigabit())
+    }
+
+    /// The same; a storage node's fills a port that carries so many bytes per second.
+    pub fn visits_through(self, bytes_per_second: f64) -> Vec<Visit> {
         let visit = |what, count, depth| Visit { what, count, depth };
         match self {
             Purpose::Desktop => vec![
@@ -140,16 +160,44 @@ impl Purpose {
                 visit(What::SequentialWrite, 100e3, AHEAD),
                 visit(What::Commit, 10.0, 1),
             ],
-            Purpose::StorageNode => vec![
-                visit(What::SequentialRead, 117e6, AHEAD),
-                visit(What::RandomRead, 8000.0, 32),
-                visit(What::RandomWrite, 4000.0, 32),
-            ],
+            Purpose::StorageNode => {
+                let [bytes, reads, writes] = node_counts(bytes_per_second);
+                vec![
+                    visit(What::SequentialRead, bytes, AHEAD),
+                    visit(What::RandomRead, reads, 32),
+                    visit(What::RandomWrite, writes, 32),
+                ]
+            }
             Purpose::Swap => vec![
                 visit(What::RandomRead, 2000.0, 1),
                 visit(What::RandomWrite, 2000.0, 1),
             ],
         }
+    }
+}
+
+/// What a port of 1 Gbit/s carries, bytes per second.
+fn gigabit() -> f64 {
+    ceiling::ethernet(1_000_000_000).bytes_per_second
+}
+
+/// Bytes in order, small reads and small writes that fill a port for one second, to two digits.
+fn node_counts(port_bytes_per_second: f64) -> [f64; 3] {
+    let small = What::RandomRead.bytes() as f64;
+    let all = NODE_BYTES + (NODE_READS + NODE_WRITES) * small;
+    let share = port_bytes_per_second / all;
+    [NODE_BYTES, NODE_READS, NODE_WRITES].map(|count| two_digits(count * share))
+}
+
+fn two_digits(count: f64) -> f64 {
+    let digit = 10_f64.powi(count.max(1.0).log10().floor() as i32 - 1);
+    (count / digit).round() * digit
+}
+
+fn counted_bytes(bytes: f64) -> String {
+    match bytes < 1e6 {
+        true => format!("{} kB", bytes / 1e3),
+        false => format!("{} MB", bytes / 1e6),
     }
 }
 
@@ -185,18 +233,38 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_second_is_what_is_counted() {
-        for purpose in Purpose::ALL {
-            for visit in purpose.visits() {
+        let ports = [0.5e6, 11_768_531.0, 35e6, gigabit(), 1e9];
+        for (purpose, port) in Purpose::ALL
+            .into_iter()
+            .flat_map(|purpose| ports.map(|port| (purpose, port)))
+        {
+            let unit = purpose.unit_through("port", port);
+            for visit in purpose.visits_through(port) {
                 let said = match visit.what.is_in_order() {
-                    true if visit.count < 1e6 => format!("{} kB", visit.count / 1e3),
-                    true => format!("{} MB", visit.count / 1e6),
+                    true => format!("{} ", counted_bytes(visit.count)),
                     false => format!("{} ", visit.count),
                 };
-                assert!(purpose.unit().contains(&said), "{said}: {}", purpose.unit());
+                assert!(unit.replace(',', " ").contains(&said), "{said}: {unit}");
                 let depth = format!("with {} in flight", visit.depth);
                 let is_deep = visit.depth > 1 && !visit.what.is_in_order();
-                assert!(!is_deep || purpose.unit().contains(&depth), "{depth}");
+                assert!(!is_deep || unit.contains(&depth), "{depth}");
             }
+        }
+        assert!(Purpose::StorageNode.unit().ends_with(
+            "a full 1 Gbit/s port: 83 MB read, 5700 random reads and 2800 writes with 32 in flight"
+        ));
+    }
+
+    #[test]
+    fn a_storage_nodes_second_is_what_its_port_carries_in_one() {
+        for port in [1.5e6, 11_768_531.0, 35e6, gigabit(), 1e9] {
+            let visits = Purpose::StorageNode.visits_through(port);
+            let bytes = |visit: &Visit| match visit.what.is_in_order() {
+                true => visit.count,
+                false => visit.count * visit.what.bytes() as f64,
+            };
+            let carried: f64 = visits.iter().map(bytes).sum();
+            assert!((carried / port - 1.0).abs() < 0.05, "{carried} {port}");
         }
     }
 }

@@ -1,19 +1,19 @@
 //! What there is and could be: places for data, with their figures and the buses in front of them.
 
 use rubus_core::advice::{Bases, Basis, Figures, MeasuredDisk, Purpose, What, Wish};
-use rubus_core::machine::{BlockDevice, BlockKind, Hop, HopKind, Link as NetworkLink, Machine};
+use rubus_core::machine::{BlockDevice, BlockKind, Hop, HopKind, Machine};
 use rubus_core::reference::kinds::DeviceClass;
-use rubus_core::units::bit_rate;
 
+use super::buying::{bought, has_usb_3, worth_buying};
 use super::words::list;
-use super::{Question, weigh};
+use super::{Question, links};
 use crate::stages::network::Link;
 use crate::stages::raid::Member;
 
 /// From this line rate on it is USB 3.
-const USB_3_BITS: u64 = 5_000_000_000;
+pub(super) const USB_3_BITS: u64 = 5_000_000_000;
 /// USB 3, and what the card slots, in practice (see `core/ceiling.rs`).
-const USB_3_BYTES: f64 = 440e6;
+pub(super) const USB_3_BYTES: f64 = 440e6;
 /// What one lane of PCIe Gen 3 carries.
 const PCIE_3_BYTES: f64 = 900e6;
 
@@ -63,6 +63,18 @@ impl Place {
     pub fn is_network(&self) -> bool {
         rubus_core::advice::is_network(&self.name)
     }
+
+    /// The buses that it is behind.
+    pub fn buses(&self) -> impl Iterator<Item = &str> {
+        let members: &[Member] = match &self.is {
+            Is::Disk(member) => std::slice::from_ref(member),
+            Is::Stripe(members) => members,
+            Is::Network(..) => &[],
+        };
+        members
+            .iter()
+            .flat_map(|member| member.buses.iter().map(|(name, _)| name.as_str()))
+    }
 }
 
 /// Everything that is to be weighed: what is there first, then what could be.
@@ -80,8 +92,11 @@ pub(super) fn places(question: &Question<'_>) -> Result<Vec<Place>, String> {
     }
     // What comes over the network cannot be given on over the same link at its full rate.
     let is_node = question.purpose == Purpose::StorageNode;
-    if let Some(link) = best_link(machine).filter(|_| !is_node) {
-        places.push(network(question, link, ""));
+    let is_named = |wish: &Wish| matches!(wish, Wish::Network(address) if !address.is_empty());
+    let is_weighed = !is_node && !question.with.iter().any(is_named);
+    let is_known = |link| links::tells(link) || links::is_radio(link);
+    if is_weighed && links::best(machine).is_some_and(is_known) {
+        places.push(links::disk(question, "")?);
     }
     for wish in question.with {
         let wished = wished(question, wish)?;
@@ -149,7 +164,7 @@ fn source(class: &DeviceClass, measured: Option<&MeasuredDisk>, bases: &Bases) -
 }
 
 /// What was measured of it, and where the rest is from.
-fn partly(measured: &MeasuredDisk, bases: &Bases, rest: &str) -> String {
+pub(super) fn partly(measured: &MeasuredDisk, bases: &Bases, rest: &str) -> String {
     let kinds = [
         (What::SequentialRead, bases.sequential_read),
         (What::SequentialWrite, bases.sequential_write),
@@ -269,7 +284,7 @@ pub(super) fn class_of(disk: &BlockDevice) -> &'static DeviceClass {
 }
 
 /// A kind that is in the table.
-fn by_id(id: &str) -> &'static DeviceClass {
+pub(super) fn by_id(id: &str) -> &'static DeviceClass {
     let classes = &rubus_core::reference::kinds::CLASSES;
     DeviceClass::by_id(id).unwrap_or(&classes[0])
 }
@@ -444,170 +459,15 @@ fn in_a_better_port(question: &Question<'_>, disk: &BlockDevice) -> Option<Place
 }
 
 /// "3B+", "4B", "5".
-fn board_type(machine: &Machine) -> Option<&str> {
+pub(super) fn board_type(machine: &Machine) -> Option<&str> {
     let revision = machine.board.revision.value()?;
     Some(revision.board_type.as_str())
-}
-
-/// Whether the machine has USB 3: seen on it, or its board is known to have it.
-pub(super) fn has_usb_3(machine: &Machine) -> bool {
-    let fast = |hop: &Hop| {
-        let is_usb = matches!(hop.kind, HopKind::UsbController | HopKind::UsbDevice);
-        is_usb && hop.line_bits_per_second.get() >= Some(USB_3_BITS)
-    };
-    let seen = machine
-        .block_devices
-        .iter()
-        .any(|disk| disk.path.iter().any(fast));
-    seen || matches!(
-        board_type(machine),
-        Some("4B" | "400" | "5" | "500" | "CM5")
-    )
-}
-
-/// What is worth its money on such a machine and not there yet.
-fn worth_buying(machine: &Machine, places: &[Place]) -> Vec<&'static DeviceClass> {
-    let has = |id: &str| disks(machine).any(|disk| class_of(disk).id == id);
-    let board = board_type(machine);
-    let is_known = board.is_some() || disks(machine).any(|disk| disk.mmc.is_some());
-    let is_here = |name: &str| places.iter().any(|place| place.name.ends_with(name));
-    let mut classes = Vec::new();
-    // A machine of unknown make, or a virtual one, has no ports to plug something into that we know of.
-    if !is_known {
-        return classes;
-    }
-    let cards: Vec<&BlockDevice> = disks(machine).filter(|disk| disk.mmc.is_some()).collect();
-    if cards.iter().any(|disk| class_of(disk).id == "card") {
-        classes.push(by_id("a1-card"));
-    }
-    if board == Some("5") && !has("a2-card-queued") && !cards.is_empty() {
-        classes.push(by_id("a2-card-queued"));
-    }
-    let has_fast_usb = has("usb3-ssd") || is_here("@usb3") && has("usb2-ssd");
-    match has_usb_3(machine) {
-        true if !has_fast_usb && !has("nvme") => classes.push(by_id("usb3-ssd")),
-        false if !has("usb2-ssd") => classes.push(by_id("usb2-ssd")),
-        _ => {}
-    }
-    if board == Some("5") && !has("nvme") {
-        classes.push(by_id("nvme"));
-    }
-    classes
-}
-
-fn bought(machine: &Machine, class: &'static DeviceClass) -> Place {
-    let usb = |name: &str, usable: f64| vec![(name.to_string(), usable)];
-    let buses = match class.id {
-        "usb2-ssd" => usb("the USB 2 bus", 35e6),
-        "usb-stick" | "usb-disk" if !has_usb_3(machine) => usb("the USB 2 bus", 35e6),
-        "usb3-ssd" | "usb3-ssd-storage" | "usb-stick" | "usb-disk" => {
-            usb("the USB 3 bus", USB_3_BYTES)
-        }
-        "nvme" => usb("the PCIe Gen 2 bus", 450e6),
-        _ => {
-            let slot = disks(machine).find(|disk| disk.mmc.is_some());
-            slot.map_or(Vec::new(), |disk| buses(&disk.path))
-        }
-    };
-    let mut risks = Vec::new();
-    if !class.risk.is_empty() {
-        risks.push(class.risk.to_string());
-    }
-    if class.id.starts_with("usb3") && !has_usb_3(machine) {
-        risks.push("This machine shows no USB 3; behind USB 2 it is a usb2-ssd.".into());
-    }
-    Place {
-        name: class.id.into(),
-        what: class.what.into(),
-        is: Is::Disk(Member {
-            name: class.id.into(),
-            figures: Figures::of_class(class),
-            buses,
-        }),
-        is_now: false,
-        is_here: false,
-        euros: class.euros,
-        risks,
-        bases: Bases::of_class(class),
-        source: format!("not there; {}", class.source),
-        directory: None,
-        cpu_s: None,
-    }
-}
-
-/// The link that carries most: a cable that is up, else the radio.
-pub(super) fn best_link(machine: &Machine) -> Option<&NetworkLink> {
-    let is_up = |link: &&NetworkLink| link.state.text() == Some("up");
-    let mut links: Vec<&NetworkLink> = machine.links.iter().filter(is_up).collect();
-    links.retain(|link| link.kind == "wifi" || link.bits_per_second.get().is_some());
-    links.retain(|link| link.kind != "virtual");
-    links.sort_by_key(|link| std::cmp::Reverse(link.bits_per_second.get()));
-    links.first().copied()
-}
-
-fn network(question: &Question<'_>, link: &NetworkLink, address: &str) -> Place {
-    let behind = buses(&link.path)
-        .into_iter()
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .filter(|(_, usable)| *usable < 200e6);
-    let (model, speed) = match link.bits_per_second.get() {
-        Some(bits) => (Link::cable(&link.name, bits, behind), bit_rate(bits as f64)),
-        None => (Link::wifi(&link.name), "Wi-Fi".into()),
-    };
-    let measured = question.known.exports.get(address);
-    let mut risks = vec!["It hangs while the server or the cable is away.".to_string()];
-    if link.kind == "wifi" {
-        risks.push("A radio link loses its connection; do not put a root on it.".into());
-    }
-    let mut bases = Bases::all(Basis::Assumed);
-    if link.kind != "wifi" {
-        (bases.sequential_read, bases.sequential_write) = (Basis::Published, Basis::Published);
-    }
-    let mut place = Place {
-        name: if address.is_empty() {
-            "nbd".into()
-        } else {
-            address.into()
-        },
-        what: format!("network disk over {}, {speed}", link.name),
-        source: format!("not measured; {}", model.source),
-        is: Is::Network(model, address.into()),
-        is_now: false,
-        // A link is there; a server may be.
-        is_here: !address.is_empty(),
-        euros: (0, 0),
-        risks,
-        bases,
-        directory: None,
-        cpu_s: None,
-    };
-    if let Some(measured) = measured {
-        let mut figures = weigh::figures(&place);
-        measured.lay_over(&mut figures, &mut place.bases);
-        place.source = partly(measured, &place.bases, &place.source);
-        place.cpu_s = measured.cpu_s;
-        if measured.cpu_s.is_some() {
-            place.bases.cpu_share = Basis::Measured;
-        }
-        place.is = Is::Disk(Member {
-            name: address.into(),
-            figures,
-            buses: Vec::new(),
-        });
-    }
-    place
 }
 
 fn wished(question: &Question<'_>, wish: &Wish) -> Result<Place, String> {
     match wish {
         Wish::Class(id) => Ok(bought(question.machine, by_id(id))),
         Wish::Stripe(names) => stripe(question, names),
-        Wish::Network(address) => match best_link(question.machine) {
-            Some(link) => Ok(network(question, link, address)),
-            None => Err(
-                "this machine shows no network link that is up, and so no way to a network disk"
-                    .into(),
-            ),
-        },
+        Wish::Network(address) => links::disk(question, address),
     }
 }

@@ -1,9 +1,12 @@
 //! From a machine's facts to advice: what it could be, what each would give for a purpose, which is best and why.
 //!
-//! `inventory` says what there is and could be, `weigh` predicts each by paths of stages, `swapping` does the same for set-ups of
-//! swap, `striping` for several disks as one, `words` says why, `subjects` looks at single subjects, `questions` at what is not known.
+//! `inventory` says what there is and could be, `buying` what a kind of device would be here, `links` what comes and goes over the
+//! network, `weigh` predicts each by paths of stages, `swapping` does the same for set-ups of swap, `striping` for several disks as one,
+//! `words` says why, `subjects` looks at single subjects, `questions` at what is not known.
 
+mod buying;
 mod inventory;
+mod links;
 mod questions;
 mod striping;
 mod subjects;
@@ -58,7 +61,7 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, String> {
             Origin::Capture { path, .. } => Some(path.clone()),
         },
         purpose: question.purpose,
-        unit: question.purpose.unit().into(),
+        unit: links::unit(question),
         because: words::because(question, &places, &candidates),
         command: to_do.command,
         to_do: to_do.sentence,

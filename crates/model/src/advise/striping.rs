@@ -61,7 +61,7 @@ pub(super) fn several_disks(question: &Question<'_>, places: &[Place]) -> Option
             None => "the slowest one is in the way".into(),
         };
         let advice = format!(
-            "{names} as a RAID-0: no gain worth it ({rates} of {} alone), since {why}.",
+            "{names} as a RAID-0: no gain worth it ({rates} of {} alone, the mean of reading and writing), since {why}.",
             spares[alone.numbers[0]].member.name
         );
         return Some(subject(advice, None));
@@ -72,7 +72,7 @@ pub(super) fn several_disks(question: &Question<'_>, places: &[Place]) -> Option
     };
     let chunk = "Chunks of 64 KiB: a small access stays on one disk, a large one reaches all.";
     let advice = format!(
-        "{names} as a RAID-0: {rates} in order ({}), since {why}{}. {chunk} Single small accesses get no faster, and one disk that \
+        "{names} as a RAID-0: {rates} in order, the mean of reading and writing ({}), since {why}{}. {chunk} Single small accesses get no faster, and one disk that \
          fails takes all.",
         times(gain),
         left_out(question, &spares, &best)

@@ -1,16 +1,18 @@
 //! Advice on single subjects: compression, cipher, several disks as one, network against card, swap, the class of the card.
 
-use rubus_core::advice::{Basis, Candidate, Curve, CurvePoint, PaysUpTo, Purpose, Rated, Subject};
+use rubus_core::advice::{
+    Basis, Candidate, Curve, CurvePoint, PaysUpTo, Purpose, Rated, Subject, Visit, What,
+};
 use rubus_core::compression::{Link, Method, Mix, Way, cheapest_first};
 use rubus_core::estimate::Estimate;
 use rubus_core::machine::BlockDevice;
 use rubus_core::processor::compression::Cut;
 use rubus_core::units::rate_si;
 
-use super::Question;
 use super::inventory::{self, Place};
-use super::words::time;
-use super::{striping, swapping};
+use super::links::Port;
+use super::words::{rate, time};
+use super::{ALIKE, Question, links, striping, swapping};
 use crate::stages::cipher;
 use crate::stages::compression::usual;
 
@@ -32,7 +34,7 @@ pub(super) fn all(
         compression(question, best),
         cipher_subject(question, best),
         striping::several_disks(question, places),
-        network(candidates),
+        network(question, candidates).or_else(|| port(question, places, candidates)),
         swap(question, places),
         card(question),
     ];
@@ -143,6 +145,13 @@ fn compression(question: &Question<'_>, best: Option<&Candidate>) -> Option<Subj
         read: best.figures.sequential_read,
         write: best.figures.sequential_write,
     };
+    if let Some(port) = narrower_port(question, best) {
+        let advice = format!(
+            "None for speed on {}: {} carries less than it gives without; it saves space and wear.",
+            best.name, port.link.name
+        );
+        return subject("compression", advice, None);
+    }
     let mark = speeds.basis.mark();
     let mega = |rate: Estimate| format!("{mark}{:.0}", rate.value / 1e6);
     let plain = |rate: Estimate, basis: Basis| format!("{}{:.0}", basis.mark(), rate.value / 1e6);
@@ -175,6 +184,13 @@ fn compression(question: &Question<'_>, best: Option<&Candidate>) -> Option<Subj
     subject("compression", advice, None)
 }
 
+/// The port of a storage node that carries less than the disk behind it gives in order.
+fn narrower_port(question: &Question<'_>, best: &Candidate) -> Option<Port> {
+    let own = best.figures.sequential_read.value;
+    let own = own.min(best.figures.sequential_write.value);
+    links::port(question).filter(|port| port.link.bytes_per_second.value <= own)
+}
+
 /// "pays up to 400 MB/s writing, 1.0 GB/s reading, 560 MB/s mixed": what a disk carries, mixed as the purpose does.
 fn up_to(question: &Question<'_>, method: &Method, mark: &str) -> String {
     let mix = Mix::of(question.purpose);
@@ -194,17 +210,23 @@ fn up_to(question: &Question<'_>, method: &Method, mark: &str) -> String {
 fn cipher_subject(question: &Question<'_>, best: Option<&Candidate>) -> Option<Subject> {
     let aes = cipher::aes(question.machine, question.known)?;
     let best = best?;
-    let disk = best.figures.sequential_read;
+    // What the cipher has to keep up with.
+    let (needed, basis, name) = match narrower_port(question, best) {
+        Some(Port { link, basis }) => (link.bytes_per_second.value, basis, link.name),
+        None => {
+            let read = best.figures.sequential_read.value;
+            (read, best.basis.sequential_read, best.name.clone())
+        }
+    };
     let rate = |cipher: &cipher::Cipher| {
         let mark = cipher.basis.mark();
         format!("{mark}{}", rate_si(cipher.bytes_per_second.value))
     };
-    let advice = match aes.bytes_per_second.low > disk.value {
+    let advice = match aes.bytes_per_second.low > needed {
         true => format!(
-            "LUKS with AES carries {} ({}), more than {} gives: it costs little.",
+            "LUKS with AES carries {} ({}), more than {name} gives: it costs little.",
             rate(&aes),
             aes.source,
-            best.name
         ),
         false => {
             let other = cipher::adiantum(&aes, question.known);
@@ -226,49 +248,121 @@ fn cipher_subject(question: &Question<'_>, best: Option<&Candidate>) -> Option<S
                 false => String::new(),
             };
             format!(
-                "{why}LUKS carries {} ({}) of the {}{} of {}{instead}.",
+                "{why}LUKS carries {} ({}) of the {}{} of {name}{instead}.",
                 rate(&aes),
                 aes.source,
-                best.basis.sequential_read.mark(),
-                rate_si(disk.value),
-                best.name,
+                basis.mark(),
+                rate_si(needed),
             )
         }
     };
     subject("cipher", advice, None)
 }
 
-fn network(candidates: &[Candidate]) -> Option<Subject> {
-    let net = candidates
-        .iter()
-        .find(|candidate| candidate.name == "nbd" || candidate.name.contains("://"))?;
+fn network(question: &Question<'_>, candidates: &[Candidate]) -> Option<Subject> {
+    let net = candidates.iter().find(|candidate| candidate.is_network())?;
     let now = candidates.iter().find(|candidate| candidate.is_now)?;
-    let mega = |candidate: &Candidate| {
-        let mark = candidate.basis.sequential_read.mark();
-        format!("{mark}{:.0}", candidate.figures.sequential_read.value / 1e6)
-    };
-    let writes = |candidate: &Candidate| {
-        let mark = candidate.basis.random_write.mark();
-        format!("{mark}{:.0}", candidate.figures.random_write.value)
-    };
     let verdict = match net.time_s.value < now.time_s.value {
         true => format!("Faster than {}", now.name),
         false => format!("Slower than {}", now.name),
     };
-    let if_so = match net.basis.time_s {
-        Basis::Assumed => " if round trip and server are as assumed",
+    let if_so = match (net.basis.time_s, net.basis.sequential_read) {
+        (Basis::Assumed, Basis::Assumed) => " if link, round trip and server are as assumed",
+        (Basis::Assumed, _) => " if round trip and server are as assumed",
         _ => "",
     };
+    let parts = question.purpose.visits();
+    let against = |visit: &Visit| {
+        let deep = match visit.depth > 1 && !visit.what.is_in_order() {
+            true => format!(" with {} in flight", visit.depth),
+            false => String::new(),
+        };
+        format!(
+            "{} {} against {}{deep}",
+            visit.what.words(),
+            rate(net, visit.what),
+            rate(now, visit.what)
+        )
+    };
+    // One part in order, and of the small ones that which disks differ most in.
+    let in_order = parts.iter().find(|visit| visit.what.is_in_order());
+    let small = [What::RandomWrite, What::Commit];
+    let small = small
+        .iter()
+        .find_map(|what| parts.iter().find(|visit| visit.what == *what));
+    let parts: Vec<String> = in_order.into_iter().chain(small).map(against).collect();
     subject(
         "network",
         format!(
-            "{verdict}{if_so}: {} against {} MB/s, {} against {} small writes/s.",
-            mega(net),
-            mega(now),
-            writes(net),
-            writes(now)
+            "{verdict}{if_so}: {} against {} for one second of this work; {}.",
+            time(net),
+            time(now),
+            parts.join(", ")
         ),
         None,
+    )
+}
+
+/// What a storage node's link lets through, beside what the best disk gives.
+fn port(question: &Question<'_>, places: &[Place], candidates: &[Candidate]) -> Option<Subject> {
+    let Port { link, basis } = links::port(question)?;
+    let best = candidates.first()?;
+    let carries = link.bytes_per_second.value;
+    let is_behind = |candidate: &Candidate, bus: &str| {
+        let place = places.iter().find(|place| place.name == candidate.name);
+        place.is_some_and(|place| place.buses().any(|other| other == bus))
+    };
+    let bus = link.behind.as_ref().map(|(bus, _)| bus.as_str());
+    let seen = match bus.filter(|bus| is_behind(best, bus)) {
+        Some(bus) => {
+            let others = candidates.iter();
+            let others = others.filter(|other| other.is_here && !is_behind(other, bus));
+            on_the_same_bus(best, bus, others)
+        }
+        None => {
+            let own = best.figures.sequential_read.value;
+            format!(
+                "{} reads {}{} in order, so the {} is the narrower one",
+                best.name,
+                best.basis.sequential_read.mark(),
+                rate_si(own),
+                if own > carries { "network" } else { "disk" }
+            )
+        }
+    };
+    let advice = format!(
+        "{} carries {}{}; {seen}.",
+        link.name,
+        basis.mark(),
+        rate_si(carries)
+    );
+    subject("network", advice, None)
+}
+
+/// What a disk gives that shares its bus with the network, and which one would give more since it does not.
+fn on_the_same_bus<'c>(
+    best: &Candidate,
+    bus: &str,
+    others: impl Iterator<Item = &'c Candidate>,
+) -> String {
+    let in_order = |candidate: &Candidate| {
+        let demand = candidate.demand(What::SequentialRead);
+        demand.map_or(0.0, |demand| demand.per_second.value)
+    };
+    let faster = others
+        .filter(|other| in_order(other) > in_order(best) * ALIKE)
+        .max_by(|a, b| in_order(a).total_cmp(&in_order(b)));
+    let faster = faster.map_or(String::new(), |other| {
+        format!(
+            "; {}, which is not on it, gives {}: serve large files from there",
+            other.name,
+            rate(other, What::SequentialRead)
+        )
+    });
+    format!(
+        "what is read from {} and sent passes {bus} twice, and in order {} come through{faster}",
+        best.name,
+        rate(best, What::SequentialRead)
     )
 }
 

@@ -6,6 +6,7 @@ use rubus_core::fact::Fact;
 use rubus_core::fixture;
 use rubus_core::history::RunId;
 use rubus_core::machine::Machine;
+use rubus_core::rules;
 use rubus_core::verdict::job;
 
 use super::*;
@@ -441,6 +442,211 @@ fn the_measured_ratio_and_the_measured_page_set_the_pool_and_the_time() {
         "{:?}",
         best.time_s
     );
+}
+
+/// What is read from a disk on USB and sent passes the bus twice: `survey` says so by a rule, and advice counts it.
+#[test]
+fn a_storage_node_gives_what_its_link_and_the_shared_bus_let_through() {
+    let cables = [
+        (100_000_000, 11.8e6, "a full eth0 (11.8 MB/s): 8.3 MB read"),
+        (
+            1_000_000_000,
+            17.5e6,
+            "a full eth0 (35.0 MB/s behind the USB 2 bus usb1): 25 MB read",
+        ),
+    ];
+    for (bits, most, unit) in cables {
+        let mut machine = fixture::pi3_with_usb_ssd();
+        machine.links[0].bits_per_second = Fact::known(bits, "a test");
+        let rules = rules::of_machine(&machine).into_iter();
+        let mut rules = rules.filter(|found| found.rule == "network-and-disk-share-usb");
+        let rule = rules.next().expect("they share it").consequence;
+        assert!(rule.contains("17.5 MB/s at most"), "{rule}");
+        let with = [Wish::Class("usb3-ssd".into())];
+        let advice = ask(&machine, &Known::default(), Purpose::StorageNode, &with);
+        assert!(advice.unit.contains(unit), "{}", advice.unit);
+        let in_order = |name: &str| {
+            let mut all = advice.candidates.iter();
+            let candidate = all.find(|candidate| candidate.name == name);
+            let demand = candidate.and_then(|one| one.demand(What::SequentialRead));
+            demand.expect("it is weighed").per_second.value
+        };
+        for on_the_bus in ["sda", "usb3-ssd"] {
+            let rate = in_order(on_the_bus);
+            assert!(
+                rate <= most && rate > most * 0.85,
+                "{on_the_bus}: {rate} {most}"
+            );
+        }
+        // The card slot is a way of its own.
+        let card = in_order("mmcblk0");
+        assert!(card >= in_order("sda") && card < 23.1e6, "{card}");
+        let mut subjects = advice.subjects.iter();
+        let network = subjects.find(|subject| subject.name == "network");
+        let network = &network.expect("it has a link").advice;
+        let best = advice.candidates[0].name.as_str();
+        let is_shared = best != "mmcblk0";
+        let says_twice = network.contains("passes the USB 2 bus usb1 twice");
+        assert_eq!(is_shared, says_twice, "{network}");
+        let is_slower = card > in_order(best) * ALIKE;
+        let says_card = network.contains("; mmcblk0, which is not on it, gives");
+        assert_eq!(is_slower, says_card, "{network}");
+    }
+}
+
+/// A port of 1 Gbit/s of its own lets through less than an SSD on USB 3 gives, and so nothing more is worth a change.
+#[test]
+fn a_storage_node_whose_port_is_full_needs_no_faster_disk() {
+    let mut machine = fixture::pi3_with_usb_ssd();
+    machine.links[0].bits_per_second = Fact::known(1_000_000_000, "a test");
+    machine.links[0].path.clear();
+    let fast = MeasuredDisk {
+        sequential_read: Some(Estimate::exact(20e6)),
+        random_read_deep: Some(Estimate::exact(100e3)),
+        random_write_deep: Some(Estimate::exact(100e3)),
+        ..MeasuredDisk::default()
+    };
+    let faster = MeasuredDisk {
+        sequential_read: Some(Estimate::exact(900e6)),
+        ..fast.clone()
+    };
+    let now = MeasuredDisk {
+        sequential_read: Some(Estimate::exact(300e6)),
+        ..fast.clone()
+    };
+    let known = |card: &MeasuredDisk| Known {
+        disks: [
+            ("mmcblk0".into(), card.clone()),
+            ("sda".into(), faster.clone()),
+        ]
+        .into(),
+        ..Known::default()
+    };
+    let advice = ask(&machine, &known(&now), Purpose::StorageNode, &[]);
+    let best = &advice.candidates[0];
+    assert!(best.is_now, "{:?}", advice.because);
+    assert!((best.time_s.value - 1.0).abs() < 0.15, "{:?}", best.time_s);
+    assert_eq!(best.pipes[0].name, "the link eth0");
+    let advice = ask(&machine, &known(&fast), Purpose::StorageNode, &[]);
+    assert_eq!(advice.candidates[0].name, "sda", "{:?}", advice.because);
+}
+
+/// An SSD for USB 3 that is put where there is only USB 2 is what it is there, in all that is said of it.
+#[test]
+fn what_is_wished_for_is_what_it_would_be_on_this_board() {
+    let machine = fixture::pi3_with_usb_ssd();
+    let wishes = [
+        "usb3-ssd",
+        "usb3-ssd-storage",
+        "usb2-ssd",
+        "nvme",
+        "usb-disk",
+    ];
+    let with = wishes.map(|id| Wish::Class(id.into()));
+    let advice = ask(&machine, &Known::default(), Purpose::Desktop, &with);
+    let of = |name: &str| {
+        let mut all = advice.candidates.iter();
+        all.find(|candidate| candidate.name == name)
+            .unwrap_or_else(|| panic!("{name} is not weighed"))
+    };
+    for name in wishes {
+        let read = of(name).figures.sequential_read.value;
+        assert!(read <= 35e6, "{name}: {read}");
+    }
+    for name in ["usb3-ssd", "usb3-ssd-storage", "nvme"] {
+        let (one, usb_2) = (of(name), of("usb2-ssd"));
+        assert_eq!(one.figures, usb_2.figures, "{name}");
+        assert!(one.what.starts_with("SSD on USB 2 ("), "{}", one.what);
+    }
+    assert!(of("usb3-ssd").what.contains("no USB 3 here"));
+    assert!(of("nvme").what.contains("no PCIe here"));
+    // With USB 3 it is what its name says.
+    let mut machine = machine;
+    let revision = Fact::known(
+        rubus_core::machine::Revision {
+            board_type: "4B".into(),
+            processor: "BCM2711".into(),
+            ..machine.board.revision.value().expect("it tells").clone()
+        },
+        "a test",
+    );
+    machine.board.revision = revision;
+    let advice = ask(&machine, &Known::default(), Purpose::Desktop, &with[..1]);
+    let mut all = advice.candidates.iter();
+    let ssd = all.find(|candidate| candidate.name == "usb3-ssd");
+    let ssd = ssd.expect("it is weighed");
+    assert!(ssd.figures.sequential_read.value > 300e6);
+    assert_eq!(ssd.what, "SSD on USB 3");
+}
+
+/// One row for one way to a network disk, and of a link that says nothing nothing is claimed.
+#[test]
+fn a_network_disk_is_weighed_once_over_the_link_that_leads_to_it() {
+    let address = "nbd://nas/root";
+    let names = |machine: &Machine, with: &[Wish]| -> Vec<Candidate> {
+        let advice = ask(machine, &Known::default(), Purpose::Desktop, with);
+        let all = advice.candidates.into_iter();
+        all.filter(Candidate::is_network).collect()
+    };
+    let mut machine = fixture::pi3_with_usb_ssd();
+    let with = [Wish::Network(address.into())];
+    let one = |all: Vec<Candidate>| match &all[..] {
+        [only] => only.clone(),
+        _ => panic!("{all:?}"),
+    };
+    assert_eq!(one(names(&machine, &with)).name, address);
+    assert_eq!(one(names(&machine, &[])).name, "nbd");
+    let socket = "nbd+unix:///root?socket=/run/nbd";
+    let local = one(names(&machine, &[Wish::Network(socket.into())]));
+    assert_eq!(local.what, "network disk behind a Unix socket");
+    assert_eq!(local.basis.sequential_read, Basis::Assumed);
+    // A paravirtual link is up and tells no rate.
+    machine.links[0].bits_per_second = Fact::unknown("it says -1", "a test");
+    machine.links[0].path.clear();
+    assert!(names(&machine, &[]).is_empty());
+    let silent = one(names(&machine, &with));
+    assert!(
+        silent.what.ends_with("which does not tell its rate"),
+        "{}",
+        silent.what
+    );
+    assert_eq!(silent.basis.sequential_read, Basis::Assumed);
+    assert_eq!(silent.basis.time_s, Basis::Assumed);
+    // And without one there is no way.
+    machine.links.clear();
+    let question = Question {
+        machine: &machine,
+        known: &Known::default(),
+        purpose: Purpose::Desktop,
+        with: &with,
+    };
+    let error = advise(&question).expect_err("there is no link");
+    assert!(error.contains("no network link that is up"), "{error}");
+}
+
+/// The times that rank come first, and the figures behind them are those with as many in flight as the purpose has.
+#[test]
+fn what_is_said_of_the_network_is_what_it_was_ranked_by() {
+    let machine = fixture::pi3_with_usb_ssd();
+    let known = Known::default();
+    for (purpose, small) in [
+        (Purpose::Desktop, "random writes ~"),
+        (Purpose::Server, " with 8 in flight"),
+        (Purpose::Logger, "commits ~"),
+    ] {
+        let advice = ask(&machine, &known, purpose, &[]);
+        let mut all = advice.candidates.iter();
+        let net = all.find(|one| one.name == "nbd").expect("it has a link");
+        let now = advice.now().expect("there is a card");
+        let mut subjects = advice.subjects.iter();
+        let said = subjects.find(|subject| subject.name == "network");
+        let said = &said.expect("it is weighed").advice;
+        let (net_s, now_s) = (words::time(net), words::time(now));
+        let times = format!(": {net_s} against {now_s} for one second of this work; ");
+        assert!(said.contains(&times) && said.contains(small), "{said}");
+        let is_faster = net.time_s.value < now.time_s.value;
+        assert_eq!(said.starts_with("Faster"), is_faster, "{said}");
+    }
 }
 
 #[test]

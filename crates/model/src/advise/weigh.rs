@@ -6,8 +6,9 @@ use rubus_core::advice::{
 use rubus_core::estimate::Estimate;
 use rubus_core::machine::Machine;
 
-use super::Question;
 use super::inventory::{Is, LOST, Place};
+use super::links::Port;
+use super::{Question, links};
 use crate::path::Step;
 use crate::predict::{Bend, Operation, Prediction, predict};
 use crate::stages::{bus, device, network, raid};
@@ -48,6 +49,17 @@ fn at(place: &Place, what: What, depth: u32) -> Prediction {
 
 /// What something gives.
 pub(super) fn of(is: &Is, what: What, depth: u32) -> Prediction {
+    predicted(&path(is, what, depth), what, depth)
+}
+
+/// What a place gives of a part of the work, through the port where it goes out by one.
+fn at_work(place: &Place, port: Option<&Port>, visit: &Visit) -> Prediction {
+    let mut steps = port.map_or(Vec::new(), |port| network::given_on(&port.link));
+    steps.extend(path(&place.is, visit.what, visit.depth));
+    predicted(&steps, visit.what, visit.depth)
+}
+
+fn predicted(path: &[Step], what: What, depth: u32) -> Prediction {
     let operation = Operation {
         bytes: what.bytes(),
         depth,
@@ -57,7 +69,7 @@ pub(super) fn of(is: &Is, what: What, depth: u32) -> Prediction {
             false => Bend::Stations,
         },
     };
-    predict(&path(is, what, depth), &operation)
+    predict(path, &operation)
 }
 
 /// The figures of a place.
@@ -77,10 +89,10 @@ pub(super) fn figures(place: &Place) -> Figures {
 
 pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
     let figures = figures(place);
-    let visits = question.purpose.visits();
+    let (visits, port) = (links::visits(question), links::port(question));
     let predictions: Vec<(Visit, Prediction)> = visits
         .iter()
-        .map(|visit| (*visit, at(place, visit.what, visit.depth)))
+        .map(|visit| (*visit, at_work(place, port.as_ref(), visit)))
         .collect();
     let demands: Vec<Demand> = predictions
         .iter()
@@ -93,8 +105,12 @@ pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
         .find(|(visit, _)| Some(visit.what) == largest)
         .map(|(_, prediction)| pipes(prediction));
     let time_s = sum(demands.iter().map(|demand| demand.seconds));
+    let is_port_assumed = port.is_some_and(|port| port.basis == Basis::Assumed);
     let basis = Bases {
-        time_s: time_basis(&place.bases, &visits, &demands, time_s.value),
+        time_s: match is_port_assumed {
+            true => Basis::Assumed,
+            false => time_basis(&place.bases, &visits, &demands, time_s.value),
+        },
         carries: super::swapping::ratio_basis(question),
         beyond_s: place.bases.random_read,
         ..place.bases
@@ -107,7 +123,7 @@ pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
         time_s,
         demands,
         pipes: pipes.unwrap_or_default(),
-        cpu_share: cpu_share(question.machine, place, question.purpose),
+        cpu_share: cpu_share(question, place, &visits),
         swap: super::swapping::on(question, &figures),
         figures,
         euros: place.euros,
@@ -191,11 +207,12 @@ fn cpu_costs(machine: &Machine) -> (f64, f64) {
     (25e-6 * slow, 0.5e-9 * slow)
 }
 
-fn cpu_share(machine: &Machine, place: &Place, purpose: Purpose) -> Estimate {
+fn cpu_share(question: &Question<'_>, place: &Place, visits: &[Visit]) -> Estimate {
+    let machine = question.machine;
     let cores = f64::from(machine.cpu.cores.get().unwrap_or(1).max(1));
     let (mut operation_s, mut byte_s) = cpu_costs(machine);
     // Each byte is checked and copied on its way through TCP, and each request wakes two threads more.
-    if place.is_network() {
+    if place.is_network() || question.purpose == Purpose::StorageNode {
         operation_s *= 2.0;
         byte_s *= 5.0;
     }
@@ -206,8 +223,7 @@ fn cpu_share(machine: &Machine, place: &Place, purpose: Purpose) -> Estimate {
         }
         None => (0.4, 2.5),
     };
-    let busy: f64 = purpose
-        .visits()
+    let busy: f64 = visits
         .iter()
         .map(|visit| match visit.what {
             what if what.is_in_order() => visit.count * byte_s,

@@ -140,8 +140,7 @@ fn what_is_enough(
     let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
     let by_time = |a: &&Candidate, b: &&Candidate| a.time_s.value.total_cmp(&b.time_s.value);
     let fastest = all.iter().min_by(by_time);
-    let fastest =
-        fastest.filter(|fastest| fastest.time_s.value * super::ALIKE < now.time_s.value);
+    let fastest = fastest.filter(|fastest| fastest.time_s.value * super::ALIKE < now.time_s.value);
     let faster = fastest.map_or(String::new(), |fastest| {
         format!(
             " The fastest that was weighed, {}, takes {}.",
@@ -179,6 +178,7 @@ fn on_assumptions(purpose: Purpose, candidate: &Candidate) -> Option<String> {
     let assumed = candidate.assumed(purpose);
     let what = match purpose {
         Purpose::Swap => "what a page costs".into(),
+        _ if assumed.is_empty() => "what the network carries".into(),
         _ => list(assumed.iter().map(|what| what.words())),
     };
     Some(
@@ -199,8 +199,7 @@ fn named(candidate: &Candidate) -> String {
 
 /// The rate behind a part of the time, in the words of its kind.
 pub(super) fn rate(candidate: &Candidate, what: What) -> String {
-    let mut demands = candidate.demands.iter();
-    let Some(demand) = demands.find(|demand| demand.what == what) else {
+    let Some(demand) = candidate.demand(what) else {
         return "unknown".into();
     };
     let rate = demand.per_second.value;
@@ -218,13 +217,7 @@ fn why(best: &Candidate, now: Option<&Candidate>, all: &[Candidate]) -> Option<S
         return None;
     }
     let saved = |what: What| -> Option<f64> {
-        let of = |candidate: &Candidate| {
-            let demand = candidate
-                .demands
-                .iter()
-                .find(|demand| demand.what == what)?;
-            Some(demand.seconds.value)
-        };
+        let of = |candidate: &Candidate| Some(candidate.demand(what)?.seconds.value);
         Some(of(other)? - of(best)?)
     };
     let most = best.demands.iter().max_by(|a, b| {

@@ -48,6 +48,33 @@ impl Link {
         }
     }
 
+    /// A cable that does not tell its rate, as a paravirtual one: from that of a Pi 2 to what a host carries between its guests.
+    pub fn untold(name: &str) -> Link {
+        let rate = |bits: u64| ceiling::ethernet(bits).bytes_per_second;
+        Link {
+            name: name.into(),
+            bytes_per_second: Estimate::new(
+                rate(1_000_000_000),
+                rate(100_000_000),
+                rate(10_000_000_000),
+            ),
+            round_trip_s: Estimate::new(220e-6, 50e-6, 800e-6),
+            behind: None,
+            source: format!("{name} does not tell its rate: everything is assumed"),
+        }
+    }
+
+    /// A socket of this machine instead of a link: two programs and the kernel between them.
+    pub fn socket() -> Link {
+        Link {
+            name: "the socket".into(),
+            bytes_per_second: Estimate::new(1e9, 0.3e9, 4e9),
+            round_trip_s: Estimate::new(60e-6, 20e-6, 250e-6),
+            behind: None,
+            source: "a socket of this machine: everything is assumed".into(),
+        }
+    }
+
     /// A radio link, of which the kernel says nothing.
     pub fn wifi(name: &str) -> Link {
         let (value, low, high) = WIFI_BYTES_PER_SECOND;
@@ -108,4 +135,20 @@ pub fn steps(link: &Link, what: What) -> Vec<Step> {
         cost: Cost::fixed(estimate(served)),
     }));
     steps
+}
+
+/// What one operation asks of the link through which a storage node gives it on: its bytes, and those once more on the bus that the
+/// network chip sits on. The way of a message is no part of it, since meanwhile others are served.
+pub fn given_on(link: &Link) -> Vec<Step> {
+    let cable = Step::Beside(Stage {
+        kind: Kind::Network,
+        resource: Some(Resource::one(format!("the link {}", link.name))),
+        cost: Cost::rate(link.bytes_per_second),
+    });
+    match &link.behind {
+        // The link was capped by it already.
+        Some((name, usable)) if *usable <= link.bytes_per_second.value => vec![bus(name, *usable)],
+        Some((name, usable)) => vec![cable, bus(name, *usable)],
+        None => vec![cable],
+    }
 }
