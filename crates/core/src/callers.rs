@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// The port of NBD, registered with IANA.
 pub const NBD_PORT: u16 = 10809;
 
-/// An address to listen on with its port, or without one for that of NBD: "192.168.1.5:10810", "0.0.0.0", "[::]".
+/// An address to listen on with its port, or without one for that of NBD: `192.168.1.5:10810`, `0.0.0.0`, `[::]`.
 ///
 /// # Errors
 /// A sentence that says what is right.
