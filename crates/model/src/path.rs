@@ -1,33 +1,10 @@
 //! A storage path as steps, from the program that asks down to the device.
 
+pub use rubus_core::advice::StageKind as Kind;
 use rubus_core::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{Cost, inverse};
-
-/// What kind of thing a stage is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A disk, a card, a stick.
-    Device,
-    /// What devices are connected by, often shared: USB, PCIe, an SD host.
-    Bus,
-    /// Encryption by the processor.
-    Cipher,
-    /// Compression by the processor.
-    Compression,
-    /// The filesystem's own work.
-    Filesystem,
-    /// Where memory goes that does not fit.
-    Swap,
-    /// A cable between machines.
-    Network,
-    /// A program on another machine.
-    Server,
-    /// The processor, for anything else.
-    Processor,
-}
 
 /// What a stage keeps busy. Stages whose resources have the same name share it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,6 +18,10 @@ pub use known::{Carried, Known, KnownProcessor, MeasuredDisk};
 pub use purpose::{AHEAD, Purpose, Visit, What};
 pub use wish::Wish;
 
+/// Times within this factor count as alike.
+pub const ALIKE: f64 = 1.1;
+/// What is not faster than now by more than this factor is not worth a change.
+pub const WORTH_A_CHANGE: f64 = 1.2;
 /// A part of the time below this share is not worth a word.
 pub const WORTH_SAYING: f64 = 0.1;
 
@@ -131,11 +135,37 @@ impl Demand {
     }
 }
 
+/// What kind of thing a stage of a storage path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StageKind {
+    /// A disk, a card, a stick.
+    Device,
+    /// What devices are connected by, often shared: USB, PCIe, an SD host.
+    Bus,
+    /// Encryption by the processor.
+    Cipher,
+    /// Compression by the processor.
+    Compression,
+    /// The filesystem's own work.
+    Filesystem,
+    /// Where memory goes that does not fit.
+    Swap,
+    /// A cable between machines.
+    Network,
+    /// A program on another machine.
+    Server,
+    /// The processor, for anything else.
+    Processor,
+}
+
 /// A resource on the way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pipe {
     /// What it is called.
     pub name: String,
+    /// What kind of stage asks the most of it.
+    pub kind: StageKind,
     /// Operations per second that it would let through alone.
     pub capacity_iops: Estimate,
     /// How busy it is, 0 to 1.

@@ -1,16 +1,14 @@
 //! The pipe picture of a candidate of an advice: the resources in its way, in the order in which its work passes them.
 
 use super::{Picture, Stage};
-use crate::advice::{Basis, Candidate, Demand, Pipe};
+use crate::advice::{Basis, Candidate, Demand, Pipe, StageKind};
 use crate::verdict::PipeKind;
 
-/// What the model calls the far end of a network disk, and what it calls all cores.
-const SERVER: &str = "the server";
-const PROCESSOR: &str = "the processor";
-
-/// Where a resource stands, from the application on.
+/// Where a resource stands, from who asks on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
+    /// What others ask through, who have no disk here.
+    Port,
     Processor,
     Bus,
     Link,
@@ -44,7 +42,7 @@ impl Picture {
         let stages = pipes.into_iter().map(|(place, pipe)| Stage {
             name: name(place, pipe),
             kind: match place {
-                Place::Bus | Place::Link => PipeKind::Bus,
+                Place::Port | Place::Bus | Place::Link => PipeKind::Bus,
                 _ => PipeKind::Operation,
             },
             width: pipe.capacity_iops.value / work,
@@ -67,15 +65,20 @@ fn each_operation(demand: &Demand, narrowest: &Pipe) -> f64 {
     }
 }
 
-/// The model names buses with an article, and disks and network links as the kernel does.
 fn place(pipe: &Pipe, candidate: &Candidate) -> Place {
-    let is_remote = candidate.pipes.iter().any(|pipe| pipe.name == SERVER);
-    match pipe.name.as_str() {
-        PROCESSOR => Place::Processor,
-        SERVER => Place::Server,
-        name if name.starts_with("the ") => Place::Bus,
-        _ if is_remote => Place::Link,
-        _ => Place::Device,
+    let is_server = |pipe: &Pipe| pipe.kind == StageKind::Server;
+    let is_remote = candidate.pipes.iter().any(is_server);
+    match pipe.kind {
+        StageKind::Cipher
+        | StageKind::Compression
+        | StageKind::Filesystem
+        | StageKind::Swap
+        | StageKind::Processor => Place::Processor,
+        StageKind::Bus => Place::Bus,
+        StageKind::Network if is_remote => Place::Link,
+        StageKind::Network => Place::Port,
+        StageKind::Device => Place::Device,
+        StageKind::Server => Place::Server,
     }
 }
 
@@ -113,6 +116,20 @@ mod tests {
             names(&picture("nbd")),
             ["USB 2 bus usb1", "network: eth0", "server"]
         );
+    }
+
+    /// What a storage node gives goes out by its own link, which is no network disk's.
+    #[test]
+    fn the_port_of_a_storage_node_comes_first() {
+        let mut candidate = advice().candidates.remove(0);
+        candidate.pipes.push(Pipe {
+            name: "the link eth0".into(),
+            kind: StageKind::Network,
+            ..candidate.pipes[0].clone()
+        });
+        let picture = Picture::of_candidate(&candidate).expect("it has pipes");
+        assert_eq!(names(&picture), ["link eth0", "USB 2 bus usb1", "sda"]);
+        assert_eq!(picture.stages[0].kind, PipeKind::Bus);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, disks, usb_device};
-use crate::machine::{BlockKind, Machine};
+use crate::ceiling;
+use crate::machine::{BlockDevice, BlockKind, Link, Machine, SharedBus};
 use crate::units::rate_si;
 
 pub(super) static RULES: &[Rule] = &[
@@ -195,35 +196,42 @@ fn no_trim(machine: &Machine) -> Vec<Seen> {
 }
 
 fn network_on_the_bus(machine: &Machine) -> Vec<Seen> {
-    let links = |members: &[String]| -> Option<String> {
-        let link = machine
-            .links
-            .iter()
-            .find(|link| members.contains(&link.name))?;
-        Some(link.name.clone())
-    };
-    machine
-        .shared_buses
-        .iter()
-        .filter_map(|bus| {
-            let link = links(&bus.members)?;
-            let disk = disks(machine).find(|disk| bus.members.contains(&disk.name))?;
-            let carries = bus.usable_bytes_per_second.get()?;
-            (carries < 100e6).then(|| Seen {
-                about: bus.name.clone(),
-                evidence: format!("{} and {link} share it", disk.name),
-                read_from: bus.usable_bytes_per_second.source().into(),
-                consequence: format!(
-                    "{} for both together: what is read from {} and sent passes the bus twice, so a file server gives {} at most.",
-                    rate_si(carries),
-                    disk.name,
-                    rate_si(carries / 2.0)
-                ),
-                fix: "No setting changes that: serve from the card, or use a board whose network is not on USB (Pi 4, Pi 5).".into(),
-                command: None,
-            })
+    let on_it = |bus: &SharedBus| {
+        let mut links = machine.links.iter();
+        let link = links.find(|link| bus.members.contains(&link.name))?;
+        let disk = disks(machine).find(|disk| bus.members.contains(&disk.name))?;
+        let carries = bus.usable_bytes_per_second.get()?;
+        (carries < 100e6).then(|| Seen {
+            about: bus.name.clone(),
+            evidence: format!("{} and {} share it", disk.name, link.name),
+            read_from: bus.usable_bytes_per_second.source().into(),
+            consequence: passed_twice(carries, disk, link),
+            fix: "No setting changes that. What is on the card and sent passes the bus once; a board whose network is not on USB (Pi 4, Pi 5) has it free for disks.".into(),
+            command: None,
         })
-        .collect()
+    };
+    machine.shared_buses.iter().filter_map(on_it).collect()
+}
+
+/// What a bus leaves of itself to whom it sends what a disk on it has, if the link is on it, too.
+fn passed_twice(carries: f64, disk: &BlockDevice, link: &Link) -> String {
+    let half = carries / 2.0;
+    let most = link.bits_per_second.get();
+    let most = most.map(|bits| ceiling::ethernet(bits).bytes_per_second);
+    let gives = match most {
+        Some(most) if most < half => format!(
+            "while {} is full ({}), {} are left for everything else on it",
+            link.name,
+            rate_si(most),
+            rate_si(carries - 2.0 * most)
+        ),
+        _ => format!("a file server gives {} at most", rate_si(half)),
+    };
+    format!(
+        "{} for both together, and what is read from {} and sent passes the bus twice: {gives}.",
+        rate_si(carries),
+        disk.name
+    )
 }
 
 fn array_on_one_bus(machine: &Machine) -> Vec<Seen> {

@@ -14,7 +14,7 @@ mod swapping;
 mod weigh;
 mod words;
 
-use rubus_core::advice::{Advice, Candidate, FORMAT, Known, Purpose, Wish};
+use rubus_core::advice::{ALIKE, Advice, Candidate, FORMAT, Known, Purpose, WORTH_A_CHANGE, Wish};
 use rubus_core::machine::{Machine, Origin};
 
 /// What is asked.
@@ -29,11 +29,6 @@ pub struct Question<'a> {
     /// What is to be weighed besides what is there.
     pub with: &'a [Wish],
 }
-
-/// Times within this factor count as alike, and the cheaper one comes first.
-const ALIKE: f64 = 1.1;
-/// What is not faster than now by more than this is not worth a change, and comes behind it.
-const WORTH_A_CHANGE: f64 = 1.2;
 
 /// The advice.
 ///

@@ -1,7 +1,7 @@
 //! Advice on single subjects: compression, cipher, several disks as one, network against card, swap, the class of the card.
 
 use rubus_core::advice::{
-    Basis, Candidate, Curve, CurvePoint, PaysUpTo, Purpose, Rated, Subject, Visit, What,
+    ALIKE, Basis, Candidate, Curve, CurvePoint, PaysUpTo, Purpose, Rated, Subject, Visit, What,
 };
 use rubus_core::compression::{Link, Method, Mix, Way, cheapest_first};
 use rubus_core::estimate::Estimate;
@@ -12,7 +12,7 @@ use rubus_core::units::rate_si;
 use super::inventory::{self, Place};
 use super::links::Port;
 use super::words::{rate, time};
-use super::{ALIKE, Question, links, striping, swapping};
+use super::{Question, links, striping, swapping};
 use crate::stages::cipher;
 use crate::stages::compression::usual;
 

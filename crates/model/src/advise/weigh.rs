@@ -176,6 +176,7 @@ pub(super) fn demand(visit: &Visit, prediction: &Prediction) -> Demand {
 pub(super) fn pipes(prediction: &Prediction) -> Vec<Pipe> {
     let pipe = |pipe: &crate::predict::Pipe| Pipe {
         name: pipe.name.clone(),
+        kind: pipe.kind,
         capacity_iops: pipe.capacity_iops,
         utilisation: pipe.utilisation,
     };

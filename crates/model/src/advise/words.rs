@@ -1,6 +1,6 @@
 //! Why the best one is best, and what does it.
 
-use rubus_core::advice::{Basis, Candidate, Demand, Purpose, WORTH_SAYING, What};
+use rubus_core::advice::{ALIKE, Basis, Candidate, Demand, Purpose, WORTH_SAYING, What};
 use rubus_core::units::{iops, percent, rate_si};
 
 use super::Question;
@@ -140,7 +140,7 @@ fn what_is_enough(
     let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
     let by_time = |a: &&Candidate, b: &&Candidate| a.time_s.value.total_cmp(&b.time_s.value);
     let fastest = all.iter().min_by(by_time);
-    let fastest = fastest.filter(|fastest| fastest.time_s.value * super::ALIKE < now.time_s.value);
+    let fastest = fastest.filter(|fastest| fastest.time_s.value * ALIKE < now.time_s.value);
     let faster = fastest.map_or(String::new(), |fastest| {
         format!(
             " The fastest that was weighed, {}, takes {}.",

@@ -2,7 +2,9 @@
 //! by link.
 
 use maud::{Markup, html};
-use rubus_core::advice::{Advice, Basis, Candidate, Curve, LEGEND, Purpose, What};
+use rubus_core::advice::{
+    ALIKE, Advice, Basis, Candidate, Curve, LEGEND, Purpose, WORTH_A_CHANGE, What,
+};
 use rubus_core::pipes::{Picture, WidthScale};
 use rubus_core::units::{iops, percent, rate_si};
 
@@ -163,6 +165,7 @@ fn candidates(advice: &Advice) -> Markup {
                 "Each pipe is as thick as the work that goes through it in a second (dashed: just enough). "
                 "Time for " (advice.unit) ". " (LEGEND) "."
             }
+            p class="note" { (order(advice.purpose)) }
             div class="scroll" role="region" aria-labelledby="candidates" tabindex="0" {
                 table class="figures slim" role="table" {
                     caption { span { "What each candidate lets through, and what it is expected to give" } }
@@ -183,6 +186,17 @@ fn candidates(advice: &Advice) -> Markup {
                 }
             }
         },
+    )
+}
+
+/// By what they are ranked, as docs/advise.md has it at length.
+fn order(purpose: Purpose) -> String {
+    format!(
+        "The best stands first: what takes the shortest time; of times within {} what needs no other machine, then what costs \
+         less. What there is now comes before all that is not {WORTH_A_CHANGE} times as fast, and before all else where it \
+         takes less than {}, which is enough.",
+        percent(ALIKE - 1.0),
+        glued(&words::seconds(purpose.enough_s()))
     )
 }
 
