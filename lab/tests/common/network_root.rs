@@ -96,7 +96,8 @@ pub fn apply(board: &mut Session, address: &str, options: &str) {
 
 /// The device of the root filesystem.
 pub fn root(board: &mut Session) -> String {
-    must(board, "findmnt -no SOURCE /", SOON).trim().to_owned()
+    let script = "awk '$2 == \"/\" { source = $1 } END { print source }' /proc/mounts";
+    must(board, script, SOON).trim().to_owned()
 }
 
 /// The second partition of the card.
