@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -351,9 +352,11 @@ fn what_cannot_be_written_is_given_up(board: &mut Session) {
 }
 
 /// The different whole lines in 64 KiB of an image.
-fn lines_at(image: &Path, offset: usize) -> Vec<String> {
-    let bytes = std::fs::read(image).unwrap();
-    let text = String::from_utf8_lossy(&bytes[offset..offset + (64 << 10)]).into_owned();
+fn lines_at(image: &Path, offset: u64) -> Vec<String> {
+    let mut bytes = vec![0; 64 << 10];
+    let file = std::fs::File::open(image).unwrap();
+    file.read_exact_at(&mut bytes, offset).unwrap();
+    let text = String::from_utf8_lossy(&bytes);
     let mut lines: Vec<_> = text
         .split_inclusive('\n')
         .filter(|line| line.ends_with('\n'))

@@ -27,6 +27,7 @@ pub mod finding;
 #[doc(hidden)]
 pub mod fixture;
 pub mod history;
+pub mod images;
 pub mod interval;
 pub mod job_file;
 pub mod left_out;

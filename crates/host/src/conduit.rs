@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
 use crate::net::Stream;
@@ -70,11 +70,11 @@ impl Conduit {
             let left = bytes - self.held_bytes;
             // NONBLOCK is about room in the pipe: if there is too little, this fails and does not hang.
             let flags = SpliceFlags::NONBLOCK;
-            match splice(file, Some(&mut at), &self.into, None, left, flags) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.held_bytes += count,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+            let filled =
+                retry_on_intr(|| splice(file, Some(&mut at), &self.into, None, left, flags));
+            match filled? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => self.held_bytes += count,
             }
         }
         Ok(())
@@ -87,19 +87,15 @@ impl Conduit {
     /// As there.
     pub fn send(&mut self, to: &Stream) -> io::Result<()> {
         while self.held_bytes > 0 {
-            let flags = SpliceFlags::empty();
-            match splice(&self.from, None, to, None, self.held_bytes, flags) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.held_bytes -= count,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+            let (held, flags) = (self.held_bytes, SpliceFlags::empty());
+            match retry_on_intr(|| splice(&self.from, None, to, None, held, flags))? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => self.held_bytes -= count,
             }
         }
         Ok(())
     }
-}
 
-impl Conduit {
     /// Takes at most so many bytes of what a socket has received, in addition to what it holds; waits
     /// for the first of them, as [`Stream::receive_into`] does, if `wait`. Gives how many, 0 when the
     /// other end has closed.
@@ -112,16 +108,10 @@ impl Conduit {
         if !wait && !from.wait(false, Some(Duration::ZERO))? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        loop {
-            match splice(from, None, &self.into, None, most, SpliceFlags::empty()) {
-                Err(Errno::INTR) => {}
-                answer => {
-                    let count = answer?;
-                    self.held_bytes += count;
-                    return Ok(count);
-                }
-            }
-        }
+        let flags = SpliceFlags::empty();
+        let count = retry_on_intr(|| splice(from, None, &self.into, None, most, flags))?;
+        self.held_bytes += count;
+        Ok(count)
     }
 
     /// Writes the first so many of the bytes that are held to a file.
@@ -140,11 +130,9 @@ impl Conduit {
         while at < end {
             let left = (end - at) as usize;
             let flags = SpliceFlags::empty();
-            match splice(&self.from, None, file, Some(&mut at), left, flags) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => self.held_bytes -= count,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+            match retry_on_intr(|| splice(&self.from, None, file, Some(&mut at), left, flags))? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => self.held_bytes -= count,
             }
         }
         Ok(())
@@ -158,11 +146,9 @@ impl Conduit {
         let mut bytes = vec![0; bytes];
         let mut done = 0;
         while done < bytes.len() {
-            match rustix::io::read(&self.from, &mut bytes[done..]) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => done += count,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+            match retry_on_intr(|| rustix::io::read(&self.from, &mut bytes[done..]))? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => done += count,
             }
         }
         self.held_bytes -= done;

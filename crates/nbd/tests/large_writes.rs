@@ -1,5 +1,7 @@
 //! Large writes to a server whose disk is a file, however their bytes come.
 
+mod common;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -9,12 +11,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rubus_host::image::Image;
 use rubus_host::listening::Caller;
 use rubus_host::net::Stream;
-use rubus_nbd::server::door::{Server, Settings};
-use rubus_nbd::server::file_disk::FileDisk;
-use rubus_nbd::server::shelf::{Offered, OneDisk, Shelf};
+use rubus_nbd::server::door::Server;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SIZE: usize = 16 << 20;
@@ -39,19 +38,8 @@ impl Run {
         let directory = tempfile::tempdir_in(place).expect("a directory");
         let path = directory.path().join("image");
         std::fs::write(&path, vec![3; SIZE]).expect("an image");
-        let image = Image::open(&path, true).expect("an image");
-        let shelf = Shelf::new(vec![Offered {
-            name: "file".into(),
-            words: String::new(),
-            source: Box::new(OneDisk {
-                disk: Arc::new(FileDisk::new(Arc::new(image))),
-                identity: None,
-                sync: false,
-            }),
-        }]);
-        let server = Server::new(Arc::new(shelf), Settings::default(), |_| {}).expect("a server");
         Run {
-            server,
+            server: common::server_of_file(&path),
             path,
             _directory: directory,
         }

@@ -1,18 +1,18 @@
 //! The server over a socket, on a disk that fails, waits and counts as it is told.
 
+mod common;
+
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use rubus_host::image::Image;
 use rubus_host::listening::{Caller, Listener};
 use rubus_host::net::Stream;
 use rubus_nbd::client::{Answer, Client, Due, Wish, agree};
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
 use rubus_nbd::server::door::{Opened, Server, Settings, Store};
-use rubus_nbd::server::file_disk::FileDisk;
 use rubus_nbd::server::handshake::{Export, Exports, NoExport};
 use rubus_nbd::server::shelf::{Offered, OneDisk, Shelf};
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
@@ -591,17 +591,7 @@ fn large_reads_are_right_wherever_they_begin_and_a_file_that_shrank_is_an_error(
         let directory = tempfile::tempdir_in(place).expect("a directory");
         let path = directory.path().join("image");
         std::fs::write(&path, &bytes).expect("an image");
-        let image = Image::open(&path, true).expect("an image");
-        let shelf = Shelf::new(vec![Offered {
-            name: "file".into(),
-            words: String::new(),
-            source: Box::new(OneDisk {
-                disk: Arc::new(FileDisk::new(Arc::new(image))),
-                identity: None,
-                sync: false,
-            }),
-        }]);
-        let server = Server::new(Arc::new(shelf), Settings::default(), |_| {}).expect("a server");
+        let server = common::server_of_file(&path);
         for structured_replies in [false, true] {
             let (ours, theirs) = UnixStream::pair().expect("a pair");
             let serves = Arc::clone(&server);

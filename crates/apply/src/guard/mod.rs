@@ -61,13 +61,7 @@ pub fn claim(
     path: &Path,
     consent: Option<&Consent>,
 ) -> Result<ClaimedDevice, Refusal> {
-    for _ in 0..LOOKS_AGAIN {
-        match claim_now(files, path, consent) {
-            Err(refusal) if refusal.may_pass() => clock::sleep(BETWEEN_LOOKS),
-            answer => return answer,
-        }
-    }
-    claim_now(files, path, consent)
+    again_while_it_may_pass(|| claim_now(files, path, consent))
 }
 
 /// How often a device that is open elsewhere is looked at again, and how long after the last look.

@@ -6,6 +6,7 @@ use rubus_core::plan::Action;
 use rubus_core::plan::commands::{commands, undo_commands_with};
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::volume::Place;
+use rubus_core::recipe::SYSTEMD_RUNS;
 use rubus_core::units::bytes_iec;
 use rubus_host::Files;
 use rubus_host::new_file::{NewFile, size_of_file};
@@ -13,9 +14,6 @@ use rubus_host::new_file::{NewFile, size_of_file};
 use crate::change::StepError;
 
 use super::{LiveWorks, failed, receipt, with_names};
-
-/// Is there while systemd is the first process; see sd_booted(3).
-const SYSTEMD: &str = "/run/systemd/system";
 
 /// Makes an image that is all hole. One of that size that is there already was made before an interruption.
 pub(super) fn make_image(path: &Path, size_bytes: u64) -> Result<Receipt, StepError> {
@@ -49,7 +47,7 @@ impl LiveWorks {
         action: &Action,
         files: &dyn Files,
     ) -> Result<Receipt, StepError> {
-        if !files.exists(Path::new(SYSTEMD)) {
+        if !files.exists(Path::new(SYSTEMD_RUNS)) {
             return Ok(receipt("read at the next start", "no systemd runs"));
         }
         self.run_all(&commands(action))?;
@@ -78,7 +76,7 @@ impl LiveWorks {
         socket: &Path,
         files: &dyn Files,
     ) -> Result<Receipt, StepError> {
-        if files.exists(Path::new(SYSTEMD)) {
+        if files.exists(Path::new(SYSTEMD_RUNS)) {
             let node = |place: &Place| place.title();
             let mounted = |_: &str| PathBuf::new();
             let commands = with_names(&node, &mounted, |names| undo_commands_with(action, names));

@@ -37,6 +37,7 @@ pub(crate) use network_disk::address as network_address;
 pub use network_root::{FROM_CARD, NETWORK_ROOT};
 pub use speeds::{measured_speeds, measured_together, runs_of_disks};
 pub use surveyed::surveyed_disk;
+pub use units::SYSTEMD_RUNS;
 pub use user::{Fault, UserRecipe};
 
 use crate::machine::Machine;

@@ -9,7 +9,7 @@ use crate::plan::Action;
 /// Where an administrator's units are.
 pub(super) const UNITS: &str = "/etc/systemd/system";
 /// Is there while systemd is the machine's first process; see sd_booted(3).
-const RUNNING: &str = "/run/systemd/system";
+pub const SYSTEMD_RUNS: &str = "/run/systemd/system";
 
 /// The directories that a unit needs.
 pub(super) fn directories() -> [PathBuf; 2] {
@@ -23,7 +23,7 @@ pub(super) fn path(unit: &str) -> PathBuf {
 
 /// What has to be looked at before a unit can be written, enabled for a target and started.
 pub(super) fn look_at(unit: &str, target: &str) -> Vec<PathBuf> {
-    let mut paths = vec![RUNNING.into(), path(unit), link(unit, target)];
+    let mut paths = vec![SYSTEMD_RUNS.into(), path(unit), link(unit, target)];
     paths.extend(directories());
     paths.push(wants(target));
     paths
@@ -40,14 +40,14 @@ fn link(unit: &str, target: &str) -> PathBuf {
 /// Checks that systemd starts the services of this machine.
 pub(super) fn check_running(situation: &Situation<'_>, draft: &mut Draft) {
     let is_captured = matches!(situation.machine.origin, Origin::Capture { .. });
-    let is_there = situation.is_there(Path::new(RUNNING));
+    let is_there = situation.is_there(Path::new(SYSTEMD_RUNS));
     draft.check(
         "systemd starts the services of this machine",
         is_there || is_captured,
         match (is_there, is_captured) {
-            (true, _) => format!("{RUNNING} is there"),
+            (true, _) => format!("{SYSTEMD_RUNS} is there"),
             (_, true) => "not known: the capture does not say".into(),
-            _ => format!("there is no {RUNNING}"),
+            _ => format!("there is no {SYSTEMD_RUNS}"),
         },
         "let what starts services here run `rubus serve` instead (see rubus serve --help)",
     );

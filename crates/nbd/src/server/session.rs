@@ -39,6 +39,8 @@ pub(super) const IDLE: Duration = Duration::from_secs(2);
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// A read that is larger, or a write, is not one piece of memory.
 const PIECE_BYTES: usize = 1 << 20;
+/// A read that is as large is not copied, if what it reads is in memory, nor a write on its way to the disk.
+const UNCOPIED_BYTES: usize = 64 << 10;
 /// Answers to large writes wait for the next one's, until the writes that wait have so many bytes together.
 const MOST_HELD_BYTES: usize = 1 << 20;
 /// So many requests of one client may be in the pool at once, and so many bytes.
@@ -126,10 +128,8 @@ pub(super) struct Session {
 
 /// What a turn needs to go on.
 enum Need {
-    /// So many bytes from the front of the inbox, which has fewer.
-    Bytes(usize),
-    /// So many bytes at most in the conduit, which is empty; the inbox is, too.
-    Payload(usize),
+    /// Something from the client.
+    Client(Wanted),
     /// Something of what is in flight has to be done first.
     Room,
     /// Memory that other clients have.
@@ -141,15 +141,24 @@ enum Need {
 /// What a turn waits for from the client.
 #[derive(Clone, Copy)]
 enum Wanted {
+    /// So many bytes from the front of the inbox, which has fewer.
     Bytes(usize),
+    /// So many bytes at most in the conduit, which is empty; the inbox is, too.
     Payload(usize),
 }
 
 impl Need {
+    fn bytes(bytes: usize) -> Need {
+        Need::Client(Wanted::Bytes(bytes))
+    }
+
+    fn payload(bytes: usize) -> Need {
+        Need::Client(Wanted::Payload(bytes))
+    }
+
     fn wanted(&self) -> Option<Wanted> {
         match *self {
-            Need::Bytes(bytes) => Some(Wanted::Bytes(bytes)),
-            Need::Payload(bytes) => Some(Wanted::Payload(bytes)),
+            Need::Client(wanted) => Some(wanted),
             Need::Room | Need::Memory | Need::End => None,
         }
     }
@@ -326,7 +335,7 @@ impl Session {
                 self.inbox.used(now as usize);
                 self.skip -= now;
                 if self.skip > 0 {
-                    return Ok(Need::Bytes(self.skip.min(64 << 10) as usize));
+                    return Ok(Need::bytes(self.skip.min(64 << 10) as usize));
                 }
             }
             if let Some(taking) = self.taking.take() {
@@ -339,7 +348,7 @@ impl Session {
                 return Ok(Need::Room);
             }
             match self.rules.parse(self.inbox.bytes()) {
-                Parsed::Need(bytes) => return Ok(Need::Bytes(bytes)),
+                Parsed::Need(bytes) => return Ok(Need::bytes(bytes)),
                 Parsed::Request {
                     request,
                     header_bytes,
@@ -536,8 +545,7 @@ impl Session {
             return self.receive_or_collect(need);
         }
         let wanted = match need {
-            Need::Bytes(bytes) => Wanted::Bytes(bytes),
-            Need::Payload(bytes) => Wanted::Payload(bytes),
+            Need::Client(wanted) => wanted,
             Need::End => return Err(self.ends.take().unwrap_or(Gone::Closed)),
             // Nothing is in flight any more.
             Need::Room => return Ok(true),

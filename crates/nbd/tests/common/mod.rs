@@ -3,12 +3,34 @@
 
 #![allow(dead_code)]
 
+use std::path::Path;
+use std::sync::Arc;
+
+use rubus_host::image::Image;
+use rubus_nbd::server::door::{Server as RealServer, Settings};
+use rubus_nbd::server::file_disk::FileDisk;
+use rubus_nbd::server::shelf::{Offered, OneDisk, Shelf};
 use rubus_nbd::wire::{
     BlockSizes, Chunk, ChunkFlags, ChunkKind, ClientFlags, Command, CommandFlags, ErrorCode,
     ExportName, Greeting, HandshakeFlags, Info, OPTION_HEADER_BYTES, OptionHeader, OptionReply,
     OptionRequest, Refusal, Request, SimpleReply, TransmissionFlags, write_error_body,
     write_hole_body,
 };
+
+/// The real server, with a writable file as its only export, "file".
+pub fn server_of_file(path: &Path) -> Arc<RealServer> {
+    let image = Image::open(path, true).expect("an image");
+    let shelf = Shelf::new(vec![Offered {
+        name: "file".into(),
+        words: String::new(),
+        source: Box::new(OneDisk {
+            disk: Arc::new(FileDisk::new(Arc::new(image))),
+            identity: None,
+            sync: false,
+        }),
+    }]);
+    RealServer::new(Arc::new(shelf), Settings::default(), |_| {}).expect("a server")
+}
 
 /// What the server is like.
 #[derive(Clone, Debug)]

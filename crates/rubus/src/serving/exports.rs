@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use rubus_apply::guard::{self, Consent, Refusal};
 use rubus_core::callers::{Network, listen_address};
+use rubus_core::images;
 use rubus_core::units::{bytes_iec, parse_size};
 use rubus_host::Live;
 use rubus_host::blockdev::{NodeKind, Pinned};
@@ -23,9 +24,6 @@ use crate::args::Serve;
 use crate::exit::Refused;
 
 use super::identity;
-
-/// What names of images in a directory end with.
-const ENDINGS: [&str; 3] = ["img", "raw", "iso"];
 
 /// One export, as it is wanted.
 #[derive(Clone, Debug, Default)]
@@ -178,23 +176,21 @@ fn directory(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Res
         arguments.size.is_none(),
         "{place} is a directory, and --size is for one image"
     );
-    let mut images = Vec::new();
+    let mut found = Vec::new();
     for entry in std::fs::read_dir(path).with_context(|| format!("cannot read {place}"))? {
         let path = entry
             .with_context(|| format!("cannot read {place}"))?
             .path();
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        let is_image = ending.is_some_and(|ending| ENDINGS.contains(&ending));
-        if is_image && path.is_file() {
-            images.push(path);
+        if images::is_called_so(&path) && path.is_file() {
+            found.push(path);
         }
     }
-    images.sort();
+    found.sort();
     anyhow::ensure!(
-        !images.is_empty(),
+        !found.is_empty(),
         "{place} has no images; their names end with .img, .raw or .iso"
     );
-    wishes.exports.extend(images.iter().map(|image| Wanted {
+    wishes.exports.extend(found.iter().map(|image| Wanted {
         // What is burnt on a disc is not written.
         read_only: arguments.read_only || image.extension().is_some_and(|ending| ending == "iso"),
         ..of_arguments(image, arguments)
@@ -207,13 +203,7 @@ pub fn name_of(wanted: &Wanted) -> String {
     if let Some(name) = &wanted.name {
         return name.clone();
     }
-    let ending = wanted.path.extension().and_then(|ending| ending.to_str());
-    let stem = match ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
-        true => wanted.path.file_stem(),
-        false => wanted.path.file_name(),
-    };
-    let stem = stem.unwrap_or(wanted.path.as_os_str());
-    stem.to_string_lossy().into_owned()
+    images::name_of(&wanted.path).to_string_lossy().into_owned()
 }
 
 /// Opens an export, and makes its image if that is wanted.

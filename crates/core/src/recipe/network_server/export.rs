@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
+use crate::images;
 use crate::plan::volume::DiskIdentity;
 use crate::recipe::{Draft, Node, NodeKind, Situation, disks, mounting};
 use crate::units::{bytes_iec, parse_size};
 
-/// What names of images end with, as `rubus serve` leaves it out.
-const ENDINGS: [&str; 3] = [".img", ".raw", ".iso"];
 /// What is below these is gone after a restart, or no image.
 const PASSING: [&str; 6] = ["/tmp", "/var/tmp", "/run", "/proc", "/sys", "/dev"];
 /// Below these a device has a name that it keeps.
@@ -55,12 +54,10 @@ pub(super) fn name(value: &str) -> Result<(), String> {
     }
 }
 
-/// The name of an image without its ending.
+/// The name of an image without its ending, as `rubus serve` has it.
 pub(super) fn name_of(image: &str) -> &str {
-    let name = image.trim_end_matches('/');
-    let name = name.rsplit('/').next().unwrap_or(name);
-    let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
-    stem.unwrap_or(name)
+    let name = images::name_of(Path::new(image));
+    name.to_str().unwrap_or(image)
 }
 
 /// What is to be served; nothing where it cannot be.

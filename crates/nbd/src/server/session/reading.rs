@@ -8,10 +8,8 @@ use super::super::disk::Disk;
 use super::super::line::Line;
 use super::super::pool::Budget;
 use super::super::transmission::{Replies, Request, Ticket, Work};
-use super::{Gone, Need, PIECE_BYTES, Session, receiving, sending};
+use super::{Gone, Need, PIECE_BYTES, Session, UNCOPIED_BYTES, receiving, sending};
 
-/// A read that is as large is not copied, if what it reads is in memory.
-const UNCOPIED_BYTES: usize = 64 << 10;
 /// Data that are longer are sent from where they are.
 const COPIED_BYTES: usize = 32 << 10;
 /// Memory for reads from a device that one client keeps. What all keep has a limit, too.

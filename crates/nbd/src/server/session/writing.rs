@@ -9,12 +9,10 @@ use rubus_host::conduit::Conduit;
 use super::super::line::Line;
 use super::super::pool::now_ns;
 use super::super::transmission::{Request, Ticket, Work};
-use super::{Gone, Need, PIECE_BYTES, Session};
+use super::{Gone, Need, PIECE_BYTES, Session, UNCOPIED_BYTES};
 
 /// Disks and filesystems seldom have larger ones.
 const BLOCK_BYTES: usize = 4096;
-/// A write that is as large is not copied on its way to the disk.
-const UNCOPIED_BYTES: usize = 64 << 10;
 /// The answer to a write of so much may wait for the next one's.
 const LARGE_BYTES: usize = 64 << 10;
 /// Writes that wait in the pool for a slow device hold so many bytes of a client at most; more are
@@ -107,7 +105,7 @@ impl Session {
             return Ok(None);
         }
         let Some(payload) = self.inbox.bytes().get(header_bytes..end) else {
-            return Ok(Some(Need::Bytes(end)));
+            return Ok(Some(Need::bytes(end)));
         };
         if is_pooled {
             if let Some(need) = self.reserve(whole) {
@@ -231,15 +229,15 @@ impl Session {
                 let rest = held - bytes;
                 Ok(Piece::Held { bytes, rest })
             }
-            true if have == 0 => Err(Need::Payload(taking.left)),
+            true if have == 0 => Err(Need::payload(taking.left)),
             is_uncopied => {
                 let bytes = match is_uncopied {
                     true => taking.until_block_ends(have),
-                    false => taking.until_block_ends(PIECE_BYTES - 4095),
+                    false => taking.until_block_ends(PIECE_BYTES - (BLOCK_BYTES - 1)),
                 };
                 match have >= bytes {
                     true => Ok(Piece::Received(bytes)),
-                    false => Err(Need::Bytes(bytes)),
+                    false => Err(Need::bytes(bytes)),
                 }
             }
         }
