@@ -203,7 +203,7 @@ pub fn go(
                 if let Err(lost) = settle_knobs(change, hands, company) {
                     let why = format!("not everything holds in the end: {lost}");
                     (company.tell)(Event::TurningBack { why: &why });
-                    turn(change, Way::Undo, &why, hands, company)?;
+                    turn_round(change, Way::Undo, &why, hands, company)?;
                     continue;
                 }
                 let finished = Record::Finished {
@@ -251,11 +251,31 @@ pub fn commit(
     change.write(hands, Record::Committed { at })
 }
 
-/// Turns a change towards a way, if it is not on it already.
+/// Turns a change towards a way that is asked for, if it is not on it already. Its other roots are told before anything is
+/// done: the one that starts when the power is cut may not see the one that runs now, as a card's system does not see the
+/// network disk once its command line is back.
 ///
 /// # Errors
 /// [`ChangeError::Journal`] when that cannot be written down.
 pub fn turn(
+    change: &mut Change,
+    way: Way,
+    why: &str,
+    hands: &mut dyn Hands,
+    company: &mut Company<'_>,
+) -> Result<(), ChangeError> {
+    if change.state.way == way {
+        return Ok(());
+    }
+    turn_round(change, way, why, hands, company)?;
+    // A root that is not there cannot start either. What else fails is said when they are told of the end.
+    let _ = steps::tell_others(change, hands, company);
+    // The steps mount what they need.
+    let _ = company.works.unmount_all(&change.name);
+    Ok(())
+}
+
+fn turn_round(
     change: &mut Change,
     way: Way,
     why: &str,
@@ -293,7 +313,7 @@ fn do_step(
             let of = change.plan.steps.len();
             let why = format!("step {} of {of} ({title}) failed: {error}", step + 1);
             (company.tell)(Event::TurningBack { why: &why });
-            turn(change, Way::Undo, &why, hands, company)
+            turn_round(change, Way::Undo, &why, hands, company)
         }
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn undo(
     })
 }
 
-/// Tells whoever has a copy of the journal that the change has reached the end of its way.
+/// Tells whoever has a copy of the journal how far the change has come.
 ///
 /// # Errors
 /// [`StepError`] when somebody cannot be told.
@@ -71,7 +71,7 @@ pub(super) fn tell_others(
 ) -> Result<(), StepError> {
     let last = change.plan.steps.len().saturating_sub(1);
     with_site(change, last, company, |works, site| {
-        works.finished(site, hands)
+        works.tell_others(site, hands)
     })
 }
 

@@ -97,12 +97,12 @@ pub trait Works {
     /// [`StepError`] when something is in the way.
     fn unmount_all(&mut self, change: &str) -> Result<(), StepError>;
 
-    /// Called when a change has reached the end of its way and its journal says so: whoever else has a copy of
-    /// the journal is told.
+    /// Called when a change is about to be undone, and when it has reached the end of its way, and its journal says so:
+    /// whoever else has a copy of the journal is told.
     ///
     /// # Errors
-    /// [`StepError`] when somebody cannot be told; the change is finished all the same.
-    fn finished(&mut self, _: &Site<'_>, _: &mut dyn Hands) -> Result<(), StepError> {
+    /// [`StepError`] when somebody cannot be told; the change goes its way all the same.
+    fn tell_others(&mut self, _: &Site<'_>, _: &mut dyn Hands) -> Result<(), StepError> {
         Ok(())
     }
 }

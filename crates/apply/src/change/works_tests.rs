@@ -135,7 +135,7 @@ impl Works for MadeUpWorks {
         Ok(())
     }
 
-    fn finished(&mut self, site: &Site<'_>, hands: &mut dyn Hands) -> Result<(), StepError> {
+    fn tell_others(&mut self, site: &Site<'_>, hands: &mut dyn Hands) -> Result<(), StepError> {
         if hands.files().exists(Path::new("/disk/root/journal")) {
             let journal = hands.files().text(&site.directory.join("journal")).unwrap();
             Self::put("/disk/root/journal", &journal, hands)?;
@@ -285,6 +285,20 @@ fn applied() -> Rehearsal {
     let mut machine = machine();
     assert_eq!(apply_plan(&mut machine), Ok(Some(Ending::Applied)));
     machine
+}
+
+#[test]
+fn the_other_root_knows_of_an_undo_before_anything_is_undone() {
+    let mut machine = applied();
+    let mut changes = Shelf::at(SHELF).all(&machine).unwrap();
+    let mut change = changes.pop().unwrap();
+    with_company(|company| turn(&mut change, Way::Undo, ASKED_FOR, &mut machine, company)).unwrap();
+    assert_eq!(text(&machine, CMDLINE).as_deref(), Some("root=new"));
+    let here = change.directory().join("journal");
+    let here = text(&machine, here.to_str().unwrap()).unwrap();
+    assert!(here.lines().last().unwrap().contains("turned"), "{here}");
+    let there = text(&machine, "/disk/root/journal").unwrap();
+    assert_eq!(there.trim_end(), here.trim_end());
 }
 
 fn text(machine: &Rehearsal, path: &str) -> Option<String> {

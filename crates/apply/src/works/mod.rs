@@ -282,7 +282,7 @@ impl Works for LiveWorks {
         self.unmount_everything(Path::new(mounts::PLACES).join(change).as_path())
     }
 
-    fn finished(&mut self, site: &Site<'_>, hands: &mut dyn Hands) -> Result<(), StepError> {
+    fn tell_others(&mut self, site: &Site<'_>, hands: &mut dyn Hands) -> Result<(), StepError> {
         self.tell_other_roots(site, hands)
     }
 }
