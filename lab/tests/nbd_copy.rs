@@ -85,15 +85,25 @@ fn serve(home: &Home, arguments: &[&str], socket: &str) -> Serving {
     Serving::start(command, Listening::Socket(path)).expect("it serves")
 }
 
-/// nbdkit held to 3 MB/s, at the same place each time: its version 1.32 ends when a client that it makes wait is killed.
-fn slowly(home: &Home, image: &Path) -> Serving {
-    let path = home.path().join("slow");
+/// nbdkit, at the same place each time: its version 1.32 ends when a client that it makes wait is killed or goes.
+fn nbdkit_at(path: PathBuf, arguments: &[&str]) -> Serving {
     let _ = std::fs::remove_file(&path);
     let mut command = programs::command("nbdkit");
     command.args(["--foreground", "--exit-with-parent", "--unix"]);
-    command.arg(&path).args(["--filter=rate", "file"]);
-    command.arg(image).arg("rate=24M");
+    command.arg(&path).args(arguments);
     Serving::start(command, Listening::Socket(path)).expect("nbdkit serves")
+}
+
+/// Held to 3 MB/s.
+fn slowly(home: &Home, image: &Path) -> Serving {
+    let arguments = ["--filter=rate", "file", &text(image), "rate=24M"];
+    nbdkit_at(home.path().join("slow"), &arguments)
+}
+
+/// Each read takes it 6 s.
+fn thinking(home: &Home) -> Serving {
+    let arguments = ["--filter=delay", "pattern", "1M", "delay-read=6"];
+    nbdkit_at(home.path().join("thinks"), &arguments)
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -281,16 +291,18 @@ fn a_server_that_thinks_is_waited_for_as_long_as_was_said() {
     let _turn = take_turns();
     let home = Home::new();
     let to = text(&home.path().join("copy.img"));
-    let thinks = ["--filter=delay", "pattern", "1M", "delay-read=6"];
-    let server = NbdServer::nbdkit(&thinks).expect("nbdkit");
+    let server = thinking(&home);
+    let from = server.address();
     let begin = Instant::now();
-    let answer = copy(&home, server.address(), &to, &["--patience", "1"]);
+    let answer = copy(&home, &from, &to, &["--patience", "1"]);
     assert_eq!(answer.status, Some(2), "{answer}");
     let words = "the server did not answer within 1 s";
     assert!(answer.stderr.contains(words), "{answer}");
     assert!(begin.elapsed() < Duration::from_secs(6), "{answer}");
     // With the usual patience the same command goes on.
-    fine(&copy(&home, server.address(), &to, &[]));
+    drop(server);
+    let _server = thinking(&home);
+    fine(&copy(&home, &from, &to, &[]));
 }
 
 #[test]

@@ -578,7 +578,12 @@ impl<T: Transport> Pass<'_, T> {
         let is_export = matches!(self.target, Some(End::Export(_)));
         let keeper = self.keeper.filter(|_| is_first && is_export);
         let mut worker = Worker::new(job, (source, target), about, depth, keeper);
-        worker.run()?;
+        if let Err(why) = worker.run() {
+            // Told before its connections are closed: a server that then ends for all (nbdkit 1.32 does, with requests in flight)
+            // would give the other workers another reason, and theirs might count.
+            self.failed(job, why);
+            return Ok(());
+        }
         let (source, target) = (worker.source, worker.target);
         self.source.give_back(source);
         if let Some(end) = self.target {
