@@ -88,9 +88,8 @@ fn serve(home: &Home, arguments: &[&str], socket: &str) -> Serving {
 /// nbdkit, at the same place each time: its version 1.32 ends when a client that it makes wait is killed or goes.
 fn nbdkit_at(path: PathBuf, arguments: &[&str]) -> Serving {
     let _ = std::fs::remove_file(&path);
-    let mut command = programs::command("nbdkit");
-    command.args(["--foreground", "--exit-with-parent", "--unix"]);
-    command.arg(&path).args(arguments);
+    let mut command = programs::nbdkit();
+    command.arg("--unix").arg(&path).args(arguments);
     Serving::start(command, Listening::Socket(path)).expect("nbdkit serves")
 }
 

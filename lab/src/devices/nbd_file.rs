@@ -40,8 +40,8 @@ impl NbdFile {
     /// Serves what nbdkit makes of these arguments.
     pub(super) fn serve_with(arguments: &[String], directory: TempDir) -> Result<Self> {
         let socket = directory.path().join("server");
-        let mut server = programs::command("nbdkit")
-            .args(["--foreground", "--exit-with-parent", "--unix"])
+        let mut server = programs::nbdkit()
+            .arg("--unix")
             .arg(&socket)
             .args(arguments)
             .stdin(Stdio::null())

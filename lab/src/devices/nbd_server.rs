@@ -32,7 +32,7 @@ impl NbdServer {
     pub fn nbdkit(arguments: &[&str]) -> Result<NbdServer> {
         let directory = mark::directory()?;
         let socket = directory.path().join("server");
-        let mut command = nbdkit();
+        let mut command = programs::nbdkit();
         command.arg("--unix").arg(&socket).args(arguments);
         let address = unix_address(&socket, "");
         Self::start(directory, command, address, Listening::Socket(socket))
@@ -44,7 +44,7 @@ impl NbdServer {
     /// When it does not begin to serve.
     pub fn nbdkit_tcp(host: &str, arguments: &[&str]) -> Result<NbdServer> {
         let port = free_port(host)?;
-        let mut command = nbdkit();
+        let mut command = programs::nbdkit();
         command
             .args(["--ipaddr", host, "--port", &port.to_string()])
             .args(arguments);
@@ -153,12 +153,6 @@ impl Drop for NbdServer {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-fn nbdkit() -> Command {
-    let mut command = programs::command("nbdkit");
-    command.args(["--foreground", "--exit-with-parent"]);
-    command
 }
 
 fn unix_address(socket: &Path, export: &str) -> String {

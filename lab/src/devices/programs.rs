@@ -15,6 +15,13 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// nbdkit, which ends with who started it; the socket and all else are arguments to come.
+pub fn nbdkit() -> Command {
+    let mut command = command("nbdkit");
+    command.args(["--foreground", "--exit-with-parent"]);
+    command
+}
+
 /// PATH with the administrator's directories appended.
 pub fn search_path() -> String {
     let own = std::env::var("PATH").unwrap_or_default();

@@ -275,6 +275,7 @@ pub fn turn(
     Ok(())
 }
 
+/// Writes down that a change that was on the other way is on this one now.
 fn turn_round(
     change: &mut Change,
     way: Way,
@@ -282,9 +283,6 @@ fn turn_round(
     hands: &mut dyn Hands,
     company: &mut Company<'_>,
 ) -> Result<(), ChangeError> {
-    if change.state.way == way {
-        return Ok(());
-    }
     let turned = Record::Turned {
         way,
         why: why.into(),

@@ -508,9 +508,7 @@ impl<T: Transport> Pass<'_, T> {
             for number in 0..workers {
                 let sender = sender.clone();
                 scope.spawn(move || {
-                    if let Err(why) = self.work(job, about, depth, number == 0) {
-                        self.failed(job, why);
-                    }
+                    self.work(job, about, depth, number == 0);
                     // Who listens waits for all of them.
                     let _ = sender.send(());
                 });
@@ -562,13 +560,30 @@ impl<T: Transport> Pass<'_, T> {
         job.fail(why);
     }
 
-    fn work(
-        &self,
-        job: &Job<'_>,
+    fn work(&self, job: &Job<'_>, about: Target, depth: usize, is_first: bool) {
+        let mut worker = match self.worker(job, about, depth, is_first) {
+            Ok(worker) => worker,
+            Err(why) => return self.failed(job, why),
+        };
+        if let Err(why) = worker.run() {
+            // Told before its connections are closed: a server that then ends for all (nbdkit 1.32 does, with requests in flight)
+            // would give the other workers another reason, and theirs might count.
+            return self.failed(job, why);
+        }
+        let (source, target) = (worker.source, worker.target);
+        self.source.give_back(source);
+        if let Some(end) = self.target {
+            end.give_back(target);
+        }
+    }
+
+    fn worker<'w>(
+        &'w self,
+        job: &'w Job<'w>,
         about: Target,
         depth: usize,
         is_first: bool,
-    ) -> Result<(), CopyError> {
+    ) -> Result<Worker<'w, T>, CopyError> {
         let source = self.source.side()?;
         let target = match self.target {
             None => Side::Nowhere,
@@ -577,19 +592,8 @@ impl<T: Transport> Pass<'_, T> {
         // What was flushed on one connection is so on all; a file is flushed by who waits.
         let is_export = matches!(self.target, Some(End::Export(_)));
         let keeper = self.keeper.filter(|_| is_first && is_export);
-        let mut worker = Worker::new(job, (source, target), about, depth, keeper);
-        if let Err(why) = worker.run() {
-            // Told before its connections are closed: a server that then ends for all (nbdkit 1.32 does, with requests in flight)
-            // would give the other workers another reason, and theirs might count.
-            self.failed(job, why);
-            return Ok(());
-        }
-        let (source, target) = (worker.source, worker.target);
-        self.source.give_back(source);
-        if let Some(end) = self.target {
-            end.give_back(target);
-        }
-        Ok(())
+        let sides = (source, target);
+        Ok(Worker::new(job, sides, about, depth, keeper))
     }
 
     fn checkpoint(&self, ledger: &Ledger) -> Result<(), CopyError> {
