@@ -246,6 +246,8 @@ struct Watch<'a> {
     refused_since: Option<Instant>,
     /// The least swap that was free since the program began.
     least_free_swap: u64,
+    /// Pages that the program has.
+    grown_pages: u64,
 }
 
 impl<'a> Watch<'a> {
@@ -264,6 +266,7 @@ impl<'a> Watch<'a> {
             limit_now: u64::MAX,
             refused_since: None,
             least_free_swap: u64::MAX,
+            grown_pages: 0,
         }
     }
 
@@ -283,6 +286,7 @@ impl<'a> Watch<'a> {
         self.pool_before = pools_now(&self.made.pools);
         self.refused_since = None;
         self.least_free_swap = u64::MAX;
+        self.grown_pages = 0;
         let most_bytes = (most * self.course.memory_bytes as f64) as u64;
         line.wish(&Wish::Begin {
             most_bytes: most_bytes.next_multiple_of(self.page_bytes),
@@ -331,13 +335,7 @@ impl<'a> Watch<'a> {
         let wanted = self.wanted_limit();
         self.set_limit(wanted)?;
         let begun = Instant::now();
-        let most_s = (FILLING * self.course.seconds).max(LEAST_FILLING_S);
-        line.wish(&Wish::Grow { pages, most_s });
-        let patience = Duration::from_secs_f64(most_s * 2.0 + 10.0);
-        let grown = match self.wait(line, patience)? {
-            Answer::Grown(grown) => grown,
-            answer => return Err(unexpected(&answer)),
-        };
+        self.grow(pages, line)?;
         self.settle()?;
         rung.grown_s = begun.elapsed().as_secs_f64();
         let now = pools_now(&self.made.pools);
@@ -351,8 +349,34 @@ impl<'a> Watch<'a> {
             self.fullest_pool = rung.pool_bytes;
             self.ratio = Some(rung.stored_bytes as f64 / rung.pool_bytes as f64);
         }
-        if grown < pages {
+        if self.grown_pages < pages {
             return Err(End::TooSlow);
+        }
+        Ok(())
+    }
+
+    /// Has so many pages filled, or as many as there is time for, with a look after as many as may be taken without one:
+    /// however late this program is let look, the other one has not gone on meanwhile.
+    fn grow(&mut self, pages: u64, line: &mut Line) -> Result<(), End> {
+        let most_s = (FILLING * self.course.seconds).max(LEAST_FILLING_S);
+        let patience = Duration::from_secs_f64(most_s * 2.0 + 10.0);
+        let at_once = (self.fence.unseen_bytes() / self.page_bytes).max(1);
+        let begun = Instant::now();
+        while self.grown_pages < pages {
+            let wanted = self.grown_pages.saturating_add(at_once).min(pages);
+            let left_s = (most_s - begun.elapsed().as_secs_f64()).max(0.0);
+            line.wish(&Wish::Grow {
+                pages: wanted,
+                most_s: left_s,
+            });
+            self.grown_pages = match self.wait(line, patience)? {
+                Answer::Grown(grown) => grown,
+                answer => return Err(unexpected(&answer)),
+            };
+            self.tick()?;
+            if self.grown_pages < wanted {
+                break;
+            }
         }
         Ok(())
     }

@@ -16,6 +16,10 @@ use super::set_up::Made;
 /// The most that a program can ask the kernel to be ended before all others (proc_pid_oom_score_adj(5)).
 const FIRST_TO_BE_ENDED: &str = "1000";
 
+/// Part of the reserve that is taken before somebody looks again. It ends when half of the reserve is left; a program that
+/// is not looked at for the tenth of a second that a busy machine takes would have the other half by then.
+const UNSEEN_PART: u64 = 8;
+
 /// Where there is room.
 #[derive(Clone, Debug)]
 pub enum Ground {
@@ -119,6 +123,14 @@ impl Fence {
     /// Whether there is a limit that follows the pool.
     pub fn has_limit(&self) -> bool {
         matches!(self, Fence::Group(_))
+    }
+
+    /// What may be taken between two looks: in a group the kernel itself looks at each page.
+    pub fn unseen_bytes(&self) -> u64 {
+        match self {
+            Fence::Group(_) => u64::MAX,
+            Fence::Machine(guard) => guard.allowance.reserve_bytes / UNSEEN_PART,
+        }
     }
 
     /// What the program has besides pages of its working set, as far as that is counted to somebody.
