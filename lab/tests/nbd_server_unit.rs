@@ -78,6 +78,32 @@ rubus nbd info nbd://127.0.0.1:10814/stick
 rubus undo --yes
 ";
 
+/// With TLS, for those alone who have a certificate; the server's key is root's, and the server is not.
+const ENCRYPTED: &str = "
+tls='/root/my tls: 100%'
+rubus serve --make-certificates \"$tls\"
+truncate -s 1M /home/pi/secret.img
+chown 1000:1000 /home/pi/secret.img
+rubus apply network-server image=/home/pi/secret.img listen=127.0.0.1:10815 certificates=\"$tls\" verify-clients=yes --yes
+test $(ps -o uid= $(pid_of secret)) = 1000
+ln -s \"$tls\" /run/all
+install -D -m 644 /run/all/ca-cert.pem /run/few/ca-cert.pem
+head -c 1M /run/pattern >/run/small
+disk=nbds://127.0.0.1:10815/secret?tls-certificates=/run/all
+rubus nbd copy --quiet /run/small $disk --i-will-lose-everything-on=$disk
+if rubus nbd info nbd://127.0.0.1:10815/secret; then exit 105; fi
+if rubus nbd info nbds://127.0.0.1:10815/secret?tls-certificates=/run/few; then exit 106; fi
+if rubus nbd info 'nbd+unix:///secret?socket=/run/rubus-serve-secret.socket'; then exit 107; fi
+rubus verify
+systemd-analyze verify /etc/systemd/system/rubus-serve-secret.service
+systemctl stop rubus-serve-secret.service
+cmp /run/small /home/pi/secret.img
+rubus apply network-server image=/home/pi/secret.img listen=127.0.0.1:10815 certificates=\"$tls\" verify-clients=yes --yes | grep 'nothing to do'
+rubus undo --yes
+test ! -e /run/rubus-serve-secret.socket
+test ! -e /run/credentials/rubus-serve-secret.service
+";
+
 /// What cannot be served is taken back, with what the server said.
 const REFUSED: &str = "
 rubus apply network-server image=/srv/made/kitchen.img name=again listen=127.0.0.1:10813 --yes || test $? = 4
@@ -106,7 +132,10 @@ fn what_the_recipe_serves_starts_with_the_rights_that_it_has() {
     }
     let _turn = take_turns();
     let stick = LoopDevice::new(16 << 20).expect("a loop device");
-    let script = [BEGIN, MADE, OWNED, SEVERAL, DEVICE, REFUSED, JUDGED, UNDONE].concat();
+    let script = [
+        BEGIN, MADE, OWNED, SEVERAL, DEVICE, ENCRYPTED, REFUSED, JUDGED, UNDONE,
+    ]
+    .concat();
     let files = [("rubus", program::binary())];
     let ran = under_systemd::run(&script, &files, &[stick.path()]);
     let Ran { status, output } = ran.expect("systemd runs it");
@@ -115,6 +144,10 @@ fn what_the_recipe_serves_starts_with_the_rights_that_it_has() {
         "0001-network-server is applied",
         "the server answers, and has kitchen",
         "two writers would destroy",
+        "cannot ask nbd://127.0.0.1:10815/secret: the server wants TLS",
+        "cannot ask nbd+unix:///secret?socket=/run/rubus-serve-secret.socket: the server wants TLS",
+        "the server wants a certificate of this client",
+        "the server answers, and has secret",
         "everything is as it was before",
         "0004-network-server is undone",
     ] {

@@ -2,6 +2,7 @@
 
 mod export;
 mod texts;
+mod tls;
 mod words;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -18,6 +19,7 @@ use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
 use crate::units::parse_size;
 use export::Export;
+use tls::Tls;
 
 pub(super) static RECIPE: Recipe = Recipe {
     name: "network-server",
@@ -71,6 +73,26 @@ pub(super) static RECIPE: Recipe = Recipe {
             default: None,
             check: export::place,
         },
+        OptionSpec {
+            name: "certificates",
+            what: "a directory with server-cert.pem and server-key.pem, for encryption (TLS); rubus serve \
+                   --make-certificates makes them",
+            default: None,
+            check: tls::place,
+        },
+        OptionSpec {
+            name: "tls",
+            what: "require: nothing in the clear; allow: as each client wants; off; else require with certificates, and \
+                   off without",
+            default: None,
+            check: tls::mode,
+        },
+        OptionSpec {
+            name: "verify-clients",
+            what: "yes: serve only clients with a certificate that the directory's ca-cert.pem has signed; no",
+            default: Some("no"),
+            check: yes_or_no,
+        },
     ],
     look_at,
     draw_up,
@@ -122,9 +144,11 @@ fn look_at(_: &Machine, wishes: &Wishes) -> LookAt {
     }
     let is_read_only = wishes.get("read-only").is_some_and(|value| value == "yes");
     let device = image.filter(|image| image.starts_with("/dev/") && !is_read_only);
+    let mut nodes: Vec<PathBuf> = image.into_iter().chain(clones).map(PathBuf::from).collect();
+    nodes.extend(tls::look_at(wishes));
     LookAt {
         disks: device.map(PathBuf::from).into_iter().collect(),
-        nodes: image.into_iter().chain(clones).map(PathBuf::from).collect(),
+        nodes,
         ..LookAt::paths(paths)
     }
 }
@@ -134,6 +158,7 @@ struct Server<'a> {
     export: Export<'a>,
     listen: Vec<SocketAddr>,
     allow: Vec<Network>,
+    tls: Option<Tls>,
     program: String,
 }
 
@@ -147,7 +172,8 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     programs::check_one("systemctl", situation, draft);
     let export = export::look(image, situation, draft);
     let listen = listening(situation.option("listen").unwrap_or_default()).unwrap_or_default();
-    let allow = check_callers(&listen, situation, draft);
+    let tls = tls::look(situation, draft);
+    let allow = check_callers(&listen, tls.as_ref(), situation, draft);
     let Some(export) = export else {
         return;
     };
@@ -155,6 +181,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
         export,
         listen,
         allow,
+        tls,
         program,
     };
     put(&server, situation, draft);
@@ -176,6 +203,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
 /// Who may connect. An address that others reach is served to nobody in particular only where that was said.
 fn check_callers(
     listen: &[SocketAddr],
+    tls: Option<&Tls>,
     situation: &Situation<'_>,
     draft: &mut Draft,
 ) -> Vec<Network> {
@@ -183,6 +211,10 @@ fn check_callers(
     let wished = situation.option("allow");
     let shown: Vec<String> = listen.iter().map(ToString::to_string).collect();
     let shown = shown.join(", ");
+    let proof = match tls.is_some_and(|tls| tls.verifies_clients) {
+        true => "may connect, and has to show a client's certificate",
+        false => "is served, and nobody is asked for a password",
+    };
     draft.check(
         "it is said who may connect",
         !is_public || wished.is_some(),
@@ -192,8 +224,10 @@ fn check_callers(
             (None, false) => format!("only programs of this machine reach {shown}"),
             (None, true) => format!("other machines reach {shown}, and allow= is not given"),
         },
-        "say allow=192.168.1.0/24: only machines with such addresses; or allow=any: every machine that reaches this one is \
-         served, and nobody is asked for a password",
+        &format!(
+            "say allow=192.168.1.0/24: only machines with such addresses; or allow=any: every machine that reaches this one \
+             {proof}"
+        ),
     );
     let allow = wished.and_then(|networks| allowed(networks).ok());
     allow.unwrap_or_default()
@@ -314,21 +348,30 @@ impl Server<'_> {
         let is_let_in = |address: &&SocketAddr| {
             self.allow.is_empty() || self.allow.iter().any(|network| network.has(here(address)))
         };
-        match self.listen.iter().find(is_let_in) {
+        let tls = self.tls.as_ref().filter(|tls| tls.is_required);
+        let scheme = if tls.is_some() { "nbds" } else { "nbd" };
+        let mut parameters = Vec::new();
+        let place = match self.listen.iter().find(is_let_in) {
             Some(address) => {
                 let host = match here(address) {
                     IpAddr::V4(ip) => ip.to_string(),
                     IpAddr::V6(ip) => format!("[{ip}]"),
                 };
                 match address.port() {
-                    NBD_PORT => format!("nbd://{host}/{export}"),
-                    port => format!("nbd://{host}:{port}/{export}"),
+                    NBD_PORT => format!("{scheme}://{host}/{export}"),
+                    port => format!("{scheme}://{host}:{port}/{export}"),
                 }
             }
             None => {
                 let socket = own_socket(&self.export.name);
-                format!("nbd+unix:///{export}?socket={}", socket.display())
+                parameters.push(format!("socket={}", socket.display()));
+                format!("{scheme}+unix:///{export}")
             }
+        };
+        parameters.extend(tls.map(Tls::parameters));
+        match parameters.is_empty() {
+            true => place,
+            false => format!("{place}?{}", parameters.join("&")),
         }
     }
 

@@ -9,6 +9,15 @@ use crate::recipe::{Facts, Node};
 const NETWORK: [(&str, &str); 2] = [("listen", "192.168.1.5"), ("allow", "192.168.1.0/24")];
 const DEVICE: &str = "/dev/disk/by-id/usb-SanDisk_Ultra_Fit_4C5300-0:0";
 
+/// As `rubus serve --make-certificates` makes them.
+const CERTIFICATES: [&str; 5] = [
+    "/etc/rubus/tls/server-cert.pem",
+    "/etc/rubus/tls/server-key.pem",
+    "/etc/rubus/tls/ca-cert.pem",
+    "/etc/rubus/tls/client-cert.pem",
+    "/etc/rubus/tls/client-key.pem",
+];
+
 fn machine() -> Machine {
     fixture::pi3_with_usb_ssd()
 }
@@ -56,6 +65,24 @@ fn written(plan: &Plan, ending: &str) -> String {
     });
     let mut texts = texts.filter(|(path, _)| path.display().to_string().ends_with(ending));
     texts.next().expect("it is written").1.clone()
+}
+
+/// The image `/srv/disk.img` of that user, and these files of root's.
+fn with_files<'a>(user: u32, files: &[&'a str]) -> Vec<(&'a str, Result<Option<Node>, String>)> {
+    let image = ("/srv/disk.img", node(NodeKind::File, user));
+    let files = files.iter().map(|path| (*path, node(NodeKind::File, 0)));
+    std::iter::once(image).chain(files).collect()
+}
+
+/// The question after the start, and the address by which the promise is looked at.
+fn questions(plan: &Plan) -> (String, &str) {
+    let started = plan.steps.last().map(|step| &step.action);
+    let (Some(Action::StartServer { question, .. }), Look::Served { address, .. }) =
+        (started, &plan.promises[0].look)
+    else {
+        panic!("{started:?}");
+    };
+    (question.join(" "), address)
 }
 
 #[test]
@@ -153,8 +180,12 @@ fn the_server_has_the_rights_of_the_images_owner_and_no_others() {
 
 #[test]
 fn what_is_already_there_is_not_done_again() {
-    let wished = [&[("image", "/srv/disk.img")], &NETWORK[..]].concat();
-    let nodes = [("/srv/disk.img", node(NodeKind::File, 0))];
+    let encrypted = [
+        ("image", "/srv/disk.img"),
+        ("certificates", "/etc/rubus/tls"),
+    ];
+    let wished = [&encrypted, &NETWORK[..]].concat();
+    let nodes = with_files(0, &CERTIFICATES);
     let first_facts = found(&wished, &nodes);
     let first = plan(&RECIPE, &machine(), &first_facts, &wished);
     let mut facts = after(&first_facts, &first);
@@ -171,6 +202,155 @@ fn what_is_already_there_is_not_done_again() {
     let refused = obstacles(&plan(&RECIPE, &machine(), &facts, &other));
     assert!(
         refused[0].starts_with("the units' names are free"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn an_encrypted_image_for_clients_with_a_certificate() {
+    let wished = [
+        &[
+            ("image", "/srv/disk.img"),
+            ("certificates", "/srv/./100% mine: tls/"),
+            ("verify-clients", "yes"),
+        ],
+        &NETWORK[..],
+    ]
+    .concat();
+    let files = CERTIFICATES.map(|path| path.replace("/etc/rubus/tls", "/srv/100% mine: tls"));
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    insta::assert_snapshot!(shown(&drawn(&wished, &with_files(1000, &files))));
+}
+
+#[test]
+fn each_way_of_tls_is_told_to_server_client_and_reader() {
+    let asked = "?tls-hostname=localhost&tls-certificates=/etc/rubus/tls";
+    let plain = "info nbd://192.168.1.5/disk".to_string();
+    let encrypted = format!("info nbds://192.168.1.5/disk{asked}");
+    let mut text = String::new();
+    for (mode, verifies, files, argument, question) in [
+        (None, "no", 3, "--tls=require", &encrypted),
+        (Some("require"), "yes", 5, "--verify-clients", &encrypted),
+        (Some("allow"), "no", 2, "--tls=allow", &plain),
+    ] {
+        let mut wished = [&[("image", "/srv/disk.img")], &NETWORK[..]].concat();
+        wished.extend(mode.map(|mode| ("tls", mode)));
+        wished.extend([
+            ("certificates", "/etc/rubus/tls"),
+            ("verify-clients", verifies),
+        ]);
+        let plan = drawn(&wished, &with_files(0, &CERTIFICATES[..files]));
+        assert_eq!(obstacles(&plan), [""; 0]);
+        let service = written(&plan, ".service");
+        assert!(service.contains(argument), "{service}");
+        // The authority's certificate is the server's business only where it looks at those of clients.
+        let shows_authority = service.contains("LoadCredential=ca-cert.pem:");
+        assert_eq!(shows_authority, verifies == "yes", "{service}");
+        let (told, address) = questions(&plan);
+        assert_eq!(told, *question);
+        assert_eq!(address, question.replace("info ", "").replace("/disk", "/"));
+        text += &format!("{argument}\n  {}\n  {}\n", plan.risks[0], plan.notes[0]);
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_own_socket_is_asked_with_tls_too() {
+    let wished = [
+        ("image", "/srv/disk.img"),
+        ("listen", "0.0.0.0"),
+        ("allow", "10.0.0.0/8"),
+        ("certificates", "/etc/rubus/tls"),
+    ];
+    let plan = drawn(&wished, &with_files(0, &CERTIFICATES));
+    assert_eq!(
+        questions(&plan).0,
+        "info nbds+unix:///disk?socket=/run/rubus-serve-disk.socket&tls-hostname=localhost&tls-certificates=/etc/rubus/tls"
+    );
+}
+
+#[test]
+fn what_tls_lacks_is_said() {
+    let certificates = ("certificates", "/etc/rubus/tls");
+    let [server, key, authority, client, client_key] = CERTIFICATES;
+    let hidden = |path| (path, Err("Permission denied".to_string()));
+    let empty = Node {
+        kind: NodeKind::File,
+        user: 0,
+        group: 0,
+        size_bytes: 0,
+    };
+    let cases: [(&[(&str, &str)], Vec<_>); 13] = [
+        (&[("tls", "require")], Vec::new()),
+        (&[("verify-clients", "yes")], Vec::new()),
+        (
+            &[("tls", "off"), certificates],
+            with_files(0, &CERTIFICATES),
+        ),
+        (
+            &[("tls", "allow"), certificates, ("verify-clients", "yes")],
+            with_files(0, &CERTIFICATES),
+        ),
+        (&[("certificates", "/tmp/tls")], Vec::new()),
+        (&[("certificates", "/srv/my tls")], Vec::new()),
+        (&[certificates], Vec::new()),
+        (&[certificates], with_files(0, &[server, authority])),
+        (&[certificates], with_files(0, &[server, key])),
+        (
+            &[certificates],
+            with_files(0, &[server, key, authority, client]),
+        ),
+        (
+            &[certificates, ("verify-clients", "yes")],
+            with_files(0, &[server, key, authority]),
+        ),
+        (&[certificates], vec![hidden(server), hidden(client_key)]),
+        (
+            &[certificates, ("tls", "allow")],
+            vec![
+                (server, Ok(Some(empty))),
+                (key, node(NodeKind::Directory, 0)),
+            ],
+        ),
+    ];
+    let mut text = String::new();
+    for (wished, mut nodes) in cases {
+        let asked: Vec<String> = wished
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        text += &format!("{}\n", asked.join(" "));
+        nodes.push(("/srv/disk.img", node(NodeKind::File, 0)));
+        let wished = [&[("image", "/srv/disk.img")], wished].concat();
+        let all = obstacles(&drawn(&wished, &nodes));
+        assert!(!all.is_empty(), "{asked:?}");
+        for obstacle in all {
+            text += &format!("  {obstacle}\n");
+        }
+    }
+    insta::assert_snapshot!(text);
+    // Of a captured machine nobody knows, and it may be.
+    let wished = [("image", "/srv/disk.img"), certificates];
+    let mut facts = found(&wished, &[]);
+    facts.nodes.clear();
+    assert_eq!(
+        obstacles(&plan(&RECIPE, &machine(), &facts, &wished)),
+        [""; 0]
+    );
+}
+
+#[test]
+fn who_must_show_a_certificate_is_not_let_in_without_a_password() {
+    let wished = [
+        ("image", "/srv/disk.img"),
+        ("listen", "0.0.0.0"),
+        ("certificates", "/etc/rubus/tls"),
+        ("verify-clients", "yes"),
+    ];
+    let refused = obstacles(&drawn(&wished, &with_files(0, &CERTIFICATES)));
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(
+        refused[0].ends_with("may connect, and has to show a client's certificate"),
         "{refused:?}"
     );
 }
@@ -250,12 +430,8 @@ fn the_server_is_asked_where_it_lets_its_own_machine_in() {
     ] {
         let mut wished = vec![("image", "/srv/disk.img"), ("listen", listen)];
         wished.extend(allow.map(|networks| ("allow", networks)));
-        let plan = drawn(&wished, &[("/srv/disk.img", node(NodeKind::File, 0))]);
-        let started = plan.steps.last().map(|step| &step.action);
-        let Some(Action::StartServer { question, .. }) = started else {
-            panic!("{started:?}");
-        };
-        assert_eq!(question[..], ["info", address]);
+        let plan = drawn(&wished, &with_files(0, &[]));
+        assert_eq!(questions(&plan).0, format!("info {address}"));
     }
 }
 
@@ -278,6 +454,8 @@ fn names_and_places_that_cannot_be_are_refused() {
             .contains("TOML")
     );
     assert!(export::image("disk.img").is_err());
+    assert!(tls::place("tls").unwrap_err().contains("/etc/rubus/tls"));
+    assert!(tls::mode("yes").is_err());
     assert!(listening("192.168.1.5,pi").is_err());
     let error = allowed("192.168.1.5/24").unwrap_err();
     assert!(error.contains("192.168.1.0/24, or any"), "{error}");

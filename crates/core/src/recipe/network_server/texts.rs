@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
+use super::tls::Tls;
 use super::{Server, own_socket};
 use crate::recipe::{NodeKind, units};
 
@@ -61,13 +62,16 @@ pub(super) fn service(server: &Server<'_>) -> String {
         // At the end of the machine it is stopped before the network, and its clients hear of it.
         "After=network.target".into(),
     ];
-    if export.kind != NodeKind::BlockDevice {
-        let mut places = vec![units::path_word(export.image)];
-        places.extend(export.clones.map(units::path_word));
+    let image = (export.kind != NodeKind::BlockDevice).then_some(export.image);
+    let certificates = server.tls.as_ref().map(|tls| tls.directory.as_str());
+    let places = image.into_iter().chain(export.clones).chain(certificates);
+    let places: Vec<String> = places.map(units::path_word).collect();
+    if !places.is_empty() {
         lines.push(format!("RequiresMountsFor={}", places.join(" ")));
     }
     lines.extend([String::new(), "[Service]".into(), "Type=exec".into()]);
     lines.push(format!("ExecStart={}", command_line(server)));
+    lines.extend(server.tls.iter().flat_map(Tls::credentials));
     // What is in flight has ten seconds; then everything is made durable, which on a slow disk takes its time.
     lines.push("TimeoutStopSec=90".into());
     lines.extend(rights(server));
@@ -92,6 +96,7 @@ fn command_line(server: &Server<'_>) -> String {
     for network in &server.allow {
         words.push(format!("--allow={network}"));
     }
+    words.extend(server.tls.iter().flat_map(Tls::arguments));
     if let Some(disk) = &export.gives_away {
         let confirmation = units::word(&disk.confirmation);
         words.extend(["--i-will-lose-everything-on".into(), confirmation]);

@@ -1,5 +1,6 @@
 //! What the user should know before it is served.
 
+use super::tls::Tls;
 use super::{Server, unit};
 use crate::callers::Network;
 use crate::recipe::{Draft, NodeKind};
@@ -14,22 +15,7 @@ fn risks(server: &Server<'_>, draft: &mut Draft) {
     let is_written = !export.is_read_only;
     let is_public = server.listen.iter().any(|at| !at.ip().is_loopback());
     if is_public {
-        let who = match &server.allow[..] {
-            [] => "Every machine that reaches this one".into(),
-            networks => {
-                let names: Vec<_> = networks.iter().map(Network::to_string).collect();
-                format!("Every machine in {}", names.join(", "))
-            }
-        };
-        let what = match (is_written, export.clones) {
-            (true, None) => "read and overwrite it",
-            (true, Some(_)) => "read it, and make and write clones of it,",
-            (false, _) => "read it",
-        };
-        draft.risks.push(format!(
-            "{who} can {what} without a password, and whoever is on the way can see and change what passes. Do so in a network \
-             that you trust, or in a tunnel (WireGuard, ssh -L)."
-        ));
+        draft.risks.push(risk_of_the_public(server));
     }
     if export.gives_away.is_some() {
         draft.risks.push(format!(
@@ -52,6 +38,42 @@ fn risks(server: &Server<'_>, draft: &mut Draft) {
     }
 }
 
+/// What others may do who reach the server, and those on the way.
+fn risk_of_the_public(server: &Server<'_>) -> String {
+    let who = match &server.allow[..] {
+        [] => "Every machine that reaches this one".into(),
+        networks => {
+            let names: Vec<_> = networks.iter().map(Network::to_string).collect();
+            format!("Every machine in {}", names.join(", "))
+        }
+    };
+    let export = &server.export;
+    let what = match (export.is_read_only, export.clones) {
+        (false, None) => "read and overwrite it",
+        (false, Some(_)) => "read it, and make and write clones of it,",
+        (true, _) => "read it",
+    };
+    match &server.tls {
+        None => format!(
+            "{who} can {what} without a password, and whoever is on the way can see and change what passes. Do so in a network \
+             that you trust, with TLS (certificates=DIRECTORY), or in a tunnel (WireGuard, ssh -L)."
+        ),
+        Some(tls) if !tls.is_required => format!(
+            "{who} can {what} without a password, and where a client does without TLS, whoever is on the way can see and change \
+             what passes. Do so in a network that you trust, or with tls=require."
+        ),
+        Some(tls) if !tls.verifies_clients => format!(
+            "{who} can {what} without a password or a proof of who it is; nobody on the way can see or change what passes. \
+             verify-clients=yes lets in only who has a certificate."
+        ),
+        Some(tls) => format!(
+            "{who} can {what} with a copy of client-cert.pem and client-key.pem from {}, and whoever has ca-key.pem can make \
+             more such pairs; nobody on the way can see or change what passes.",
+            tls.directory
+        ),
+    }
+}
+
 fn notes(server: &Server<'_>, draft: &mut Draft) {
     let export = &server.export;
     let unit = unit(&export.name);
@@ -60,14 +82,42 @@ fn notes(server: &Server<'_>, draft: &mut Draft) {
         (_, Some(_)) => format!("{}/CLIENT", export.name),
         _ => export.name.clone(),
     };
+    draft.notes.push(clients(server.tls.as_ref(), &name));
+    let changed = match server.tls {
+        None => "the image",
+        Some(_) => "the image or of the certificates",
+    };
     draft.notes.push(format!(
-        "Clients: rubus bench nbd://THIS-MACHINE/{name}, or on a board rubus apply network-disk \
-         address=nbd://THIS-MACHINE/{name} at=/mnt/network."
-    ));
-    draft.notes.push(format!(
-        "Who comes and goes: journalctl -u {unit}. After a change of the image: systemctl stop {unit}.service, and the next client starts it."
+        "Who comes and goes: journalctl -u {unit}. After a change of {changed}: systemctl stop {unit}.service, and the next client \
+         starts it."
     ));
     draft
         .notes
         .push("Undoing removes the units. The image and what clients wrote stay.".into());
+}
+
+/// How clients reach an export of this name.
+fn clients(tls: Option<&Tls>, name: &str) -> String {
+    let plain = format!(
+        "rubus bench nbd://THIS-MACHINE/{name}, or on a board rubus apply network-disk address=nbd://THIS-MACHINE/{name} \
+         at=/mnt/network"
+    );
+    let Some(tls) = tls else {
+        return format!("Clients: {plain}.");
+    };
+    let files = match tls.verifies_clients {
+        true => "copies of ca-cert.pem, client-cert.pem and client-key.pem",
+        false => "a copy of ca-cert.pem",
+    };
+    let encrypted = format!(
+        "rubus bench 'nbds://THIS-MACHINE/{name}?tls-certificates=DIR' with {files} in DIR, and a name of THIS-MACHINE that the \
+         certificate is for"
+    );
+    match tls.is_required {
+        true => format!(
+            "Clients: {encrypted}. The kernel's client has no TLS, so rubus attach, network-disk and network-root cannot be used \
+             with it."
+        ),
+        false => format!("Clients: {encrypted}; in the clear {plain}."),
+    }
 }
