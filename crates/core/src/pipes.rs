@@ -10,15 +10,13 @@ mod candidate;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ceiling;
 use crate::estimate::Estimate;
 use crate::result::Run;
 use crate::verdict::{Pipe, PipeKind, verdict};
 
 /// Bytes in order in one second of application work, in one direction.
 const IN_ORDER_BYTES: f64 = 10e6;
-
-/// What TCP in frames of 1500 bytes carries of a link's rate.
-const OF_A_LINK: f64 = 0.94;
 
 /// A picture of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +48,7 @@ impl Picture {
     /// The picture of a run; `None` where nothing was measured that applications do.
     pub fn of(run: &Run) -> Option<Picture> {
         let link = run.target.link.iter().map(|link| {
-            let carries = link.bits_per_second as f64 / 8.0 * OF_A_LINK;
+            let carries = ceiling::ethernet(link.bits_per_second).bytes_per_second;
             bus(&format!("network: {}", link.interface), carries)
         });
         let pipes = verdict(run).pipes;
@@ -192,7 +190,8 @@ mod tests {
         });
         let picture = Picture::of(&run).expect("something was measured");
         assert_eq!(picture.stages[0].name, "network: eth0");
-        assert!((picture.stages[0].width - 1.175).abs() < 1e-9);
+        // 11.77 MB of the 12.5 that the cable carries a second.
+        assert!((picture.stages[0].width - 1.176_853_1).abs() < 1e-9);
     }
 
     #[test]

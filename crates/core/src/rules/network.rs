@@ -2,6 +2,7 @@
 
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, root};
+use crate::ceiling;
 use crate::machine::{BlockKind, HopKind, Link, Machine};
 use crate::units::{bit_rate, rate_si};
 
@@ -77,7 +78,7 @@ fn slow_link(machine: &Machine) -> Vec<Seen> {
                 read_from: link.bits_per_second.source().into(),
                 consequence: format!(
                     "{} instead of 118 MB/s: a network disk is slower than a good card.",
-                    rate_si(rate as f64 / 8.0 * 0.94)
+                    rate_si(ceiling::ethernet(rate).bytes_per_second)
                 ),
                 fix: "Another cable first (all four pairs), then another port of the switch; ethtool says what the other end offers.".into(),
                 command: None,
@@ -178,7 +179,7 @@ fn root_over_slow_link(machine: &Machine) -> Vec<Seen> {
         about: "/".into(),
         evidence: format!("the root filesystem comes over {} at {}", link.name, bit_rate(rate as f64)),
         read_from: link.bits_per_second.source().into(),
-        consequence: format!("{} at most, shared with all other traffic. Random operations gain over a card, long reads lose.", rate_si(rate as f64 / 8.0 * 0.94)),
+        consequence: format!("{} at most, shared with all other traffic. Random operations gain over a card, long reads lose.", rate_si(ceiling::ethernet(rate).bytes_per_second)),
         fix: "A gigabit link where the board has one; compression of the filesystem makes the cable wider.".into(),
         command: None,
     }]

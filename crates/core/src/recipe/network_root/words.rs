@@ -3,14 +3,13 @@
 use super::super::{Draft, Situation, network_disk};
 use super::checks::Scene;
 use super::ground::used_bytes;
+use crate::ceiling;
 use crate::plan::Effort;
 use crate::plan::promise::{Look, Promise};
 use crate::units::rate_si;
 
 /// Assumed where the link does not say its rate: 100 Mbit/s.
 const ASSUMED_BITS_PER_SECOND: u64 = 100_000_000;
-/// What is left of a cable's rate for the data of a TCP connection, in full frames of 1500 bytes.
-const PAYLOAD: f64 = 0.94;
 /// What the copy needs for each file besides its bytes, seconds, on a slow card.
 const ENTRY_S: f64 = 2e-3;
 /// Making one initial RAM filesystem on a slow board, seconds.
@@ -25,7 +24,7 @@ pub(super) fn all(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draf
 
 fn effort(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let bits = scene.link.bits_per_second.get().filter(|bits| *bits > 0);
-    let rate = bits.unwrap_or(ASSUMED_BITS_PER_SECOND) as f64 / 8.0 * PAYLOAD;
+    let rate = ceiling::ethernet(bits.unwrap_or(ASSUMED_BITS_PER_SECOND)).bytes_per_second;
     let bytes = used_bytes(situation).unwrap_or(0);
     let trees = &situation.facts.trees;
     let entries = trees.values().map(|tree| tree.entries).sum::<u64>() as f64;
