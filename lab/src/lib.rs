@@ -24,6 +24,7 @@ pub mod live;
 pub mod model;
 pub mod modules;
 pub mod monitor;
+pub mod mounted;
 pub mod outside;
 pub mod power_cuts;
 pub mod product;

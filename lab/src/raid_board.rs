@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::board::{Board, Throttle};
 use crate::cache::Cache;
 use crate::kit::{Kit, UsbDisk};
+use crate::mounted;
 use crate::session::{Options, Session};
 
 /// The bus of each disk.
@@ -114,8 +115,7 @@ impl RaidBoard {
         let wishes = self.wishes(disks);
         let losses = losses(plan);
         self.must(&format!("rubus apply raid0 {wishes} --yes{losses}"))?;
-        let node = self.must(&format!("findmnt -no SOURCE {MOUNTED_AT}"))?;
-        Ok(node.trim().to_owned())
+        Ok(mounted::at(&mut self.session, MOUNTED_AT)?.source)
     }
 
     /// Takes the array back.

@@ -10,6 +10,7 @@ use rubus_lab::cache::Cache;
 use rubus_lab::channel::Outcome;
 use rubus_lab::firmware::Switches;
 use rubus_lab::kit::{Kit, UsbDisk};
+use rubus_lab::mounted;
 use rubus_lab::outside::{Manifest, differences, manifest};
 use rubus_lab::product::{can_boot, rubus_or_skip};
 use rubus_lab::session::{Options, Session};
@@ -89,8 +90,7 @@ fn status(board: &mut Session) -> Value {
 }
 
 fn root(board: &mut Session) -> String {
-    let script = "awk '$2 == \"/\" { type = $3 } END { print type }' /proc/mounts";
-    board.must(script, "root", SOON).unwrap().trim().to_owned()
+    mounted::at(board, "/").unwrap().kind
 }
 
 /// The emulated firmware has no device tree to say that it knows trials, so the trial is asked for.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use crate::mounted;
 use crate::outside;
 use crate::session::Session;
 
@@ -171,8 +172,8 @@ impl Lab<'_> {
 
 /// Device and filesystem of the root that runs.
 pub(super) fn root(board: &mut Session) -> Result<String> {
-    let root = board.must("findmnt -no SOURCE,FSTYPE /", "root", SOON)?;
-    Ok(root.split_whitespace().collect::<Vec<_>>().join(" "))
+    let root = mounted::at(board, "/")?;
+    Ok(format!("{} {}", root.source, root.kind))
 }
 
 fn status(board: &mut Session) -> Result<String> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::kit::{Kit, UsbDisk};
+use rubus_lab::mounted;
 use rubus_lab::outside::{differences, manifest};
 use rubus_lab::product::{can_boot, rubus_or_skip};
 use rubus_lab::session::{Options, Session};
@@ -74,12 +75,9 @@ pub fn must(board: &mut Session, script: &str, limit: Duration) -> String {
 
 /// Type of the root filesystem and the subvolume that it is.
 pub fn root(board: &mut Session) -> String {
-    let script =
-        "awk '$2 == \"/\" { type = $3; options = $4 } END { print type, options }' /proc/mounts";
-    let line = must(board, script, SOON);
-    let (kind, options) = line.trim().split_once(' ').unwrap();
-    let subvolume = options.split(',').find(|word| word.starts_with("subvol="));
-    format!("{kind} {}", subvolume.unwrap_or_default())
+    let root = mounted::at(board, "/").unwrap();
+    let subvolume = root.options.iter().find(|word| word.starts_with("subvol="));
+    format!("{} {}", root.kind, subvolume.map_or("", |word| word))
 }
 
 /// Applies the recipe to the first USB disk.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rubus_lab::board::Board;
 use rubus_lab::devices::{Listening, Serving, free_port, programs};
+use rubus_lab::mounted;
 use rubus_lab::product::rubus_or_skip;
 use rubus_lab::session::{HOST_ADDRESS, Session};
 
@@ -96,8 +97,7 @@ pub fn apply(board: &mut Session, address: &str, options: &str) {
 
 /// The device of the root filesystem.
 pub fn root(board: &mut Session) -> String {
-    let script = "awk '$2 == \"/\" { source = $1 } END { print source }' /proc/mounts";
-    must(board, script, SOON).trim().to_owned()
+    mounted::at(board, "/").unwrap().source
 }
 
 /// The second partition of the card.
