@@ -95,6 +95,8 @@ if rubus nbd info nbd://127.0.0.1:10815/secret; then exit 105; fi
 if rubus nbd info nbds://127.0.0.1:10815/secret?tls-certificates=/run/few; then exit 106; fi
 if rubus nbd info 'nbd+unix:///secret?socket=/run/rubus-serve-secret.socket'; then exit 107; fi
 rubus verify
+setpriv --reuid=1000 --regid=1000 --clear-groups rubus verify >/run/seen || test $? = 1
+grep 'run it as root' /run/seen
 systemd-analyze verify /etc/systemd/system/rubus-serve-secret.service
 systemctl stop rubus-serve-secret.service
 cmp /run/small /home/pi/secret.img

@@ -24,9 +24,18 @@ pub struct Found {
     /// How btrfs filesystems are compressed, by where they are mounted.
     pub compression: BTreeMap<PathBuf, Result<Compression, String>>,
     /// The names of the exports that servers list, by the address at which they were asked.
-    pub exports: BTreeMap<String, Result<Vec<String>, String>>,
+    pub exports: BTreeMap<String, Result<Vec<String>, Unheard>>,
     /// UUIDs read from superblocks, by the kernel's name of the device; before what the survey knows.
     pub uuids: BTreeMap<String, String>,
+}
+
+/// Why it is not known which exports a server has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unheard {
+    /// It does not answer, or does not tell.
+    Silent(String),
+    /// This user may not ask it, so it may well serve.
+    Forbidden(String),
 }
 
 /// What was written to a disk in a while.
@@ -353,7 +362,8 @@ fn served(address: &str, export: Option<&str>, found: &Found) -> Sight {
     let names = match found.exports.get(address) {
         None => return Err(format!("nobody asked {address}")),
         // A server that does not answer does not serve.
-        Some(Err(why)) => return Ok((false, why.clone())),
+        Some(Err(Unheard::Silent(why))) => return Ok((false, why.clone())),
+        Some(Err(Unheard::Forbidden(why))) => return Err(format!("{why}; run it as root")),
         Some(Ok(names)) => names,
     };
     let is_there = match export {

@@ -1,5 +1,6 @@
 //! `rubus verify`: whether everything holds that applied changes promise. A change on trial that holds it is kept.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use rubus_core::machine::Machine;
 use rubus_core::parse::btrfs::Compression;
 use rubus_core::plan::journal::Way;
 use rubus_core::plan::promise::{Look, Promise};
-use rubus_core::plan::verify::{Answer, Found, Standing, verify, zswap_words};
+use rubus_core::plan::verify::{Answer, Found, Standing, Unheard, verify, zswap_words};
+use rubus_host::net::NetError;
 use rubus_host::{Files, Live, clock};
 use rubus_show::plan::{Verified, verified};
 
@@ -144,11 +146,27 @@ fn look(general: &General, live: &Live, machine: &Machine, promises: &[Promise])
             found.compression.insert(at.clone(), seen);
         }
         if let Look::Served { address, .. } = &promise.look {
-            let names = nbd_info::names(address).map_err(|error| format!("{error:#}"));
+            let names = nbd_info::names(address).map_err(|error| unheard(&error));
             found.exports.insert(address.clone(), names);
         }
     }
     found
+}
+
+/// Root may connect and read wherever others may not; where root is refused, that is the server's answer.
+fn unheard(error: &anyhow::Error) -> Unheard {
+    let is_denied = error.chain().any(|cause| {
+        let of_the_system = match cause.downcast_ref() {
+            Some(NetError::Other { error, .. }) => Some(error),
+            _ => cause.downcast_ref::<io::Error>(),
+        };
+        of_the_system.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    });
+    let words = format!("{error:#}");
+    match is_denied && !rustix::process::geteuid().is_root() {
+        true => Unheard::Forbidden(words),
+        false => Unheard::Silent(words),
+    }
 }
 
 fn answer(

@@ -313,8 +313,15 @@ fn a_server_has_to_list_what_was_promised() {
     assert_eq!(words, "the server answers, and has disk, other");
     assert_eq!(asked(&found, Some("disc")).0, Standing::Broken);
     assert_eq!(asked(&found, None).0, Standing::Holds);
-    for names in [Ok(Vec::new()), Err("connection refused".into())] {
+    let silent = Unheard::Silent("connection refused".into());
+    for names in [Ok(Vec::new()), Err(silent)] {
         found.exports.insert("nbd://127.0.0.1/".into(), names);
         assert_eq!(asked(&found, None).0, Standing::Broken);
     }
+    let forbidden = Unheard::Forbidden("cannot read client-key.pem".into());
+    found
+        .exports
+        .insert("nbd://127.0.0.1/".into(), Err(forbidden));
+    let words = "cannot read client-key.pem; run it as root".to_string();
+    assert_eq!(asked(&found, None), (Standing::Unknown, words));
 }
