@@ -221,8 +221,13 @@ fn another_disk_is_refused_and_a_recipe_attaches_at_each_boot() {
     board.switch_off().unwrap();
 }
 
-/// What the kernel says of a device with a partition that is attached.
-const ATTACHING: [&str; 2] = ["nbd0: detected capacity change from 0", "nbd0: p1"];
+/// What the kernel says of a device with a partition that is attached; in use is one that somebody, udev or another, has open just
+/// then, and `rubus attach` tries again.
+const ATTACHING: [&str; 3] = [
+    "nbd0: detected capacity change from 0",
+    "nbd0: p1",
+    "nbd: nbd0 already in use",
+];
 /// What it says of one that is detached, as `docs/nbd-attach.md` has it.
 const DETACHING: [&str; 3] = [
     "NBD_DISCONNECT",
