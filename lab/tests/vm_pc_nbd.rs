@@ -300,6 +300,9 @@ while [ ! -s /run/reads ]; do sleep 0.1; done";
 const NO_READER: &str =
     "touch /run/enough; while pgrep -f 'exec 3</dev/nbd0' >/dev/null; do sleep 0.1; done";
 
+/// The watcher ends when nobody has the device open any more, and a moment later than who had it.
+const NO_WATCHER: &str = "for i in $(seq 100); do pgrep -f rubus-attach >/dev/null || break; sleep 0.1; done; pgrep -f rubus-attach || echo no watcher";
+
 /// What was written before is on the server, and whoever reads meets an end, not a device that hangs.
 fn a_reader_who_stays_does_not_hold_it(board: &mut Session) {
     let server = Server::start(Program::Ours);
@@ -312,7 +315,7 @@ fn a_reader_who_stays_does_not_hold_it(board: &mut Session) {
              rubus detach
              n=$(wc -l </run/reads); while [ $(wc -l </run/reads) -lt $((n + 3)) ]; do sleep 0.1; done
              {NO_READER}
-             cat /sys/block/nbd0/size; pgrep -f rubus-attach || echo no watcher",
+             cat /sys/block/nbd0/size; {NO_WATCHER}",
             server.address()
         ),
     );
@@ -341,7 +344,7 @@ fn what_cannot_be_written_is_given_up(board: &mut Session) {
              sleep 2
              rubus detach --give-up
              {NO_READER}
-             cat /sys/block/nbd0/size; pgrep -f rubus-attach || echo no watcher"
+             cat /sys/block/nbd0/size; {NO_WATCHER}"
         ),
     );
     assert_eq!(said, "/dev/nbd0 is detached.\n0\nno watcher\n");
