@@ -1,25 +1,12 @@
 //! Certificates for a server and its clients, made by an authority that exists for them alone.
-//!
-//! The names of the files are those that libnbd, nbdkit, qemu-nbd and nbd-client look for, so one
-//! directory serves all of them.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
-
-/// The authority, which both ends trust.
-pub const AUTHORITY: &str = "ca-cert.pem";
-/// The authority's key, with which more certificates can be made.
-pub const AUTHORITY_KEY: &str = "ca-key.pem";
-/// What a server shows.
-pub const SERVER: &str = "server-cert.pem";
-/// Its key.
-pub const SERVER_KEY: &str = "server-key.pem";
-/// What a client shows to a server that wants to know who it is.
-pub const CLIENT: &str = "client-cert.pem";
-/// Its key.
-pub const CLIENT_KEY: &str = "client-key.pem";
+pub use rubus_core::certificates::{
+    AUTHORITY, AUTHORITY_KEY, CLIENT, CLIENT_KEY, SERVER, SERVER_KEY,
+};
 
 /// A file that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]

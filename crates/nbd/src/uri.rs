@@ -4,9 +4,10 @@
 //! an address that means something else than its reader thinks is how the wrong disk is measured.
 
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+use rubus_core::escapes::escaped;
 
 use crate::wire::DEFAULT_PORT;
 
@@ -292,21 +293,6 @@ fn bytes_of(text: &str) -> Result<Vec<u8>, UriError> {
         bytes.push(escape.ok_or_else(|| UriError::Escape(text.into()))?);
     }
     Ok(bytes)
-}
-
-/// Escapes everything but the characters that need it nowhere, and those in `also`.
-fn escaped(bytes: &[u8], also: &str) -> String {
-    let mut text = String::new();
-    for &byte in bytes {
-        let c = char::from(byte);
-        if c.is_ascii_alphanumeric() || "-._~".contains(c) || also.contains(c) {
-            text.push(c);
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
 }
 
 #[cfg(test)]

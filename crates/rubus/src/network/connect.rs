@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rubus_host::net::Stream;
+use rubus_nbd::certificates::{AUTHORITY, CLIENT, CLIENT_KEY};
 use rubus_nbd::client::{Client, ClientError, Extras, Inquiry, Offer, Patience, Wish, agree_with};
 use rubus_nbd::tls::{Pem, Tls, TlsSettings};
 use rubus_nbd::transport::{Awaited, Transport};
@@ -195,13 +196,13 @@ pub fn trust(options: &TlsOptions) -> anyhow::Result<TlsSettings> {
         let file = PemFile::read(path.to_path_buf())?;
         return Ok(TlsSettings::new(file.pem(), None)?);
     };
-    let authority = PemFile::read(directory.join("ca-cert.pem"))?;
-    let certificate = directory.join("client-cert.pem");
+    let authority = PemFile::read(directory.join(AUTHORITY))?;
+    let certificate = directory.join(CLIENT);
     if !certificate.exists() {
         return Ok(TlsSettings::new(authority.pem(), None)?);
     }
     let certificate = PemFile::read(certificate)?;
-    let key = PemFile::read(directory.join("client-key.pem"))?;
+    let key = PemFile::read(directory.join(CLIENT_KEY))?;
     let pair = Some((certificate.pem(), key.pem()));
     Ok(TlsSettings::new(authority.pem(), pair)?)
 }

@@ -1,17 +1,13 @@
 //! Encryption of what is served: the certificates, which systemd hands to the service, and how the server is asked then.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use super::export;
+use crate::certificates::{AUTHORITY, CLIENT, CLIENT_KEY, SERVER, SERVER_KEY};
+use crate::escapes::escaped;
 use crate::plan::commands::Command;
 use crate::recipe::{Draft, NodeKind, Situation, Wishes, mounting, units};
 
-const AUTHORITY: &str = "ca-cert.pem";
-const SERVER: &str = "server-cert.pem";
-const SERVER_KEY: &str = "server-key.pem";
-const CLIENT: &str = "client-cert.pem";
-const CLIENT_KEY: &str = "client-key.pem";
 /// Where certificates may be.
 const USUAL: &str = "/etc/rubus/tls";
 
@@ -237,16 +233,7 @@ impl Tls {
     /// What stands behind the question mark of an address by which this machine asks. The certificate may be older than the
     /// machine's addresses; localhost does not change.
     pub(super) fn parameters(&self) -> String {
-        let mut text = "tls-hostname=localhost&tls-certificates=".to_string();
-        for byte in self.directory.bytes() {
-            let c = char::from(byte);
-            if c.is_ascii_alphanumeric() || "-._~/".contains(c) {
-                text.push(c);
-            } else {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "%{byte:02X}");
-            }
-        }
-        text
+        let directory = escaped(self.directory.as_bytes(), "/");
+        format!("tls-hostname=localhost&tls-certificates={directory}")
     }
 }
