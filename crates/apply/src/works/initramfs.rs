@@ -19,6 +19,7 @@ use rubus_host::{Files, Hands, digest};
 
 use crate::change::{Progress, Site, StepError};
 
+use super::tree::{Onto, if_full};
 use super::{LiveWorks, failed, receipt, with_names};
 
 /// More than any initial RAM filesystem takes.
@@ -65,7 +66,8 @@ impl LiveWorks {
         let node = |place: &Place| place.title();
         let mounted = |_: &str| top.clone();
         let commands = with_names(&node, &mounted, |names| commands_with(action, names));
-        self.run_all(&commands)?;
+        let made = self.run_all(&commands);
+        made.map_err(|error| in_a_full_root(error, self.onto()))?;
         let bytes = hands.files().read_prefix(&outside, MOST_BYTES);
         let bytes = bytes.map_err(|why| failed(&tried, why))?;
         let inside = initramfs::list(&bytes[..]).map_err(|why| failed(&tried, why))?;
@@ -76,6 +78,18 @@ impl LiveWorks {
         hands.remove(&outside)?;
         let planned = format!("{} with {found}", bytes_iec(bytes.len() as u64));
         Ok(receipt(planned.clone(), planned))
+    }
+}
+
+/// `mkinitramfs` works in `/var/tmp` of the root that it is for, and what it says of a full one names neither that nor a
+/// remedy.
+fn in_a_full_root(error: StepError, onto: Onto) -> StepError {
+    match error {
+        // As strerror(3) has it: programs are run without a language.
+        StepError::Work { tried, reason } if reason.contains("No space left on device") => {
+            failed(tried, format!("{reason}; {}", if_full(onto)))
+        }
+        other => other,
     }
 }
 

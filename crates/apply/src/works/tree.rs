@@ -97,7 +97,7 @@ impl LiveWorks {
         }
     }
 
-    fn onto(&self) -> Onto {
+    pub(super) fn onto(&self) -> Onto {
         match self.image {
             None => Onto::Disk,
             Some(_) => Onto::Image,
@@ -128,15 +128,10 @@ pub(super) fn in_a_change(error: CopyError, onto: Onto) -> String {
         return error.to_string();
     };
     let advice = match failure.reason() {
-        Reason::Full if onto == Onto::Image => {
-            "the new root is full: choose a larger image with size=, or remove what the system does not need"
-        }
         Reason::Device | Reason::ReadOnly if onto == Onto::Image => {
             "the new image could not be written: look whether its filesystem has room, and at the kernel log"
         }
-        Reason::Full => {
-            "the new disk is full: take a larger one, or remove what the running system does not need, and apply it again"
-        }
+        Reason::Full => if_full(onto),
         Reason::Device | Reason::ReadOnly => {
             "the disk fails or was pulled out: look at the kernel log, at the cable and at the supply, and apply it again \
              when that is mended, or with another disk"
@@ -144,6 +139,18 @@ pub(super) fn in_a_change(error: CopyError, onto: Onto) -> String {
         _ => return error.to_string(),
     };
     format!("{path}: {failure}; {advice}")
+}
+
+/// What to do when what is made is full.
+pub(super) fn if_full(onto: Onto) -> &'static str {
+    match onto {
+        Onto::Image => {
+            "the new root is full: choose a larger image with size=, or remove what the system does not need"
+        }
+        Onto::Disk => {
+            "the new disk is full: take a larger one, or remove what the running system does not need, and apply it again"
+        }
+    }
 }
 
 pub(super) fn losses(receipt: &CopyReceipt) -> String {

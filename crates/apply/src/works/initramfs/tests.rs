@@ -168,3 +168,15 @@ fn whenever_the_power_goes_there_is_the_old_or_the_new_one() {
     }
     assert!(cases > 500, "{cases}");
 }
+
+#[test]
+fn a_full_root_is_told_what_to_do_about_it_and_nothing_else_is() {
+    let said = |reason: &str| {
+        let error = failed("run chroot", reason);
+        in_a_full_root(error, Onto::Disk).to_string()
+    };
+    let full = said("cp: write error: No space left on device");
+    let wanted = "No space left on device; the new disk is full: take a larger one";
+    assert!(full.contains(wanted), "{full}");
+    assert!(!said("status 1: E: hooks/btrfs failed").contains("full"));
+}
