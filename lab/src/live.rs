@@ -29,13 +29,18 @@ pub enum Fault {
 
 impl Session {
     /// The board's name of a USB disk, for example `/dev/sda`. With more than one, names change from
-    /// boot to boot, as in real life: the disk is told by its serial number.
+    /// boot to boot, as in real life: the disk is told by its serial number, which udev knows a moment after the kernel has
+    /// the disk.
     ///
     /// # Errors
-    /// When the board does not have it.
+    /// When the board does not have it, or not within some seconds.
     pub fn usb_device(&mut self, number: usize) -> Result<String> {
         let serial = self.usb(number)?.serial.clone();
-        let list = self.must("lsblk -dno SERIAL,PATH", "root", Duration::from_secs(60))?;
+        let script = format!(
+            "for try in $(seq 30); do lsblk -dno SERIAL,PATH | grep -q '^{serial} ' && break; sleep 0.5; done; \
+             lsblk -dno SERIAL,PATH"
+        );
+        let list = self.must(&script, "root", Duration::from_secs(120))?;
         let row = list.lines().find_map(|row| row.strip_prefix(&serial));
         let path =
             row.with_context(|| format!("the board has no disk {serial}; it has\n{list}"))?;

@@ -84,12 +84,13 @@ fn a_disk_that_is_too_small_is_refused(board: &mut Session) {
     assert_eq!(status, "No recipe has been applied on this machine.\n");
 }
 
-/// Something else takes the space on the new filesystem while it is copied to, as files that grow on the card would.
+/// Something else takes the space on the new filesystem while it is copied to, as files that grow on the card would. The
+/// copying waits meanwhile, or on a busy machine it may be done before.
 fn the_target_gets_full(board: &mut Session) {
     let usb = board.usb_device(0).unwrap();
     let fill = format!(
-        "mount {usb}1 /mnt; for size in 1G 256M 64M 16M; do \
-         while fallocate -l $size /mnt/filler-$((n += 1)) 2>/dev/null; do :; done; done"
+        "kill -STOP $(pidof rubus); mount {usb}1 /mnt; for size in 1G 256M 64M 16M; do \
+         while fallocate -l $size /mnt/filler-$((n += 1)) 2>/dev/null; do :; done; done; kill -CONT $(pidof rubus)"
     );
     let script = format!(
         "{} 2>&1 | while IFS= read -r line; do printf '%s\\n' \"$line\"; \
