@@ -30,8 +30,18 @@ fn agrees(name: &str, column: usize, found: f64) {
 
 #[test]
 fn the_knee_is_where_the_queue_has_it() {
-    for (name, queue, deviation) in QUEUES {
-        let got = knees(queue, deviation, TRIALS);
+    // Together they take a minute on one core.
+    let found = std::thread::scope(|scope| {
+        let simulations = QUEUES.map(|(name, queue, deviation)| {
+            let simulation = scope.spawn(move || knees(queue, deviation, TRIALS));
+            (name, queue, deviation, simulation)
+        });
+        simulations.map(|(name, queue, deviation, simulation)| {
+            let got = simulation.join().expect("a simulation ends");
+            (name, queue, deviation, got)
+        })
+    });
+    for (name, queue, deviation, got) in found {
         assert!(got.knee.coverage >= 0.90, "{name}: {got:?}");
         assert!(got.ceiling.coverage >= 0.90, "{name}: {got:?}");
         // Wide intervals would be an easy way to hold the truth.
