@@ -20,6 +20,10 @@ use crate::hands::{Twin, parent_of};
 /// the name is still that of the old contents, and these keep their clusters because the old file stays open
 /// meanwhile. In between a name that is new is an empty file. What a power cut loses in this way are clusters that nothing
 /// names.
+///
+/// The file alone is not enough: when the kernel has begun to write it back by itself, the entry waits in the cache of the
+/// device, and `fsync` finds nothing left to do (`fat_file_fsync`, Linux 6.12). The whole filesystem follows, and only then the
+/// old clusters are given up.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Errno> {
     let old = match open(to, OFlags::empty()) {
         Ok(old) => Some(old),
@@ -28,7 +32,9 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Errno> {
     };
     rustix::fs::rename(from, to)?;
     rustix::fs::fsync(open(&parent_of(to), OFlags::DIRECTORY)?)?;
-    rustix::fs::fsync(open(to, OFlags::empty())?)?;
+    let new = open(to, OFlags::empty())?;
+    rustix::fs::fsync(&new)?;
+    rustix::fs::syncfs(&new)?;
     drop(old);
     Ok(())
 }
