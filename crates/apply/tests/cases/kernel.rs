@@ -103,7 +103,7 @@ fn mount_quiet_array(yard: &mut Yard, array: &str) -> Step<()> {
     yard.mount_with(array, "point", &["-o", "ro"])?;
     let name = array.trim_start_matches("/dev/");
     let state = format!("/sys/block/{name}/md/array_state");
-    yard.wait_for(|| fs::read_to_string(&state).is_ok_and(|state| state.trim() == "clean"));
+    Yard::wait_for(|| fs::read_to_string(&state).is_ok_and(|state| state.trim() == "clean"));
     Ok(())
 }
 
@@ -316,7 +316,7 @@ fn connected(yard: &mut Yard, image: &Path) -> Step<String> {
         let size = fs::read_to_string(format!("/sys/block/nbd{number}/size")).unwrap_or_default();
         size.trim().parse::<u64>().is_ok_and(|sectors| sectors > 0)
     };
-    yard.wait_for(is_there);
+    Yard::wait_for(is_there);
     if !is_there() {
         return Err(Stop::Fail(format!("{node} was not connected")));
     }
@@ -335,7 +335,7 @@ fn connect_with_nbd_client(yard: &mut Yard, image: &Path, node: &str) -> Step<()
     );
     fs::write(&settings, text).map_err(fail)?;
     yard.start("nbd-server", &["-d", "-C", &settings.to_string_lossy()], "")?;
-    yard.wait_for(|| socket.exists());
+    Yard::wait_for(|| socket.exists());
     yard.run(
         "nbd-client",
         &["-unix", &socket.to_string_lossy(), "-N", "disk", node],

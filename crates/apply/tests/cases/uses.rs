@@ -411,7 +411,7 @@ fn served(yard: &mut Yard) -> Step<String> {
     let socket = yard.path("socket").to_string_lossy().into_owned();
     let arguments = ["-r", "-t", "-f", "raw", "-k", &socket, &device];
     match yard.start("qemu-nbd", &arguments, "") {
-        Ok(_) => yard.wait_for(|| Path::new(&socket).exists()),
+        Ok(_) => Yard::wait_for(|| Path::new(&socket).exists()),
         // A shell under the name of such a server does as well: it has the device open.
         Err(Stop::Skip(_)) => {
             let server = yard.path("nbdkit");

@@ -133,7 +133,7 @@ impl Yard {
             quietly("losetup", &["-d", &own])?;
             // While somebody has it open (udev looks at each device that changes), it goes with the last close only, and keeps the
             // filesystem of its file busy until then.
-            wait_until(|| !is_over(&own, &file));
+            Self::wait_for(|| !is_over(&own, &file));
             Ok(())
         });
         Ok(device)
@@ -256,8 +256,13 @@ impl Yard {
     }
 
     /// Waits up to ten seconds for something to become true.
-    pub fn wait_for(&self, is_true: impl Fn() -> bool) {
-        wait_until(is_true);
+    pub fn wait_for(is_true: impl Fn() -> bool) {
+        for _ in 0..200 {
+            if is_true() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
     }
 
     /// Writes bytes into an image or device at a place and lets them reach the image.
@@ -456,16 +461,6 @@ pub fn command(program: &str) -> Step<Command> {
         .env("LC_ALL", "C")
         .env("PATH", DIRECTORIES.join(":"));
     Ok(command)
-}
-
-/// Waits until something is true, at most some seconds.
-fn wait_until(is_true: impl Fn() -> bool) {
-    for _ in 0..200 {
-        if is_true() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
 }
 
 /// Whether a loop device stands on this file.
