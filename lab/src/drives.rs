@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::board::{Board, Throttle};
+use crate::kit::UsbDisk;
+
+/// The PCI device before a PC's card.
+pub const CARD_READER: &str = "sdhci";
 
 /// A file behind a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +59,26 @@ pub struct Drives {
 }
 
 impl Drives {
+    /// Those of a card and of USB disks in files that hold their bytes.
+    #[must_use]
+    pub fn of_files(card: &Path, usb: &[(&Path, UsbDisk)]) -> Self {
+        let raw = |path: &Path| Drive {
+            path: path.to_path_buf(),
+            format: Format::Raw,
+        };
+        let usb = usb.iter().map(|(path, disk)| UsbDrive {
+            drive: raw(path),
+            serial: disk.serial.clone(),
+            bus: disk.bus,
+            limits: disk.limits,
+        });
+        Self {
+            sd: Some(raw(card)),
+            limits_sd: None,
+            usb: usb.collect(),
+        }
+    }
+
     /// Emulator arguments for all drives.
     #[must_use]
     pub fn arguments(&self, board: Board) -> Vec<String> {
@@ -99,7 +123,7 @@ impl Drives {
         );
         push(arguments, "-drive", text);
         if board == Board::Pc {
-            push(arguments, "-device", "sdhci-pci".into());
+            push(arguments, "-device", format!("sdhci-pci,id={CARD_READER}"));
             push(arguments, "-device", "sd-card,drive=sd".into());
         }
     }

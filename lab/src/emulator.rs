@@ -27,6 +27,9 @@ const OWN_ARGUMENTS: &str = "panic=-1 mitigations=off";
 /// all the time, another one follows.
 const OWN_PC_ARGUMENTS: &str = " no_timer_check nohz=off highres=off";
 
+/// The file in an emulator's directory with all that the board's console says.
+pub const CONSOLE: &str = "console";
+
 /// Everything that the emulator starts with.
 #[derive(Debug)]
 pub struct Start<'a> {
@@ -42,6 +45,8 @@ pub struct Start<'a> {
     pub network: bool,
     /// Whether its clock counts instructions.
     pub counts_instructions: bool,
+    /// Whether it does not start, but waits for the state of a board that was saved.
+    pub resumes: bool,
 }
 
 /// By how much the clock of a board that counts instructions goes on with each of them: 500 million a second. It is a power of
@@ -84,13 +89,17 @@ pub fn start(start: &Start<'_>, directory: &Path) -> Result<Started> {
     };
     let (port_listener, port_device) = listen("port")?;
     let (monitor_listener, monitor_device) = listen("monitor")?;
-    let console = directory.join("console");
+    let console = directory.join(CONSOLE);
     let complaint = directory.join("complaint");
     let mut command = command(start);
     command
-        .args(["-display", "none", "-no-reboot"])
-        .arg("-serial")
-        .arg(format!("file:{}", console.display()))
+        .args(["-display", "none", "-no-reboot", "-chardev"])
+        // What a saved board had said before stands there already.
+        .arg(format!(
+            "file,id=console,append=on,path={}",
+            console.display().to_string().replace(',', ",,")
+        ))
+        .args(["-serial", "chardev:console"])
         .args(["-chardev", &port_device, "-serial", "chardev:port"])
         .args(["-chardev", &monitor_device])
         .args(["-mon", "chardev=monitor,mode=control"])
@@ -139,6 +148,9 @@ fn command(start: &Start<'_>) -> Command {
         let shift = INSTRUCTION_NS.ilog2();
         // While all processors rest, the clock goes on as this machine's does.
         command.args(["-icount", &format!("shift={shift},sleep=on")]);
+    }
+    if start.resumes {
+        command.args(["-incoming", "defer"]);
     }
     if start.network {
         command.args(["-netdev", "user,id=net", "-device"]);

@@ -7,13 +7,14 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::board::{Board, Throttle};
 use crate::cache::Cache;
-use crate::drives::{Drive, Drives, Format, UsbDrive};
+use crate::drives::Drives;
 use crate::image::{self, USB_BYTES};
 use crate::tools;
 
@@ -96,6 +97,8 @@ pub struct Kit {
     board: Board,
     directory: PathBuf,
     usb: Vec<UsbDisk>,
+    /// When its disks were written, if this process made them: they are those of every new kit then.
+    made: Vec<Option<SystemTime>>,
     // Only a temporary kit has it.
     _temporary: Option<tempfile::TempDir>,
 }
@@ -128,10 +131,11 @@ impl Kit {
     pub fn make(cache: &Cache, board: Board, directory: &Path, usb: &[UsbDisk]) -> Result<Self> {
         check(board, usb)?;
         let base = image::disks(cache, board)?;
-        let kit = Self {
+        let mut kit = Self {
             board,
             directory: std::path::absolute(directory)?,
             usb: usb.to_vec(),
+            made: Vec::new(),
             _temporary: None,
         };
         fs::create_dir_all(directory)
@@ -152,6 +156,7 @@ impl Kit {
             }
         }
         kit.write_label()?;
+        kit.made = kit.written();
         Ok(kit)
     }
 
@@ -181,6 +186,7 @@ impl Kit {
             board,
             directory: std::path::absolute(directory)?,
             usb: label.usb,
+            made: Vec::new(),
             _temporary: None,
         })
     }
@@ -196,6 +202,7 @@ impl Kit {
             board: self.board,
             directory: std::path::absolute(directory)?,
             usb: self.usb.clone(),
+            made: Vec::new(),
             _temporary: None,
         };
         copy(&self.sd(), &other.sd())?;
@@ -273,21 +280,27 @@ impl Kit {
 
     /// The drives for the emulator.
     pub(crate) fn drives(&self) -> Drives {
-        let raw = |path| Drive {
-            path,
-            format: Format::Raw,
-        };
-        let usb = self.usb.iter().enumerate().map(|(number, disk)| UsbDrive {
-            drive: raw(self.usb(number)),
-            serial: disk.serial.clone(),
-            bus: disk.bus,
-            limits: disk.limits,
-        });
-        Drives {
-            sd: Some(raw(self.sd())),
-            limits_sd: None,
-            usb: usb.collect(),
-        }
+        let paths: Vec<PathBuf> = (0..self.usb.len()).map(|number| self.usb(number)).collect();
+        let usb = self.usb.iter().zip(&paths);
+        let usb: Vec<_> = usb
+            .map(|(disk, path)| (path.as_path(), disk.clone()))
+            .collect();
+        Drives::of_files(&self.sd(), &usb)
+    }
+
+    /// Whether its disks are as they were made: nobody has written to them since, no board and nobody else.
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        !self.made.is_empty() && self.written() == self.made
+    }
+
+    /// When each disk was written last.
+    fn written(&self) -> Vec<Option<SystemTime>> {
+        let paths = (0..self.usb.len())
+            .map(|number| self.usb(number))
+            .chain([self.sd()]);
+        let written = |path: PathBuf| fs::metadata(path).and_then(|file| file.modified()).ok();
+        paths.map(written).collect()
     }
 
     fn write_label(&self) -> Result<()> {

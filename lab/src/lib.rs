@@ -4,6 +4,7 @@
 //!
 //! [`devices`] stands apart: loop devices, servers and filesystems whose truth is known. [`model`] holds the pipe model against them.
 //!
+//!
 //! Reading order: [`board`] (what the boards are), [`image`] (what is on their disks),
 //! [`kit`] (disks that are kept), [`firmware`] (how they start), [`session`] (how they are driven).
 
@@ -31,6 +32,7 @@ pub mod product;
 pub mod quick_initramfs;
 pub mod raid_board;
 pub mod session;
+pub mod snapshot;
 pub mod tools;
 pub mod tree;
 pub mod under_systemd;

@@ -27,7 +27,7 @@ pub fn manifest(card: &Path) -> Result<Manifest> {
     fs::create_dir(&root)?;
     let (boot_start, root_start) = firmware::partition_starts(card)?;
     let mut manifest = Manifest::new();
-    let _mounted = Mounted::at(card, root_start, &root)?;
+    let _mounted = Mounted::to_read(card, root_start, &root)?;
     fingerprints(&root, "", &mut manifest)?;
     let boot = place.path().join("boot");
     fs::create_dir(&boot)?;
@@ -51,7 +51,7 @@ pub fn manifest(card: &Path) -> Result<Manifest> {
 pub fn texts(card: &Path, directory: &str, name: &str) -> Result<Vec<String>> {
     let place = tempfile::tempdir()?;
     let (_, root_start) = firmware::partition_starts(card)?;
-    let _mounted = Mounted::at(card, root_start, place.path())?;
+    let _mounted = Mounted::to_read(card, root_start, place.path())?;
     let directory = place.path().join(directory.trim_start_matches('/'));
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten() {
@@ -83,10 +83,19 @@ struct Mounted<'a>(&'a Path);
 
 impl<'a> Mounted<'a> {
     fn at(image: &Path, start: u64, point: &'a Path) -> Result<Self> {
+        Self::with("rw", image, start, point)
+    }
+
+    /// Leaves the image as it is, unless its journal has to be replayed first.
+    fn to_read(image: &Path, start: u64, point: &'a Path) -> Result<Self> {
+        Self::with("ro", image, start, point).or_else(|_| Self::at(image, start, point))
+    }
+
+    fn with(access: &str, image: &Path, start: u64, point: &'a Path) -> Result<Self> {
         tools::run(
             tools::command("mount")
                 .arg("-o")
-                .arg(format!("loop,noatime,offset={start}"))
+                .arg(format!("{access},loop,noatime,offset={start}"))
                 .arg(image)
                 .arg(point),
         )

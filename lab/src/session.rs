@@ -11,12 +11,13 @@ use crate::board::{Board, Throttle};
 use crate::cache::Cache;
 use crate::channel::{Channel, Outcome};
 use crate::cpio::Archive;
-use crate::drives::{Drive, Drives, Format, UsbDrive};
+use crate::drives::Drives;
 pub use crate::emulator::INSTRUCTION_NS;
 use crate::emulator::{self, Emulator, Start};
 use crate::firmware::{Media, Switches};
 use crate::kit::{Kit, UsbDisk};
 use crate::monitor::Monitor;
+use crate::snapshot::{self, Kept, Running, Snapshot, Untouched};
 use crate::{firmware, image, tools};
 
 const AGENT: &str = include_str!("../board/agent");
@@ -60,10 +61,13 @@ pub struct Session {
     channel: Channel,
     pub(crate) monitor: Monitor,
     pub(crate) drives: Drives,
+    boot: firmware::Boot,
+    /// The one that was used, with the harness's files.
+    initramfs: Option<PathBuf>,
     boot_s: f64,
     uptime_s: f64,
     // Last, so that it is removed after the emulator has ended.
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 /// What running any command on a board needs of this machine; empty when all is there.
@@ -84,7 +88,17 @@ impl Session {
     /// # Errors
     /// When a tool is missing, the disks cannot be built, or the board does not start.
     pub fn boot(cache: &Cache, board: Board, options: &Options) -> Result<Self> {
-        Self::start(Prepared::forgetful(cache, board, options, Some(AGENT))?)
+        let prepared = || Prepared::forgetful(cache, board, options, Some(AGENT));
+        if !snapshot::is_possible(board, options) {
+            return Self::start(prepared()?);
+        }
+        complete(cache, board)?;
+        let usb = [UsbDisk::as_sold()];
+        let untouched = Untouched { board, usb: &usb };
+        let snapshot = snapshot::of(cache, &untouched, options, AGENT, || {
+            Ok(Self::start(prepared()?)?.into_running())
+        })?;
+        Self::resume(cache, &snapshot, &untouched, options, None)
     }
 
     /// Starts a board from exactly what is on the disks of a kit, and waits until it takes
@@ -93,7 +107,92 @@ impl Session {
     /// # Errors
     /// When a tool is missing, the firmware finds nothing to start, or the board does not start.
     pub fn boot_kit(cache: &Cache, kit: &Kit, options: &Options) -> Result<Self> {
-        Self::start(Prepared::kept(cache, kit, options, Some(AGENT))?)
+        if !kit.is_untouched() || !snapshot::is_possible(kit.board(), options) {
+            return Self::start(Prepared::kept(cache, kit, options, Some(AGENT))?);
+        }
+        complete(cache, kit.board())?;
+        let untouched = Untouched {
+            board: kit.board(),
+            usb: kit.usb_disks(),
+        };
+        let snapshot = snapshot::of(cache, &untouched, options, AGENT, || {
+            let prepared = Prepared::kept(cache, kit, options, Some(AGENT))?;
+            Ok(Self::start(prepared.on_overlays()?)?.into_running())
+        })?;
+        Self::resume(cache, &snapshot, &untouched, options, Some(kit))
+    }
+
+    /// Resumes a board that has started once, on the disks of a kit or on overlays.
+    fn resume(
+        cache: &Cache,
+        snapshot: &Snapshot,
+        untouched: &Untouched<'_>,
+        options: &Options,
+        kit: Option<&Kit>,
+    ) -> Result<Self> {
+        let started = Instant::now();
+        let directory = cache.work_directory()?;
+        let (mut drives, kept) = match kit {
+            Some(kit) => (kit.drives(), Kept::InTheFiles),
+            None => {
+                let disks = image::disks(cache, untouched.board)?;
+                (
+                    Drives::of_files(&disks.sd, &[(&disks.usb, UsbDisk::as_sold())]),
+                    Kept::InOverlays,
+                )
+            }
+        };
+        drives.limits_sd = options.throttle_sd;
+        snapshot.bring_disks(&mut drives, kept, directory.path())?;
+        snapshot.bring_console(directory.path())?;
+        let (boot, initramfs) = snapshot.boot();
+        let start = Start {
+            board: untouched.board,
+            drives: &drives,
+            boot: &boot,
+            initramfs: initramfs.as_deref(),
+            network: options.network,
+            counts_instructions: false,
+            resumes: true,
+        };
+        let running = emulator::start(&start, directory.path())?;
+        let mut session = Self {
+            board: untouched.board,
+            emulator: running.emulator,
+            channel: Channel::over(running.port)?,
+            monitor: running.monitor,
+            drives,
+            boot,
+            initramfs,
+            boot_s: 0.0,
+            uptime_s: snapshot.uptime_s(),
+            directory,
+        };
+        snapshot.go_on(&mut session.monitor).map_err(|error| {
+            let words = session.emulator.last_words();
+            anyhow!(
+                "the {} could not be resumed: {error:#}\n{words}",
+                untouched.board.title()
+            )
+        })?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        session.must(&format!("date -s @{now}"), "root", BOOT_LIMIT)?;
+        session.boot_s = started.elapsed().as_secs_f64();
+        Ok(session)
+    }
+
+    /// Gives what a snapshot is made of.
+    fn into_running(self) -> Running {
+        Running {
+            board: self.board,
+            monitor: self.monitor,
+            emulator: self.emulator,
+            drives: self.drives,
+            boot: self.boot,
+            initramfs: self.initramfs,
+            directory: self.directory,
+            uptime_s: self.uptime_s,
+        }
     }
 
     fn start(prepared: Prepared) -> Result<Self> {
@@ -120,9 +219,11 @@ impl Session {
             channel,
             monitor: running.monitor,
             drives: prepared.drives,
+            boot: prepared.boot,
+            initramfs: prepared.initramfs,
             boot_s: started.elapsed().as_secs_f64(),
             uptime_s,
-            _directory: prepared.directory,
+            directory: prepared.directory,
         })
     }
 
@@ -308,17 +409,8 @@ impl Prepared {
         complete(cache, board)?;
         let disks = image::disks(cache, board)?;
         let directory = cache.work_directory()?;
-        let usb = UsbDisk::as_sold();
-        let drives = Drives {
-            sd: Some(overlay(&disks.sd, &directory.path().join("sd.qcow2"))?),
-            limits_sd: None,
-            usb: vec![UsbDrive {
-                drive: overlay(&disks.usb, &directory.path().join("usb.qcow2"))?,
-                serial: usb.serial,
-                bus: usb.bus,
-                limits: usb.limits,
-            }],
-        };
+        let drives = Drives::of_files(&disks.sd, &[(&disks.usb, UsbDisk::as_sold())]);
+        let drives = snapshot::overlays(&drives, directory.path())?;
         let media = Media {
             card: Some(&disks.sd),
             usb: vec![&disks.usb],
@@ -396,7 +488,14 @@ impl Prepared {
             initramfs: self.initramfs.as_deref(),
             network: self.network,
             counts_instructions: self.counts_instructions,
+            resumes: false,
         }
+    }
+
+    /// The same with overlays over its drives, so that these stay as they are.
+    fn on_overlays(mut self) -> Result<Self> {
+        self.drives = snapshot::overlays(&self.drives, self.directory.path())?;
+        Ok(self)
     }
 }
 
@@ -407,20 +506,6 @@ fn complete(cache: &Cache, board: Board) -> Result<()> {
         bail!("{}", tools::remedy(&absent));
     }
     Ok(())
-}
-
-/// A file that holds what differs from `base`, which stays as it is.
-fn overlay(base: &Path, path: &Path) -> Result<Drive> {
-    tools::run(
-        tools::command("qemu-img")
-            .args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"])
-            .arg(base)
-            .arg(path),
-    )?;
-    Ok(Drive {
-        path: path.to_path_buf(),
-        format: Format::Overlay,
-    })
 }
 
 /// What the harness puts before the boot partition's initial RAM filesystem, so that the disks need
