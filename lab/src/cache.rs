@@ -91,7 +91,7 @@ impl Cache {
 
     /// Removes the work directories of processes that are no more. One that cannot be removed stays
     /// for the next time.
-    fn sweep(&self) {
+    pub fn sweep(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let owner = name

@@ -4,6 +4,7 @@
 //!
 //! [`devices`] stands apart: loop devices, servers and filesystems whose truth is known. [`model`] holds the pipe model against them.
 //!
+//! [`test_table`] and [`test_report`] are for the script that runs all tests: which ones when, and what came of it.
 //!
 //! Reading order: [`board`] (what the boards are), [`image`] (what is on their disks),
 //! [`kit`] (disks that are kept), [`firmware`] (how they start), [`session`] (how they are driven).
@@ -33,6 +34,8 @@ pub mod quick_initramfs;
 pub mod raid_board;
 pub mod session;
 pub mod snapshot;
+pub mod test_report;
+pub mod test_table;
 pub mod tools;
 pub mod tree;
 pub mod under_systemd;

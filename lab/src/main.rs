@@ -15,7 +15,8 @@ use rubus_lab::kit::{Kit, UsbDisk};
 use rubus_lab::model::{self, Kind, rig::Rig};
 use rubus_lab::power_cuts::{self, Campaign, Export, Stops};
 use rubus_lab::session::{self, Options, Session};
-use rubus_lab::{capture, image, product};
+use rubus_lab::test_table::{self, Company, Row, Table, Tier};
+use rubus_lab::{capture, image, product, test_report};
 
 /// Emulated boards that boot unattended.
 #[derive(Debug, Parser)]
@@ -78,6 +79,19 @@ enum Command {
     /// together, and then the whole path is measured. The exit status is 1 when
     /// the errors are larger than they should be.
     Model(ModelArguments),
+    /// Choose tests from the table in README.md, as a filter for `cargo nextest run -E`
+    Tests(TestsArguments),
+    /// Report on the tests that have run: sections, slowest tests, what could not run
+    Report {
+        /// The list of sections: seconds, a tab, the name
+        #[arg(long, value_name = "FILE")]
+        sections: PathBuf,
+        /// What nextest reported, in JUnit's XML
+        #[arg(value_name = "FILE")]
+        reports: Vec<PathBuf>,
+    },
+    /// Remove what killed tests left behind: devices, mounts, control groups, files
+    Clean,
     /// Boot a board and record it with `rubus survey --save`
     Capture {
         /// Which board
@@ -89,6 +103,29 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+struct TestsArguments {
+    /// Those that run with every change, or those that run for a release only
+    #[arg(long, value_enum)]
+    tier: Option<Tier>,
+    /// Those that want nothing beside them, or those that do not mind
+    #[arg(long, value_enum)]
+    company: Option<Company>,
+    /// Only a share of those that run for a release, by its number, counted from
+    /// 1, or by the hash of a commit
+    #[arg(long, value_name = "N|HASH")]
+    share: Option<String>,
+    /// Seconds that a share takes at the most
+    #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
+    budget: f64,
+    /// Say which they are and how long they take, instead of the filter
+    #[arg(long)]
+    summary: bool,
+    /// Say only how many shares there are
+    #[arg(long)]
+    count_shares: bool,
 }
 
 #[derive(Debug, Args)]
@@ -381,11 +418,72 @@ fn perform(command: Command) -> Result<u8> {
             cut(&cache, &arguments.campaign()?, page.as_deref())
         }
         Command::Model(arguments) => hold_model(&arguments),
+        Command::Tests(arguments) => choose_tests(&arguments),
+        Command::Report { sections, reports } => {
+            write!(stdout(), "{}", test_report::of_files(&sections, &reports)?)?;
+            Ok(0)
+        }
+        Command::Clean => Ok(clean(&cache)),
         Command::Capture { board, rubus, out } => {
             capture::record(&cache, board, &rubus, &out)?;
             Ok(0)
         }
     }
+}
+
+/// Prints the filter for the tests that are asked for; status 1 when there are none.
+fn choose_tests(arguments: &TestsArguments) -> Result<u8> {
+    let table = Table::of_this_tree()?;
+    let shares = table.shares(arguments.budget);
+    if arguments.count_shares {
+        writeln!(stdout(), "{}", shares.len())?;
+        return Ok(0);
+    }
+    let share = match &arguments.share {
+        None => None,
+        // The numbers of shares are short, hashes are not.
+        Some(text) if text.len() < 8 => {
+            let number = text.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+            let number = number.filter(|&number| number < shares.len());
+            Some(
+                number
+                    .with_context(|| format!("shares are numbered from 1 to {}", shares.len()))?,
+            )
+        }
+        Some(hash) => Some(test_table::share_of_commit(hash, shares.len())?),
+    };
+    let is_wanted = |row: &Row| {
+        arguments.tier.is_none_or(|tier| tier == row.tier)
+            && arguments
+                .company
+                .is_none_or(|company| company == row.company)
+            && share.is_none_or(|share| shares[share].iter().any(|other| other.name == row.name))
+    };
+    let rows: Vec<&Row> = table.rows().iter().filter(|row| is_wanted(row)).collect();
+    if arguments.summary {
+        let of = share.map(|share| format!("share {} of {}: ", share + 1, shares.len()));
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        writeln!(
+            stdout(),
+            "{}{:.0} s: {}",
+            of.unwrap_or_default(),
+            test_table::wall_s(rows.iter().copied()),
+            names.join(" ")
+        )?;
+    } else if let Some(filter) = table.filter(is_wanted) {
+        writeln!(stdout(), "{filter}")?;
+    }
+    Ok(u8::from(rows.is_empty()))
+}
+
+/// Removes what killed tests left, and says what.
+fn clean(cache: &Cache) -> u8 {
+    let removed = left::remove();
+    cache.sweep();
+    for line in &removed {
+        let _ = writeln!(stderr(), "left by a run that was killed: {line}");
+    }
+    u8::from(removed.iter().any(|line| line.starts_with("could not")))
 }
 
 /// Measures the kinds of cases and says how good the predictions are.

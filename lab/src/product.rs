@@ -89,7 +89,8 @@ fn build(board: Board) -> Result<PathBuf> {
         std::process::Command::new(cargo)
             .args([
                 "zigbuild",
-                "--release",
+                "--profile",
+                "boards",
                 "--locked",
                 "-p",
                 "rubus",
@@ -98,7 +99,7 @@ fn build(board: Board) -> Result<PathBuf> {
             ])
             .current_dir(workspace_root()),
     )?;
-    Ok(target_directory().join(target).join("release/rubus"))
+    Ok(target_directory().join(target).join("boards/rubus"))
 }
 
 /// A `rubus` for this machine: a release build made now.

@@ -1,9 +1,7 @@
 //! Advice that measures: `advise --measure` runs what it says is not known, and then goes by what was measured.
 
-mod common;
-
-use common::program::{Answer, Home};
-use common::{can_run, report, take_turns};
+use crate::common::program::{Answer, Home};
+use crate::common::{can_run, report, take_turns};
 use serde_json::Value;
 
 /// Where the system is now.

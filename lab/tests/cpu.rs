@@ -1,14 +1,12 @@
 //! `rubus bench cpu` for real: ciphers beside OpenSSL, ssh as root on a machine where no server was ever started, and
 //! what is left after a kill.
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::program::{Answer, Home, binary};
-use common::{can_run, take_turns};
+use crate::common::program::{Answer, Home, binary};
+use crate::common::{can_run, take_turns};
 use rubus_lab::devices::needs::Need;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

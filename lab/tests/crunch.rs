@@ -1,13 +1,11 @@
 //! `rubus bench cpu compression` and `linpack` for real: ratios against the original programs, results that are right.
 
-mod common;
-
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use common::program::Home;
-use common::{can_run, take_turns};
+use crate::common::program::Home;
+use crate::common::{can_run, take_turns};
 use rubus_lab::devices::needs::Need;
 use serde_json::Value;
 

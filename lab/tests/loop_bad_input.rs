@@ -1,8 +1,6 @@
 //! Whatever is wrong with what the program is given, or goes wrong in the middle: it says so
 //! clearly, ends with the right status, leaves no file behind and loses no history.
 
-mod common;
-
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -10,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use common::program::{Answer, Home, binary};
-use common::run;
-use common::{can_run, leftovers, take_turns};
+use crate::common::program::{Answer, Home, binary};
+use crate::common::run;
+use crate::common::{can_run, leftovers, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FailingDevice, FilesystemKind, LoopDevice, SmallFilesystem, programs};
 use rustix::process::Signal;

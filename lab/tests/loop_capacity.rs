@@ -1,14 +1,12 @@
 //! Devices that are smaller than they say, and genuine ones: what the suite `capacity` says of them.
 //! Trees of small files: what a kill leaves, and what a limit of the device does to them.
 
-mod common;
-
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::program::{Answer, Home};
-use common::{can_run, take_turns};
+use crate::common::program::{Answer, Home};
+use crate::common::{can_run, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{
     Beyond, FakeDevice, FilesystemKind, Limits, LoopDevice, SmallFilesystem, ThrottledLoop,

@@ -4,13 +4,11 @@
 //! Both devices are throttled in one control group. Reads in large blocks are limited to 20 and 22 MiB/s,
 //! small ones to 500 per second on both, so one run knows both truths.
 
-mod common;
-
 use std::process::Command;
 
-use common::program::{Answer, Home, binary};
-use common::run::measure_undisturbed;
-use common::{can_run, report, take_turns};
+use crate::common::program::{Answer, Home, binary};
+use crate::common::run::measure_undisturbed;
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{BlockGroup, FilesystemKind, Limits, LoopDevice, SmallFilesystem};
 use serde_json::Value;

@@ -1,16 +1,14 @@
 //! `rubus copy` from ext4 to compressed btrfs: what arrives is judged by tools that are not ours, also after kills, on a
 //! full target and from a source that fails.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::nasty_tree::{self, NEEDS, differences, noise, shell};
-use common::program::{Answer, Home};
-use common::{can_run, report, take_turns};
+use crate::common::nasty_tree::{self, NEEDS, differences, noise, shell};
+use crate::common::program::{Answer, Home};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FailingDevice, FilesystemKind, LoopDevice, SmallFilesystem, programs};
 

@@ -1,15 +1,13 @@
 //! The devices of known truth themselves, checked with fio and with plain reads: before they judge
 //! the program, somebody has to judge them.
 
-mod common;
-
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use common::fio::{self, FioJob, FioResult};
-use common::{can_run, report, take_turns};
+use crate::common::fio::{self, FioJob, FioResult};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{
     FailingDevice, FilesystemKind, LimitForAll, Limits, LoopDevice, PausingDevice, SmallFilesystem,

@@ -4,16 +4,14 @@
 //! exact, rates and shares must be what the job file or the throttle says and agree with each other. A
 //! pair of runs that a busy machine disturbed is repeated up to two times; the bounds stay.
 
-mod common;
-
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::pressure::Pressure;
-use common::program::{Answer, Home, binary};
-use common::{can_run, report, take_turns};
+use crate::common::pressure::Pressure;
+use crate::common::program::{Answer, Home, binary};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{Limits, ThrottledLoop};
 use serde_json::Value;

@@ -10,18 +10,16 @@
 //! `--nocapture` for the tables. A run that the program itself calls disturbed is repeated up
 //! to two times; the bounds stay.
 
-mod common;
-
 use std::cell::RefCell;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::fio::{self, FioJob, FioResult};
-use common::pressure::Pressure;
-use common::program::{Answer, Home, binary};
-use common::run::{self, JobResult, Stall, measure_undisturbed};
-use common::{can_run, leftovers, report, take_turns};
+use crate::common::fio::{self, FioJob, FioResult};
+use crate::common::pressure::Pressure;
+use crate::common::program::{Answer, Home, binary};
+use crate::common::run::{self, JobResult, Stall, measure_undisturbed};
+use crate::common::{can_run, leftovers, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{
     FilesystemKind, Limits, PausingDevice, SmallFilesystem, Span, ThrottledLoop, occupy_processor,

@@ -1,14 +1,12 @@
 //! `rubus bench memory` on swap of known truth: where the cliff is, and what is left after a kill.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::program::{Answer, Home};
-use common::{can_run, report, take_turns};
+use crate::common::program::{Answer, Home};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{Limits, ThrottledLoop, programs};
 use serde_json::Value;
@@ -69,7 +67,7 @@ impl SwapOn {
     }
 
     fn bench(&self, home: &Home, arguments: &[&str]) -> Answer {
-        let mut command = self.0.command(common::program::binary());
+        let mut command = self.0.command(crate::common::program::binary());
         home.adopt(&mut command);
         command.args(["bench", "memory", "pressure", "--json", "-"]);
         let output = command
@@ -280,7 +278,7 @@ fn an_ordinary_user_is_told_what_to_do() {
     let mut command = programs::command("setpriv");
     home.adopt(&mut command);
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    command.arg(common::program::binary());
+    command.arg(crate::common::program::binary());
     let output = command.args(["bench", "memory", "pressure"]).output();
     let answer = Answer::of(output.expect("it starts"));
     assert_eq!(answer.status, Some(2), "{answer}");

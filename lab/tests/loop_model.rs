@@ -3,10 +3,8 @@
 //! What is judged are the median error and the order of the alternatives, on devices that hardly need a processor. A machine that is
 //! busy with something else is waited for and measured again.
 
-mod common;
-
-use common::program::binary;
-use common::{can_run, report, take_turns};
+use crate::common::program::binary;
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::model::judge::Judgement;
 use rubus_lab::model::rig::Rig;

@@ -4,16 +4,14 @@
 //! below that, a mix its shares, and an uneven distribution must not make the device any faster. A block that
 //! is changed between a job that writes and one that checks must be found with its place.
 
-mod common;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-use common::program::{Answer, Home, binary};
-use common::run::{self, JobResult};
-use common::{can_run, report, take_turns};
+use crate::common::program::{Answer, Home, binary};
+use crate::common::run::{self, JobResult};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{Limits, LoopDevice, ThrottledLoop};
 use serde_json::Value;

@@ -5,15 +5,13 @@
 //! Both hardly need a processor, so they are measured at the same time. A run that the program itself
 //! calls disturbed is repeated; the bounds stay.
 
-mod common;
-
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::program::{Home, binary};
-use common::run::measure_undisturbed;
-use common::{can_run, report, take_turns};
+use crate::common::program::{Home, binary};
+use crate::common::run::measure_undisturbed;
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{Limits, ThrottledLoop};
 use serde_json::Value;

@@ -3,12 +3,10 @@
 //! Two directories on one throttled device get half of it each when both are read; two devices with
 //! limits of their own keep what they have. The truth is the kernel's throttle.
 
-mod common;
-
 use std::path::Path;
 
-use common::program::{Answer, Home, binary};
-use common::{can_run, report, take_turns};
+use crate::common::program::{Answer, Home, binary};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{BlockGroup, FilesystemKind, Limits, SmallFilesystem};
 use serde_json::Value;

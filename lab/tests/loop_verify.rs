@@ -1,14 +1,12 @@
 //! What `rubus verify` and `rubus compression` say of a real btrfs filesystem, against the tool compsize and against
 //! what was put there.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::nasty_tree::{noise, shell};
-use common::program::{Answer, Home};
-use common::{can_run, report, take_turns};
+use crate::common::nasty_tree::{noise, shell};
+use crate::common::program::{Answer, Home};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FilesystemKind, SmallFilesystem, programs};
 use serde_json::{Value, json};

@@ -1,14 +1,12 @@
 //! What `rubus zswap` says while zswap works: a program that takes more memory than its group has, with swap on a loop
 //! device.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::program::{Answer, Home};
-use common::{can_run, report, take_turns};
+use crate::common::program::{Answer, Home};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{LoopDevice, programs};
 
@@ -125,6 +123,14 @@ impl Drop for Hungry {
     }
 }
 
+/// How many times as much this test has to have swapped out as everything before it, for the verdict to be about this test.
+const HARDLY: u64 = 20;
+
+/// Pages that went out since the machine was started, past zswap or into it.
+fn swapped_pages() -> u64 {
+    line_of("/proc/vmstat", "pswpout ") + line_of("/proc/vmstat", "zswpout ")
+}
+
 fn line_of(path: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(path).expect("it is read");
     let mut lines = text.lines();
@@ -142,6 +148,7 @@ fn zswap_under_pressure_is_what_the_kernel_s_files_say() {
     if !can_run("zswap under pressure", &NEEDS) {
         return;
     }
+    let before = swapped_pages();
     let _zswap = Zswap::on();
     let swap = SwapOn::new(512 << 20);
     let mut hungry = Hungry::new(48 << 20);
@@ -205,11 +212,15 @@ fn zswap_under_pressure_is_what_the_kernel_s_files_say() {
         .map(|counter| counter["name"].as_str().expect("a name"))
         .collect();
     assert_eq!(shown, names);
-    assert_eq!(report_of["standing"], "helps", "{answer}");
-
     let text = run(&["zswap"]);
-    assert!(text.stdout.starts_with("It helps: it holds "), "{text}");
+    assert!(text.stdout.contains(": it holds "), "{text}");
     assert!(text.stdout.contains("stored_pages"), "{text}");
+    // The verdict is about everything since the machine was started. What that was before this test is not known, so the verdict
+    // is known only where it hardly counts.
+    if before * HARDLY <= swapped_pages() {
+        assert_eq!(report_of["standing"], "helps", "{answer}");
+        assert!(text.stdout.starts_with("It helps: "), "{text}");
+    }
     drop(hungry);
     drop(swap);
     let without = run(&["zswap", "--json"]);

@@ -1,13 +1,11 @@
 //! The NBD client against servers that are not ours: what they offer is what nbdinfo says, and
 //! every byte that is written and read is the one that nbdcopy finds.
 
-mod common;
-
 use std::path::Path;
 use std::time::Duration;
 
-use common::program::Home;
-use common::{can_run, report, take_turns};
+use crate::common::program::Home;
+use crate::common::{can_run, report, take_turns};
 use rubus_host::net::Stream;
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{NbdServer, programs};

@@ -1,12 +1,10 @@
 //! `rubus serve --clone-per-client` with clients, kills and full disks; `rubus nbd` asking servers that are not ours.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::program::Home;
-use common::{can_run, take_turns};
+use crate::common::program::Home;
+use crate::common::{can_run, take_turns};
 use rubus_host::net::Stream;
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FilesystemKind, Listening, NbdServer, Serving, SmallFilesystem};

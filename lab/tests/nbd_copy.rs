@@ -1,15 +1,13 @@
 //! `rubus nbd copy` between our server, those of others, files and devices: every byte arrives, holes stay holes,
 //! what was interrupted goes on, and what could not be read is never written.
 
-mod common;
-
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::program::{Answer, Home, binary};
-use common::{can_run, report, take_turns};
+use crate::common::program::{Answer, Home, binary};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::free_port;
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{Listening, LoopDevice, NbdServer, Serving, programs};

@@ -1,13 +1,11 @@
 //! The network between client and server is cut: for five seconds it goes on, and the pause is a stall; for longer it
 //! ends with what, where and since when.
 
-mod common;
-
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::program::{Answer, Home, binary};
-use common::{can_run, report, take_turns};
+use crate::common::program::{Answer, Home, binary};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::programs;
 

@@ -1,11 +1,9 @@
 //! A disk that fails under `rubus serve`: clients are told so with the right number, and the server goes on.
 
-mod common;
-
 use std::time::Duration;
 
-use common::program::Home;
-use common::{can_run, report, take_turns};
+use crate::common::program::Home;
+use crate::common::{can_run, report, take_turns};
 use rubus_host::net::Stream;
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FailingDevice, Listening, Serving, programs};

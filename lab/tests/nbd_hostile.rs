@@ -1,14 +1,12 @@
 //! `rubus serve` among clients that mean no good, or are broken: it does not crash, its memory stays
 //! small, and an honest client is served all the while.
 
-mod common;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use common::program::Home;
-use common::{report, take_turns};
+use crate::common::program::Home;
+use crate::common::{report, take_turns};
 use rubus_host::net::Stream;
 use rubus_lab::devices::{Listening, Serving, free_port};
 use rubus_nbd::client::{Client, ClientError, Due, HandshakeError, Wish, agree};

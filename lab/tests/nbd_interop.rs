@@ -2,13 +2,11 @@
 //! modes, libnbd's newest step by step (each option, each command, in the three forms of replies that there are), and
 //! qemu's newest as a client.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::served::{Random, directory, sum};
-use common::{can_run, program, report, take_turns};
+use crate::common::served::{Random, directory, sum};
+use crate::common::{can_run, program, report, take_turns};
 use rubus_lab::cache::Cache;
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{Listening, Serving, free_port, programs};
@@ -324,7 +322,7 @@ fn the_newest_clients_copy_and_compare() {
         format!("/{}", path.display())
     };
     let source = shared.path().join("source");
-    common::served::image_with_a_hole(&source);
+    crate::common::served::image_with_a_hole(&source);
     let (address, image) = (
         format!("{}/disk", served.address()),
         served.place("disk.img"),

@@ -1,11 +1,9 @@
 //! The knee of a network disk whose truth can be computed: a server in which at most K requests are
 //! in service at a time and each takes D seconds completes min(N, K) / D per second with N in flight.
 
-mod common;
-
-use common::program::Home;
-use common::run::measure_undisturbed;
-use common::{can_run, report, take_turns};
+use crate::common::program::Home;
+use crate::common::run::measure_undisturbed;
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::NbdServer;
 use rubus_lab::devices::needs::Need;
 use serde_json::Value;

@@ -1,13 +1,11 @@
 //! What somebody reads who measures a network disk and something is wrong.
 
-mod common;
-
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::program::{Answer, Home};
-use common::{can_run, report, take_turns};
+use crate::common::program::{Answer, Home};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{NbdServer, free_port, programs};
 use tempfile::TempDir;

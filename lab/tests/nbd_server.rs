@@ -2,18 +2,16 @@
 //! wrote; with nbdkit beside it, the same commands leave the same image; and what was acknowledged
 //! is there after the server was killed.
 
-mod common;
-
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::served::{
+use crate::common::served::{
     PATIENCE, Random, SIZE, Served, ask, connect, directory, directory_with_image,
     image_with_a_hole, sum,
 };
-use common::{can_run, program, report, take_turns};
+use crate::common::{can_run, program, report, take_turns};
 use rubus_host::net::Stream;
 
 use rubus_lab::devices::needs::Need;

@@ -1,9 +1,7 @@
 //! `network-server` under a real systemd: its units start with the few rights that they have, serve, are started again by the
 //! next client, and are gone after undoing.
 
-mod common;
-
-use common::{can_run, program, report, take_turns};
+use crate::common::{can_run, program, report, take_turns};
 use rubus_lab::devices::LoopDevice;
 use rubus_lab::devices::needs::Need;
 use rubus_lab::under_systemd::{self, Ran};

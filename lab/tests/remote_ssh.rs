@@ -1,8 +1,6 @@
 //! Measuring on another machine over ssh: the other machine is this one, behind a server of our own.
 //! Results come back; whatever is interrupted or killed, nothing stays over there and nothing goes on.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::io::Read;
@@ -13,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::program::{Answer, Home, binary};
-use common::run;
-use common::sshd::{HOSTS, NEEDS, NOBODY, Server};
-use common::{can_run, take_turns};
+use crate::common::program::{Answer, Home, binary};
+use crate::common::run;
+use crate::common::sshd::{HOSTS, NEEDS, NOBODY, Server};
+use crate::common::{can_run, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FilesystemKind, SmallFilesystem, free_port, programs};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};

@@ -2,9 +2,7 @@
 //! between: what is promised holds after the start, memory pressure reaches the new swap through zswap, and
 //! after undoing the card is as it was, file by file.
 
-mod common;
-
-use common::desktop::{SOON, apply, must, there_and_back};
+use crate::common::desktop::{SOON, apply, must, there_and_back};
 use rubus_lab::board::Board;
 use rubus_lab::session::Session;
 use serde_json::Value;

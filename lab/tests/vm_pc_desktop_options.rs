@@ -1,9 +1,7 @@
 //! The recipe `desktop` with what is not its default: a GPT, a swap file on the new btrfs and a copy of the boot partition. It
 //! is applied, started, verified, undone and started again, and the card is as before.
 
-mod common;
-
-use common::desktop::{LONG, MAY_DIFFER, SOON, must, root};
+use crate::common::desktop::{LONG, MAY_DIFFER, SOON, must, root};
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::kit::{Kit, UsbDisk};

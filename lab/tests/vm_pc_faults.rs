@@ -2,11 +2,9 @@
 //! is pulled out, early and late. Each time everything is put back, said clearly, and nothing on the card is lost. A disk
 //! that is too small is refused beforehand.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::desktop::{LONG, MAY_DIFFER, SOON, must, root};
+use crate::common::desktop::{LONG, MAY_DIFFER, SOON, must, root};
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::channel::Outcome;

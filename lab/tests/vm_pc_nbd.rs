@@ -1,8 +1,6 @@
 //! `rubus attach` on the quick board's kernel, with servers on this machine that are killed, frozen, cut off
 //! and exchanged under a writer.
 
-mod common;
-
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -83,7 +81,7 @@ fn command_of_nbdkit(directory: &Path, port: u16, identity: Option<&str>) -> Com
 }
 
 fn own_command(directory: &Path, port: u16) -> Command {
-    let mut command = Command::new(common::program::binary());
+    let mut command = Command::new(crate::common::program::binary());
     command.arg("serve").arg(directory.join("image"));
     command.args(["--quiet", "--listen", &format!("127.0.0.1:{port}")]);
     command
@@ -198,7 +196,7 @@ fn attached(board: &mut Session, name: &str) -> serde_json::Value {
 
 #[test]
 fn a_disk_over_the_network_outlives_its_server() {
-    let _turn = common::take_turns();
+    let _turn = crate::common::take_turns();
     let Some(mut board) = board() else {
         return;
     };
@@ -211,7 +209,7 @@ fn a_disk_over_the_network_outlives_its_server() {
 
 #[test]
 fn another_disk_is_refused_and_a_recipe_attaches_at_each_boot() {
-    let _turn = common::take_turns();
+    let _turn = crate::common::take_turns();
     let Some(mut board) = board() else {
         return;
     };
@@ -237,7 +235,7 @@ const DETACHING: [&str; 3] = [
 
 #[test]
 fn a_disk_is_detached_whatever_others_do() {
-    let _turn = common::take_turns();
+    let _turn = crate::common::take_turns();
     let Some(mut board) = board() else {
         return;
     };
@@ -380,7 +378,7 @@ fn board() -> Option<Session> {
         Need::Program("nbdkit", "nbdkit"),
         Need::Program("debugfs", "e2fsprogs"),
     ];
-    if !can_boot(TEST, Board::Pc) || !common::can_run(TEST, &needs) {
+    if !can_boot(TEST, Board::Pc) || !crate::common::can_run(TEST, &needs) {
         return None;
     }
     let options = Options {

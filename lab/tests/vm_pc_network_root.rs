@@ -1,10 +1,8 @@
 //! The recipe `network-root` on the quick board: a root on an export of `rubus serve` that outlives its server, the card
 //! when the server is gone, and back to the card's system as it was.
 
-mod common;
-
-use common::desktop::{SOON, must};
-use common::network_root::{
+use crate::common::desktop::{SOON, must};
+use crate::common::network_root::{
     MAY_DIFFER, Server, apply, asks_for_no_network, clock, is_on_the_card, is_on_the_network,
     log_is_whole, needs, outlives_its_server, prepare,
 };
@@ -19,7 +17,7 @@ const TEST: &str = "vm_pc_network_root";
 
 #[test]
 fn a_root_on_the_network_outlives_its_server_and_the_card_stands_in() {
-    if !can_boot(TEST, Board::Pc) || !common::can_run(TEST, &needs()) {
+    if !can_boot(TEST, Board::Pc) || !crate::common::can_run(TEST, &needs()) {
         return;
     }
     let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {

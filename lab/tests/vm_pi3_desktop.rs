@@ -1,9 +1,7 @@
 //! The whole way of the recipe `desktop` on the emulated Raspberry Pi 3: from a plain SD system to a compressed
 //! root on the USB disk, through memory pressure, and back to the card as it was.
 
-mod common;
-
-use common::desktop::{apply, there_and_back};
+use crate::common::desktop::{apply, there_and_back};
 use rubus_lab::board::Board;
 
 #[test]

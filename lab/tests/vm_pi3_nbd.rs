@@ -5,8 +5,6 @@
 //! The board's network is the emulator's USB one, of 12 Mbit/s on paper and about a tenth of that in practice, so that the
 //! card is made slower still; what is compared is as it was: card, cable and four kinds of access.
 
-mod common;
-
 use std::process::Command;
 use std::time::Duration;
 
@@ -71,7 +69,7 @@ impl Served {
     fn new() -> Served {
         let directory = tempfile::tempdir().unwrap();
         let [port, status_port] = [(); 2].map(|()| free_port("127.0.0.1").unwrap());
-        let mut command = Command::new(common::program::binary());
+        let mut command = Command::new(crate::common::program::binary());
         command
             .arg("serve")
             .arg(directory.path().join("root.img"))

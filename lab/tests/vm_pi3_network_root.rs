@@ -5,10 +5,8 @@
 //! the board that is changed serves the export to itself, from its card and under the server's address; afterwards this
 //! machine takes the image from the card and serves it.
 
-mod common;
-
-use common::desktop::{SOON, must};
-use common::network_root::{
+use crate::common::desktop::{SOON, must};
+use crate::common::network_root::{
     MAY_DIFFER, Server, apply, asks_for_no_network, clock, is_on_the_card, is_on_the_network, needs,
 };
 use rubus_lab::board::Board;
@@ -24,7 +22,7 @@ const IMAGE: &str = "/tmp/root.img";
 
 #[test]
 fn a_raspberry_pi_3_starts_from_the_network_and_from_its_card() {
-    if !can_boot(TEST, Board::Pi3) || !common::can_run(TEST, &needs()) {
+    if !can_boot(TEST, Board::Pi3) || !crate::common::can_run(TEST, &needs()) {
         return;
     }
     let Some(rubus) = rubus_or_skip(TEST, Board::Pi3) else {

@@ -1,13 +1,11 @@
 //! `rubus watch` on devices of known truth, and in a real terminal (tmux).
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::program::{Home, binary};
-use common::{can_run, report, take_turns};
+use crate::common::program::{Home, binary};
+use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{Limits, ThrottledLoop};
 

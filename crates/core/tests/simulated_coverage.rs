@@ -59,8 +59,9 @@ fn measured(name: &str) -> (Summary, Summary) {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn every_device_of_the_table_is_demanded_here_or_named_as_a_limit() {
-    let this = include_str!("coverage.rs");
+    let this = include_str!("simulated_coverage.rs");
     for Device { name, truth, .. } in DEVICES {
         let demanded = this.contains(&format!("measured(\"{name}\")"));
         assert_eq!(demanded, *truth == Truth::Held, "{name}");
@@ -68,6 +69,7 @@ fn every_device_of_the_table_is_demanded_here_or_named_as_a_limit() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn quiet() {
     let (quick, normal) = measured("quiet, CV 4 %");
     // Wide intervals would be an easy way to hold the truth, and long runs to narrow ones.
@@ -84,6 +86,7 @@ fn quiet() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn independent() {
     let (quick, normal) = measured("independent, CV 20 %");
     assert!(quick.median_half_width <= 0.12 && normal.median_half_width <= 0.05);
@@ -91,12 +94,14 @@ fn independent() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn drifting() {
     let (quick, _) = measured("drifting, +0.5 % per second");
     assert!(quick.median_half_width <= 0.10, "{quick:?}");
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn autocorrelated() {
     let (quick, normal) = measured("AR(1) 0.5, CV 20 %");
     assert!(quick.median_half_width <= 0.15 && normal.median_half_width <= 0.05);
@@ -105,6 +110,7 @@ fn autocorrelated() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn stalling() {
     let (quick, normal) = measured("stalls of 0.33 s in 3 % of bins");
     assert!(quick.median_half_width <= 0.20 && normal.median_half_width <= 0.05);
@@ -115,12 +121,14 @@ fn stalling() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn shared() {
     let (quick, normal) = measured("shared disk, AR 0.7, CV 60 %");
     assert!(quick.median_half_width <= 0.40 && normal.median_half_width <= 0.12);
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn settling() {
     // The first second does not count: there is no trace of it in the result.
     let (quick, normal) = measured("first second twice as fast");
@@ -128,6 +136,7 @@ fn settling() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn slow() {
     let (quick, normal) = measured("2 IOPS, regular");
     assert!(quick.median_half_width <= 0.7 && normal.median_half_width <= 0.05);
@@ -142,6 +151,7 @@ fn slow() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn the_naive_rule_would_fail() {
     // What the rule is for: stop at the first narrow t interval, and the truth is mostly missed.
     let device = DEVICES

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program: `RUBUS_BIN`, or else a release build made now.
+/// The program: `RUBUS_BIN`, or else one that is built now.
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -30,13 +30,20 @@ fn build() -> PathBuf {
         .expect("a test lies in a target directory");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--release", "--package", "rubus", "--target-dir"])
+        .args([
+            "build",
+            "--profile",
+            "boards",
+            "--package",
+            "rubus",
+            "--target-dir",
+        ])
         .arg(target)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .status()
         .expect("cargo starts");
-    assert!(status.success(), "the release build failed");
-    target.join("release/rubus")
+    assert!(status.success(), "the build failed");
+    target.join("boards/rubus")
 }
 
 /// A home of its own for the program: its history and pages go there and nowhere else.

@@ -1,0 +1,56 @@
+//! Everything that drives the built program from outside, in one program: a module for each subject, and each test a process of
+//! its own when `cargo nextest` runs them. `scripts/test` does; `README.md` beside this directory has the table of all of them.
+
+mod common;
+
+mod advise;
+mod cpu;
+mod crunch;
+mod loop_bad_input;
+mod loop_capacity;
+mod loop_compare;
+mod loop_copy;
+mod loop_devices;
+mod loop_fio_jobs;
+mod loop_known_truth;
+mod loop_memory;
+mod loop_model;
+mod loop_shapes;
+mod loop_sweeps;
+mod loop_together;
+mod loop_verify;
+mod loop_zswap;
+mod nbd_client;
+mod nbd_clones;
+mod nbd_copy;
+mod nbd_cut;
+mod nbd_faults;
+mod nbd_hostile;
+mod nbd_interop;
+mod nbd_knee;
+mod nbd_messages;
+mod nbd_server;
+mod nbd_server_unit;
+mod remote_ssh;
+mod test_table;
+mod vm_pc_ciphers;
+mod vm_pc_desktop;
+mod vm_pc_desktop_options;
+mod vm_pc_fat;
+mod vm_pc_faults;
+mod vm_pc_guard;
+mod vm_pc_image;
+mod vm_pc_kept;
+mod vm_pc_memory;
+mod vm_pc_nbd;
+mod vm_pc_network_root;
+mod vm_pc_power_cuts;
+mod vm_pc_raid;
+mod vm_pc_trial;
+mod vm_pi3_checkup;
+mod vm_pi3_desktop;
+mod vm_pi3_nbd;
+mod vm_pi3_network_root;
+mod vm_pi3_survey;
+mod vm_pi3_watch;
+mod watch;

@@ -1,0 +1,63 @@
+# What a release has to pass beside the tests: power cuts, fuzzing, the model and the benchmarks. Read by scripts/test.
+# shellcheck shell=bash
+
+# Each is a name, how long it takes in minutes on two processors, and a command. Cuts come in pieces, so that an
+# interrupted run loses little.
+campaigns() {
+  local mode=$1 seed target minutes=0
+  for seed in $(seq 16); do
+    campaign "power cuts in desktop, piece $seed" 50 power_cuts "desktop-$seed" --runs 40 --seed "$seed" --lengths 60,1 \
+      --recipe desktop --option 'device={usb0}' --option compress=zstd:1 --resume-each 4 -- --i-will-lose-everything-on=4C530001230914116022
+  done
+  campaign 'power cuts in desktop, at each record' 100 power_cuts desktop-records --runs 0 --every-record \
+    --recipe desktop --option 'device={usb0}' --option compress=zstd:1 --resume-each 8 -- --i-will-lose-everything-on=4C530001230914116022
+  for seed in 1 2 3 4; do
+    campaign "power cuts in network-root, piece $seed" 90 power_cuts "network-root-$seed" --runs 40 --seed "$seed" --recipe network-root \
+      --option wait=20 --export 2147483648 --resume-each 4 -- '--i-will-lose-everything-on={export}'
+  done
+  campaign 'power cuts in zswap' 60 power_cuts zswap --runs 130 --every-sync --recipe zswap
+  for target in both_ends client_flight client_handshake client_inquiry copy_journal server_handshake server_transmission; do
+    campaign "fuzzing $target" 9 fuzz "$target"
+  done
+  campaign 'the model against measurements' 20 "$lab" model --write MODEL.md
+  campaign 'release programs' 15 release_programs
+  campaign 'benchmark of the engine' 10 bench benches/engine_cost.sh
+  campaign 'benchmark beside fio' 10 bench benches/side_by_side.py "$release"
+  campaign 'benchmark of the NBD server' 10 bench benches/nbd_servers.py "$release" "$load"
+  campaign 'benchmark of nbd copy' 5 bench benches/nbd_copy.py "$release"
+  campaign 'benchmark of clones' 5 bench benches/nbd_clones.py "$release" "$load"
+  campaign 'benchmark of compression' 5 bench benches/compression.py "$release"
+  campaign 'benchmark of watch' 5 bench benches/watch.py "$release"
+  [ "$mode" = run ] || echo "and after the tests some $((minutes / 60)) hours of campaigns"
+}
+
+release=target/release/rubus
+load=target/release/examples/nbd_load
+
+campaign() {
+  local name=$1
+  minutes=$((minutes + $2))
+  shift 2
+  [ "$mode" = run ] || return 0
+  section "$name"
+  step "$name" "$@"
+}
+
+power_cuts() {
+  local name=$1
+  shift
+  "$lab" power-cuts --jobs 2 --markdown "$work/reports/cuts-$name.md" --keep-failures "$work/cuts-$name" "$@"
+}
+
+fuzz() {
+  command -v cargo-fuzz >/dev/null || cargo install --locked --root "$tools" cargo-fuzz
+  (cd fuzz && cargo +nightly fuzz run -s none "$1" -- -max_len=4096 -max_total_time=515)
+}
+
+release_programs() {
+  cargo build --release --locked -p rubus && cargo build --release --locked -p rubus-nbd --example nbd_load
+}
+
+bench() {
+  "$@" | tee "$work/reports/$(basename "$1").txt"
+}
