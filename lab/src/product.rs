@@ -116,12 +116,12 @@ pub fn rubus_here() -> Result<PathBuf> {
     Ok(target_directory().join("release/rubus"))
 }
 
-/// An example program of a package of this workspace, built for this machine, which must be of the
+/// An example program of this workspace, built for this machine, which must be of the
 /// board's kind.
 ///
 /// # Errors
 /// When the processors differ or it does not build.
-pub fn example_for(board: Board, package: &str, example: &str) -> Result<PathBuf> {
+pub fn example_for(board: Board, example: &str) -> Result<PathBuf> {
     if !board.runs_programs_of_this_machine() {
         bail!(
             "this machine's programs do not run on the {}",
@@ -131,7 +131,8 @@ pub fn example_for(board: Board, package: &str, example: &str) -> Result<PathBuf
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     tools::run(
         std::process::Command::new(cargo)
-            .args(["build", "--locked", "-p", package, "--example", example])
+            // As a part of the workspace: of the package alone, what it depends on would be compiled anew, with fewer features.
+            .args(["build", "--locked", "--workspace", "--example", example])
             .current_dir(workspace_root()),
     )?;
     Ok(target_directory().join("debug/examples").join(example))

@@ -16,7 +16,7 @@ fn guard_cases_on_a_debian_kernel() {
     if !can_boot(TEST, Board::Pc) {
         return;
     }
-    let cases = match example_for(Board::Pc, "rubus-apply", "guard_cases") {
+    let cases = match example_for(Board::Pc, "guard_cases") {
         Ok(path) => path,
         Err(error) => return skip(TEST, &format!("{error:#}")),
     };
