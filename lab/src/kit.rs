@@ -326,7 +326,7 @@ fn check(board: Board, usb: &[UsbDisk]) -> Result<()> {
 }
 
 /// Copies a disk with its holes; where the filesystem can, both share their blocks.
-fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     tools::run(
         tools::command("cp")
             .args(["--sparse=auto", "--reflink=auto", "--no-preserve=mode"])

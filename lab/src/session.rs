@@ -145,7 +145,8 @@ impl Session {
         drives.limits_sd = options.throttle_sd;
         snapshot.bring_disks(&mut drives, kept, directory.path())?;
         snapshot.bring_console(directory.path())?;
-        let (boot, initramfs) = snapshot.boot();
+        let boot = snapshot.boot();
+        let initramfs = boot.initramfs.clone();
         let start = Start {
             board: untouched.board,
             drives: &drives,

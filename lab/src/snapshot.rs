@@ -19,7 +19,7 @@ use crate::cache::{Cache, Key};
 use crate::drives::{CARD_READER, Drive, Drives, Format, UsbDrive};
 use crate::emulator::{CONSOLE, Emulator};
 use crate::firmware::{Boot, Switches};
-use crate::kit::UsbDisk;
+use crate::kit::{UsbDisk, copy};
 use crate::monitor::Monitor;
 use crate::session::Options;
 use crate::{image, tools};
@@ -173,18 +173,16 @@ impl Snapshot {
         self.about.uptime_s
     }
 
-    /// What the firmware had found, and the initial RAM filesystem that was used.
+    /// What the firmware had found, with the initial RAM filesystem that was used.
     #[must_use]
-    pub fn boot(&self) -> (Boot, Option<PathBuf>) {
+    pub fn boot(&self) -> Boot {
         let file = |is_there: bool, name: &str| is_there.then(|| self.directory.join(name));
-        let initramfs = file(self.about.has_initramfs, "initramfs");
-        let boot = Boot {
+        Boot {
             kernel: self.directory.join("kernel"),
-            initramfs: initramfs.clone(),
+            initramfs: file(self.about.has_initramfs, "initramfs"),
             device_tree: file(self.about.has_device_tree, "device-tree"),
             cmdline: self.about.cmdline.clone(),
-        };
-        (boot, initramfs)
+        }
     }
 
     /// Brings untouched disks to where the start had brought its own: into the files themselves (`Format::Raw`), or in overlays in
@@ -304,16 +302,6 @@ fn bring(saved: &Path, drive: &mut Drive, kept: Kept, place: &Path) -> Result<()
 
 fn usb_name(number: usize) -> String {
     format!("usb{number}.qcow2")
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    tools::run(
-        tools::command("cp")
-            .args(["--sparse=auto", "--reflink=auto"])
-            .arg(from)
-            .arg(to),
-    )?;
-    Ok(())
 }
 
 /// The hash of all that a start depends on.

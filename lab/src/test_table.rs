@@ -55,10 +55,7 @@ pub struct Table {
 /// The first cells of the table's heading.
 const HEADING: &str = "| test | tier | company | proves | seconds |";
 
-/// How many tests run at a time where they are content with company.
-pub const BESIDE: u32 = 3;
-
-/// By how much two processors do the work of [`BESIDE`] tests sooner than one after the other: each is slower
+/// By how much two processors do the work of several tests sooner than one after the other: each is slower
 /// beside the others.
 const GAIN_BESIDE: f64 = 1.8;
 
