@@ -265,7 +265,14 @@ impl Session {
         limit: Duration,
         show: &mut dyn FnMut(&[u8]),
     ) -> Result<Outcome> {
+        let begun = Instant::now();
         let outcome = self.channel.run(script, user, limit, show);
+        // Seen in the log of a test that fails, or with --no-capture: what a board's time went into.
+        eprintln!(
+            "{:5.1} s on the board: {}",
+            begun.elapsed().as_secs_f64(),
+            script.lines().next().unwrap_or_default()
+        );
         outcome.map_err(|error| self.lost(script, &error))
     }
 
