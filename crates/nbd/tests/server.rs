@@ -119,7 +119,9 @@ impl Disk for Strange {
     }
 
     fn trim(&self, offset: u64, length: u64) -> io::Result<()> {
-        Strange::bad(offset, length as usize)
+        Strange::bad(offset, length as usize)?;
+        self.unflushed.fetch_add(1, Ordering::SeqCst);
+        Ok(())
     }
 
     fn zero(&self, offset: u64, length: u64, how: Zeroing) -> io::Result<()> {
@@ -426,7 +428,7 @@ fn after_a_slow_write_the_next_keeps_nobody_waiting() {
 }
 
 #[test]
-fn with_sync_every_write_is_durable_before_it_is_answered() {
+fn with_sync_every_change_is_durable_before_it_is_answered() {
     for sync in [false, true] {
         let run = Run::new(sync);
         let mut client = run.connect();
@@ -436,6 +438,13 @@ fn with_sync_every_write_is_durable_before_it_is_answered() {
             assert_eq!(error_of(&mut client, write, &mut memory), ErrorCode::NONE);
             let unflushed = run.disk.unflushed.load(Ordering::SeqCst);
             assert_eq!(unflushed == 0, sync, "{blocks} blocks, sync {sync}");
+        }
+        for command in [Command::Trim, Command::WriteZeroes] {
+            run.disk.unflushed.store(0, Ordering::SeqCst);
+            let change = due(0, command, 10, 4);
+            assert_eq!(error_of(&mut client, change, &mut memory), ErrorCode::NONE);
+            let unflushed = run.disk.unflushed.load(Ordering::SeqCst);
+            assert_eq!(unflushed == 0, sync, "{command:?}, sync {sync}");
         }
         let durable = Due {
             flags: CommandFlags::FUA,

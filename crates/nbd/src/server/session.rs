@@ -95,7 +95,7 @@ pub(super) struct Session {
     line: Line,
     rules: Rules,
     disk: Arc<dyn Disk>,
-    /// Every write is durable before it is answered.
+    /// Every write, trim and zeroing is durable before it is answered.
     sync: bool,
     house: Arc<House>,
     tally: Arc<Tally>,
@@ -375,7 +375,7 @@ impl Session {
     /// Begins a request, and does it if it can be done at once. When something is needed first, the
     /// request is still in the inbox.
     #[inline]
-    fn begin(&mut self, request: Request, header_bytes: usize) -> Result<Option<Need>, Gone> {
+    fn begin(&mut self, mut request: Request, header_bytes: usize) -> Result<Option<Need>, Gone> {
         if self.house.stops.load(Ordering::Relaxed) {
             self.inbox.used(header_bytes);
             if let Work::Write { length, .. } = request.work {
@@ -391,6 +391,9 @@ impl Session {
             return Ok(None);
         }
         self.inbox.is_frugal = false;
+        if self.sync {
+            request.work = request.work.made_durable();
+        }
         match request.work {
             Work::Read { .. } => return self.begin_read(request, header_bytes),
             Work::Write { .. } => return self.begin_write(request, header_bytes),

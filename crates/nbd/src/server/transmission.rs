@@ -116,6 +116,26 @@ pub enum Work {
     Nothing,
 }
 
+impl Work {
+    /// The same work, on stable storage before it is answered if it changes the disk.
+    #[must_use]
+    pub fn made_durable(mut self) -> Work {
+        match &mut self {
+            Work::Write { durable, .. }
+            | Work::Trim { durable, .. }
+            | Work::Zero { durable, .. } => {
+                *durable = true;
+            }
+            Work::Read { .. }
+            | Work::Flush
+            | Work::Prefetch { .. }
+            | Work::Extents { .. }
+            | Work::Nothing => {}
+        }
+        self
+    }
+}
+
 /// Why a request is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {

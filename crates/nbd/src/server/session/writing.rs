@@ -80,7 +80,6 @@ impl Session {
             return Ok(None);
         };
         let whole = length as usize;
-        let durable = durable || self.sync;
         let end = header_bytes + whole;
         let is_slow =
             self.slowness.is_slow(self.turn_ns) && self.in_flight_bytes + whole <= MOST_SLOW_BYTES;
