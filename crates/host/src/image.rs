@@ -4,9 +4,10 @@
 //! other may write at the same time: a file is locked while it is open here.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use rustix::fs::{
     Advice, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags,
@@ -56,6 +57,67 @@ pub struct Image {
     cannot_ask: AtomicBool,
     /// The filesystem cannot take what is in a pipe.
     cannot_drain: AtomicBool,
+    descriptions: Descriptions,
+}
+
+/// Open file descriptions for what makes writes durable. The kernel reports a failed write-back to each description
+/// once, so two syncs at once through the same one would tell one of them of success.
+#[derive(Debug)]
+struct Descriptions {
+    idle: Mutex<Vec<OwnedFd>>,
+    returned: Condvar,
+    /// They could not be opened: one sync at a time, through the image's own.
+    are_missing: bool,
+}
+
+/// So many syncs may run at once.
+const DESCRIPTIONS: usize = 4;
+
+impl Descriptions {
+    /// Opens what `fd` has open again. It must be done before anything is written: a description does not learn of
+    /// errors that another has reported before it was opened.
+    fn of(fd: BorrowedFd<'_>, is_writable: bool) -> Descriptions {
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let open = || rustix::fs::open(&path, flags, Mode::empty());
+        let all = match is_writable {
+            true => (0..DESCRIPTIONS).map(|_| open()).collect(),
+            false => Ok(Vec::new()),
+        };
+        let all: Vec<OwnedFd> = all.unwrap_or_default();
+        Descriptions {
+            are_missing: all.is_empty(),
+            idle: Mutex::new(all),
+            returned: Condvar::new(),
+        }
+    }
+
+    /// Lets `sync` have one for itself; `own` where there are none.
+    fn with<T>(&self, own: BorrowedFd<'_>, sync: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.are_missing {
+            return sync(own);
+        }
+        let mine = loop {
+            match idle.pop() {
+                Some(mine) => break mine,
+                None => {
+                    idle = self
+                        .returned
+                        .wait(idle)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        };
+        drop(idle);
+        let answer = sync(mine.as_fd());
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(mine);
+        self.returned.notify_one();
+        answer
+    }
 }
 
 /// Of a read that is as long it is first looked whether its last byte is in memory.
@@ -121,6 +183,7 @@ impl Image {
 
     fn new(fd: OwnedFd, size_bytes: u64, is_writable: bool, ground: Ground) -> Image {
         Image {
+            descriptions: Descriptions::of(fd.as_fd(), is_writable),
             fd,
             size_bytes,
             is_writable,
@@ -241,13 +304,16 @@ impl Image {
     /// Writes all of `from`, durably, and makes nothing else durable that need not be.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; also that writes before this one may be lost.
     pub fn write_durably(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+        let own = self.fd.as_fd();
         let mut done = 0;
         while done < from.len() {
             let part = [IoSlice::new(&from[done..])];
             let at = offset + done as u64;
-            match rustix::io::pwritev2(&self.fd, &part, at, ReadWriteFlags::DSYNC) {
+            let write =
+                |fd: BorrowedFd<'_>| rustix::io::pwritev2(fd, &part, at, ReadWriteFlags::DSYNC);
+            match self.descriptions.with(own, write) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => done += count,
                 Err(Errno::INTR) => {}
@@ -292,7 +358,8 @@ impl Image {
         if !self.is_writable {
             return Ok(());
         }
-        Ok(rustix::fs::fdatasync(&self.fd)?)
+        let sync = |fd: BorrowedFd<'_>| rustix::fs::fdatasync(fd);
+        Ok(self.descriptions.with(self.fd.as_fd(), sync)?)
     }
 
     /// Gives space back, where that can be done; the bytes are then zeros, or what they were.
@@ -549,6 +616,32 @@ mod tests {
         let mut found = vec![0; 130];
         image.read(0, &mut found).unwrap();
         assert_eq!(found, [&[7; 10], &wanted[..]].concat());
+    }
+
+    #[test]
+    fn syncs_at_once_have_descriptions_of_their_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let image = image(directory.path(), &[7; 8192]);
+        let own = image.fd.as_fd();
+        let take = |fd: BorrowedFd<'_>| fd.as_raw_fd();
+        let others = image.descriptions.with(own, |first| {
+            assert_ne!(first.as_raw_fd(), own.as_raw_fd());
+            let second = image.descriptions.with(own, take);
+            assert_ne!(first.as_raw_fd(), second);
+            image.descriptions.idle.lock().unwrap().len()
+        });
+        assert_eq!(others, DESCRIPTIONS - 1);
+        // More than there are wait for one another.
+        std::thread::scope(|scope| {
+            for at in 0..3 * DESCRIPTIONS as u64 {
+                let image = &image;
+                scope.spawn(move || {
+                    image.write_durably(at, &[9]).unwrap();
+                    image.sync().unwrap();
+                });
+            }
+        });
+        assert_eq!(image.descriptions.idle.lock().unwrap().len(), DESCRIPTIONS);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io;
 
 use rubus_host::conduit::Conduit;
 
+use crate::identity::Uuid;
 use crate::wire::ErrorCode;
 
 /// What a disk can do, and what it is.
@@ -128,8 +129,15 @@ pub trait Disk: Send + Sync {
     /// Everything that was written before, by anybody, is on stable storage when this returns.
     ///
     /// # Errors
-    /// The device's; what was written since the flush before may be lost then.
+    /// The device's; what was written since the flush before may be lost then, and all later flushes
+    /// fail, too: an operating system reports the loss once and then forgets it.
     fn flush(&self) -> io::Result<()>;
+
+    /// A random number that is there once acknowledged writes may have been lost: clients are to be
+    /// told that this is not the disk that they had.
+    fn lost_writes(&self) -> Option<Uuid> {
+        None
+    }
 
     /// These bytes are needed no more; they may keep what they are.
     ///

@@ -1,12 +1,16 @@
 //! A disk that is a file or a block device.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use rubus_host::clock::monotonic_ns;
+use rubus_host::clone_file::random_uuid;
 use rubus_host::conduit::Conduit;
 use rubus_host::image::Image;
 
-use super::disk::{Abilities, Disk, Extent, Zeroing};
+use super::disk::{Abilities, Disk, Extent, Zeroing, code_of};
+use crate::identity::Uuid;
+use crate::wire::ErrorCode;
 
 /// So many bytes are zeroed or given back with one call of the system: a disk that does a gigabyte
 /// at a time still answers to a program that is asked to end.
@@ -18,18 +22,72 @@ const MOST_EXTENTS: usize = 1024;
 #[derive(Debug)]
 pub struct FileDisk {
     image: Arc<Image>,
+    loss: OnceLock<Loss>,
+}
+
+/// Acknowledged writes may have been lost. The system reports that once, so it is kept here.
+#[derive(Debug)]
+struct Loss {
+    epoch: Uuid,
+    why: String,
 }
 
 impl FileDisk {
     /// Serves this image.
     pub fn new(image: Arc<Image>) -> FileDisk {
-        FileDisk { image }
+        FileDisk {
+            image,
+            loss: OnceLock::new(),
+        }
     }
 
     /// What is served.
     pub fn image(&self) -> &Arc<Image> {
         &self.image
     }
+
+    /// Fails once something acknowledged may have been lost.
+    fn check(&self) -> io::Result<()> {
+        match self.loss.get() {
+            None => Ok(()),
+            Some(Loss { why, .. }) => Err(io::Error::other(format!(
+                "writes may be lost since the disk below failed ({why}): check that disk, then restart the server"
+            ))),
+        }
+    }
+
+    /// From here on no flush succeeds.
+    pub(super) fn lose(&self, error: &io::Error) {
+        self.loss.get_or_init(|| Loss {
+            epoch: new_epoch(),
+            why: error.to_string(),
+        });
+    }
+
+    /// Does what makes writes durable.
+    fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        self.check()?;
+        sync().inspect_err(|error| self.lose(error))?;
+        // Another one may have failed meanwhile, and this one covers its writes, too.
+        self.check()
+    }
+
+    /// Does what changes the disk without writing bytes to it. That there is no room, or no such
+    /// ability, loses nothing.
+    fn change(&self, change: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        change().inspect_err(|error| {
+            if code_of(error) == ErrorCode::IO {
+                self.lose(error);
+            }
+        })
+    }
+}
+
+/// A number that no earlier start has had.
+pub(super) fn new_epoch() -> Uuid {
+    let random = random_uuid().ok();
+    let random = random.and_then(|text| Uuid::parse(&text));
+    random.unwrap_or(Uuid(u128::from(monotonic_ns())))
 }
 
 impl Disk for FileDisk {
@@ -77,20 +135,32 @@ impl Disk for FileDisk {
     }
 
     fn write_durably(&self, offset: u64, from: &[u8]) -> io::Result<()> {
-        self.image.write_durably(offset, from)
+        self.check()?;
+        let written = self.image.write_durably(offset, from);
+        if written.as_ref().is_err_and(is_full) {
+            // Was there no room for these bytes, or for bytes that were acknowledged before?
+            self.image.write(offset, from)?;
+        }
+        self.sync(|| written)
     }
 
     fn flush(&self) -> io::Result<()> {
-        self.image.sync()
+        self.sync(|| self.image.sync())
+    }
+
+    fn lost_writes(&self) -> Option<Uuid> {
+        self.loss.get().map(|loss| loss.epoch)
     }
 
     fn trim(&self, offset: u64, length: u64) -> io::Result<()> {
-        in_stretches(offset, length, |at, bytes| self.image.discard(at, bytes))
+        self.change(|| in_stretches(offset, length, |at, bytes| self.image.discard(at, bytes)))
     }
 
     fn zero(&self, offset: u64, length: u64, how: Zeroing) -> io::Result<()> {
-        in_stretches(offset, length, |at, bytes| {
-            self.image.zero(at, bytes, how.may_punch, how.only_if_fast)
+        self.change(|| {
+            in_stretches(offset, length, |at, bytes| {
+                self.image.zero(at, bytes, how.may_punch, how.only_if_fast)
+            })
         })
     }
 
@@ -115,6 +185,10 @@ impl Disk for FileDisk {
     fn prefetch(&self, offset: u64, length: u64) -> io::Result<()> {
         self.image.prefetch(offset, length)
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    code_of(error) == ErrorCode::NO_SPACE
 }
 
 fn in_stretches(
@@ -161,6 +235,60 @@ mod tests {
         let part = [(0.5, true), (0.5, false)];
         assert_eq!(told(BLOCK * 5 / 2, BLOCK, false), part);
         assert_eq!(told(6 * BLOCK, BLOCK, false), [(1.0, true)]);
+    }
+
+    fn writable(directory: &std::path::Path) -> FileDisk {
+        let path = directory.join("image");
+        std::fs::write(&path, vec![1; 8192]).unwrap();
+        FileDisk::new(Arc::new(Image::open(&path, true).unwrap()))
+    }
+
+    #[test]
+    fn one_failed_flush_fails_all_later_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = writable(directory.path());
+        disk.flush().unwrap();
+        assert_eq!(disk.lost_writes(), None);
+        // The system reports an error of the device once, and success afterwards.
+        disk.sync(|| Err(io::Error::from_raw_os_error(5)))
+            .unwrap_err();
+        let epoch = disk.lost_writes().expect("something may be lost");
+        for failed in [disk.flush(), disk.write_durably(0, &[2]), disk.flush()] {
+            let error = failed.unwrap_err();
+            assert_eq!(code_of(&error), ErrorCode::IO);
+            assert!(error.to_string().contains("may be lost"), "{error}");
+        }
+        assert_eq!(disk.lost_writes(), Some(epoch));
+        let mut byte = [0];
+        disk.read(0, &mut byte).unwrap();
+        assert_eq!(byte, [1], "what must be durable is not written any more");
+    }
+
+    #[test]
+    fn a_flush_during_which_another_one_fails_has_failed() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = writable(directory.path());
+        let flushed = disk.sync(|| {
+            disk.lose(&io::Error::from_raw_os_error(5));
+            Ok(())
+        });
+        assert!(flushed.is_err());
+    }
+
+    #[test]
+    fn a_failed_trim_loses_and_a_full_or_unable_disk_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        // ENOSPC, EOPNOTSUPP, EINVAL.
+        for harmless in [28, 95, 22] {
+            let disk = writable(directory.path());
+            disk.change(|| Err(io::Error::from_raw_os_error(harmless)))
+                .unwrap_err();
+            disk.flush().unwrap();
+        }
+        let disk = writable(directory.path());
+        disk.change(|| Err(io::Error::from_raw_os_error(5)))
+            .unwrap_err();
+        assert!(disk.flush().is_err());
     }
 
     #[test]

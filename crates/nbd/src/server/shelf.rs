@@ -48,7 +48,11 @@ impl Source for OneDisk {
     }
 
     fn identity(&self) -> Option<Identity> {
-        self.identity
+        let identity = self.identity?;
+        Some(Identity {
+            boot: self.disk.lost_writes().unwrap_or(identity.boot),
+            ..identity
+        })
     }
 
     fn open(&self, _: &Caller) -> Result<Opened, String> {
@@ -154,6 +158,34 @@ pub(super) fn describe(words: &str, identity: Option<Identity>) -> String {
 mod tests {
     use super::*;
     use crate::identity::Uuid;
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn a_disk_that_has_lost_writes_is_told_as_another_start() {
+        use crate::server::file_disk::FileDisk;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        std::fs::write(&path, [1; 4096]).unwrap();
+        let image = rubus_host::image::Image::open(&path, true).unwrap();
+        let disk = Arc::new(FileDisk::new(Arc::new(image)));
+        let before = Identity {
+            boot: Uuid(1),
+            export: Uuid(2),
+            generation: 3,
+            sync: false,
+        };
+        let source = OneDisk {
+            disk: Arc::clone(&disk) as Arc<dyn Disk>,
+            identity: Some(before),
+            sync: false,
+        };
+        assert_eq!(source.identity(), Some(before));
+        disk.lose(&std::io::Error::from_raw_os_error(5));
+        let now = source.identity().unwrap();
+        let verdict = crate::identity::judge(&before, &now, true);
+        assert_eq!(verdict, crate::identity::Verdict::SameButUnflushedLost);
+        assert_eq!(source.identity(), Some(now), "it changes once");
+    }
 
     #[test]
     fn a_description_that_is_too_long_keeps_its_identity() {

@@ -49,7 +49,10 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
     for wanted in &wishes.exports {
         ready.push(exports::open(wanted, &arguments.i_will_lose_everything_on)?);
     }
-    let disks: Vec<_> = ready.iter().map(|ready| Arc::clone(&ready.disk)).collect();
+    let disks: Vec<_> = ready
+        .iter()
+        .map(|ready| (ready.offered.name.clone(), Arc::clone(&ready.disk)))
+        .collect();
     for ready in &ready {
         log.say(&about(ready));
     }
@@ -63,10 +66,16 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
         true => serve_standard_input(&server),
         false => serve_listeners(&server, arguments, &wishes, &log),
     };
-    for disk in disks {
-        disk.flush()
-            .context("cannot make everything durable that was written")?;
-    }
+    // One that fails keeps none of the others from being flushed.
+    let flushed = disks.iter().map(|(name, disk)| (name, disk.flush()));
+    let failed: Vec<String> = flushed
+        .filter_map(|(name, flushed)| Some(format!("export '{name}': {}", flushed.err()?)))
+        .collect();
+    anyhow::ensure!(
+        failed.is_empty(),
+        "ended, and NOT everything that was written is on stable storage: {}",
+        failed.join("; ")
+    );
     log.say("ended; everything is on stable storage");
     ended
 }
@@ -138,7 +147,7 @@ fn serve_clones(
     };
     shelf
         .close()
-        .context("cannot make everything durable that was written")?;
+        .context("ended, and NOT everything that was written is on stable storage")?;
     log.say("ended; everything is on stable storage");
     ended
 }

@@ -2,14 +2,15 @@
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::format::{BLOCK_BYTES, Header, Layout, Page};
 use super::gate::Gate;
 use super::present::Present;
 use super::store::{Golden, Memory, Store};
-use crate::identity::Identity;
+use crate::identity::{Identity, Uuid};
 use crate::server::disk::{Abilities, Disk, Extent, Zeroing};
+use crate::server::file_disk::new_epoch;
 use crate::server::pool::lock;
 
 /// Neighbouring blocks that are written for the first time one after the other.
@@ -48,6 +49,8 @@ pub struct CloneDisk<S: Store> {
     pub(super) locks: Box<[Mutex<()>; LOCKS]>,
     pub(super) gate: Gate,
     pub(super) is_broken: AtomicBool,
+    /// What took the place of the epoch when a flush failed.
+    pub(super) lost: OnceLock<Uuid>,
 }
 
 impl<S: Store> std::fmt::Debug for CloneDisk<S> {
@@ -69,9 +72,12 @@ pub(super) fn new_locks() -> Box<[Mutex<()>; LOCKS]> {
 }
 
 impl<S: Store> CloneDisk<S> {
-    /// Which disk it is.
+    /// Which disk it is. After a failed flush it says that writes may be lost, as the next one to open it will.
     pub fn identity(&self) -> Identity {
-        self.identity
+        Identity {
+            boot: *self.lost.get().unwrap_or(&self.identity.boot),
+            ..self.identity
+        }
     }
 
     /// How many bytes of the disk are the clone's own.
@@ -88,7 +94,8 @@ impl<S: Store> CloneDisk<S> {
     /// # Errors
     /// The device's; the next one to open it finds out what is missing.
     pub fn close(&self) -> io::Result<()> {
-        if self.is_fleeting {
+        let is_closed = self.is_broken.load(Ordering::Acquire) && self.lost.get().is_none();
+        if self.is_fleeting || is_closed {
             return Ok(());
         }
         self.flush()?;
@@ -96,7 +103,8 @@ impl<S: Store> CloneDisk<S> {
             let mut records = lock(&self.records);
             if records.header.in_use {
                 records.header.in_use = false;
-                self.write_header(&mut records)?;
+                self.write_header(&mut records)
+                    .inspect_err(|_| self.lose())?;
             }
         }
         // A write that came now would be in nobody's map.
@@ -164,6 +172,13 @@ impl<S: Store> CloneDisk<S> {
         if let Some((memory, name)) = &self.memory {
             memory.forget(name);
         }
+    }
+
+    /// A flush failed.
+    pub(super) fn lose(&self) {
+        // First, so that it is never taken for one that was closed.
+        self.lost.get_or_init(new_epoch);
+        self.break_down();
     }
 
     fn check(&self) -> io::Result<()> {
@@ -356,7 +371,7 @@ impl<S: Store> Disk for CloneDisk<S> {
         }
         self.gate.pass(|| {
             self.check()?;
-            self.flush_now().inspect_err(|_| self.break_down())
+            self.flush_now().inspect_err(|_| self.lose())
         })
     }
 

@@ -584,6 +584,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
         for fails_at in 1..40 {
             let (mut rig, mut dice) = (Rig::new(SIZE), Dice(seed));
             let disk = rig.open().unwrap();
+            let before = disk.identity();
             rig.medium
                 .with(|state| state.fails_at = Some((state.events + fails_at, 28)));
             let mut has_failed = false;
@@ -600,7 +601,12 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
                     }
                 }
             }
-            let before = disk.identity();
+            let told = disk.identity();
+            assert_eq!(
+                told.boot != before.boot,
+                has_failed,
+                "clients that come back while it is broken are told"
+            );
             if has_failed {
                 assert!(
                     disk.write(0, &[1]).is_err(),

@@ -130,6 +130,8 @@ struct Register {
     /// Nothing while it is being opened or closed.
     open: Mutex<HashMap<ClientName, Option<Weak<OpenClone>>>>,
     changed: Condvar,
+    /// The first that could not be closed when its last client went.
+    failed: Mutex<Option<io::Error>>,
 }
 
 /// The clones of one golden image.
@@ -185,9 +187,12 @@ impl Fleet {
             .collect();
         let mut closed = Ok(());
         for clone in open {
-            closed = closed.and(clone.close());
+            closed = closed.and(clone.close().map_err(|error| clone.cannot_close(&error)));
         }
-        closed
+        match lock(&self.register.failed).take() {
+            Some(error) => Err(error),
+            None => closed,
+        }
     }
 
     /// Closes what an earlier server left because it was killed: what outlived it in memory becomes durable, and the
@@ -415,10 +420,18 @@ impl OpenClone {
     }
 }
 
+impl OpenClone {
+    fn cannot_close(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("the clone {}: {error}", self.name))
+    }
+}
+
 impl Drop for OpenClone {
     fn drop(&mut self) {
         // If it fails, the file says that it is in use, and whoever opens it next finds out what is missing.
-        let _ = self.disk.close();
+        if let Err(error) = self.disk.close() {
+            lock(&self.register.failed).get_or_insert(self.cannot_close(&error));
+        }
         // The lock goes with the file, which must be closed before others may open it.
         self.disk.store.unlock();
         lock(&self.register.open).remove(&self.name);
@@ -515,5 +528,23 @@ mod tests {
         again.read(4096, &mut seen).unwrap();
         assert_eq!(&seen, b"mine");
         assert_eq!(again.identity(), identity, "nothing was lost");
+    }
+
+    #[test]
+    fn a_clone_whose_flush_failed_is_not_said_to_be_durable_when_the_server_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        let golden = directory.path().join("golden.img");
+        std::fs::write(&golden, vec![7; 1 << 20]).unwrap();
+        let golden = GoldenFile::open(&golden).unwrap();
+        let clones = directory.path().join("clones");
+        let fleet = Fleet::new(&clones, golden, Lasting::Kept, 9).unwrap();
+        let well = fleet.clone_of(&ClientName::asked("well").unwrap()).unwrap();
+        let gone = fleet.clone_of(&ClientName::asked("gone").unwrap()).unwrap();
+        gone.disk.lose();
+        drop(gone);
+        let error = fleet.close().unwrap_err().to_string();
+        assert!(error.contains("the clone gone: "), "{error}");
+        drop(well);
+        fleet.close().unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::clone::{CloneDisk, Records, new_locks};
 use super::format::{
@@ -241,6 +241,7 @@ pub fn open<S: Store>(store: S, around: &Surroundings<'_>) -> Result<CloneDisk<S
         locks: new_locks(),
         gate: Gate::default(),
         is_broken: AtomicBool::new(false),
+        lost: OnceLock::new(),
         records: Mutex::new(Records {
             header,
             header_sequence: sequence,
@@ -294,6 +295,7 @@ pub fn fleeting<S: Store>(
         locks: new_locks(),
         gate: Gate::default(),
         is_broken: AtomicBool::new(false),
+        lost: OnceLock::new(),
     })
 }
 
