@@ -190,17 +190,28 @@ impl KeptDirectory {
     /// for that. Nothing but its size is looked at.
     ///
     /// # Errors
-    /// When it cannot be opened, is empty, or a write failed.
-    pub fn flush_device(&self, name: &str) -> io::Result<()> {
+    /// [`FlushError`].
+    pub fn flush_device(&self, name: &str) -> Result<(), FlushError> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty())?;
+        let unopened = |errno: Errno| FlushError::NotBegun(errno.into());
+        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty()).map_err(unopened)?;
         // A network disk that was detached is empty; the kernel would send the flush to nobody, and complain.
-        if rustix::fs::seek(&fd, SeekFrom::End(0))? == 0 {
-            return Err(Errno::NOMEDIUM.into());
+        if rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(unopened)? == 0 {
+            return Err(unopened(Errno::NOMEDIUM));
         }
-        rustix::fs::fsync(&fd)?;
-        Ok(())
+        rustix::fs::fsync(&fd).map_err(|errno| FlushError::Failed(errno.into()))
     }
+}
+
+/// Why a device was not flushed.
+#[derive(Debug, thiserror::Error)]
+pub enum FlushError {
+    /// It cannot be opened, or is empty; nothing is lost by that.
+    #[error("cannot open it: {0}")]
+    NotBegun(io::Error),
+    /// A write or the flush failed: what was written may be lost, and nobody is told a second time.
+    #[error("{0}")]
+    Failed(io::Error),
 }
 
 /// A way to the kernel's log.
@@ -246,7 +257,7 @@ mod tests {
         kept.flush_device("state").unwrap();
         kept.replace("state", "").unwrap();
         assert!(
-            kept.flush_device("state").is_err(),
+            matches!(kept.flush_device("state"), Err(FlushError::NotBegun(_))),
             "nothing is there to be flushed"
         );
         kept.remove("state").unwrap();

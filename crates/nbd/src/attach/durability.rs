@@ -4,7 +4,7 @@
 /// What a device has written, as its file `stat` in sysfs counts it
 /// (`Documentation/block/stat.rst`). It counts when requests are answered. Sectors and not requests: to the kernel a
 /// flush is a write request, too, of no sectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     written_sectors: u64,
     discarded_sectors: u64,
@@ -36,7 +36,7 @@ pub struct Durability {
 }
 
 impl Durability {
-    /// Of a device that was just attached, through which nobody has written yet. `can_flush`: the
+    /// Of a device that was just attached, with what it had counted before that. `can_flush`: the
     /// server knows FLUSH, without which the kernel flushes nothing.
     pub fn at_start(now: Option<Counters>, can_flush: bool) -> Durability {
         Durability {
@@ -68,12 +68,29 @@ impl Durability {
     }
 
     /// A flush has ended that was begun after `at` had been read.
-    pub fn flushed(&mut self, at: Counters, succeeded: bool) {
+    pub fn flushed(&mut self, at: Counters, flushed: Flushed) {
         self.is_flushing = false;
-        if succeeded && self.can_flush {
-            self.durable = Some(at);
+        match flushed {
+            Flushed::Well if self.can_flush => self.durable = Some(at),
+            Flushed::Well | Flushed::NotBegun => {}
+            Flushed::Badly => {
+                // Servers, and systems below them, report a loss once: a later success proves nothing.
+                self.durable = None;
+                self.can_flush = false;
+            }
         }
     }
+}
+
+/// How a flush ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flushed {
+    /// Everything that was written before is on stable storage.
+    Well,
+    /// It could not be begun, and may be tried again.
+    NotBegun,
+    /// It failed: writes that were acknowledged may be lost for good.
+    Badly,
 }
 
 #[cfg(test)]
@@ -111,23 +128,42 @@ mod tests {
         assert!(durability.is_unflushed(at(6)));
         assert_eq!(durability.look(at(6)), at(6));
         assert_eq!(durability.look(at(6)), None, "one flush at a time");
-        durability.flushed(at(6).unwrap(), true);
+        durability.flushed(at(6).unwrap(), Flushed::Well);
         assert!(!durability.is_unflushed(at(6)));
         assert!(durability.is_unflushed(at(7)), "written since");
     }
 
     #[test]
-    fn what_was_written_during_a_flush_is_not_covered_and_a_failure_covers_nothing() {
+    fn what_was_written_during_a_flush_is_not_covered() {
         let mut durability = Durability::at_start(at(0), true);
         durability.look(at(1));
         assert_eq!(durability.look(at(1)), at(1));
-        durability.flushed(at(1).unwrap(), true);
+        durability.flushed(at(1).unwrap(), Flushed::Well);
         assert!(durability.is_unflushed(at(2)));
         durability.look(at(2));
         assert_eq!(durability.look(at(2)), at(2));
-        durability.flushed(at(2).unwrap(), false);
+        durability.flushed(at(2).unwrap(), Flushed::NotBegun);
         assert!(durability.is_unflushed(at(2)));
         assert_eq!(durability.look(at(2)), at(2), "it is tried again");
+    }
+
+    #[test]
+    fn a_failed_flush_is_final() {
+        let mut durability = Durability::at_start(at(0), true);
+        durability.look(at(1));
+        assert_eq!(durability.look(at(1)), at(1));
+        durability.flushed(at(1).unwrap(), Flushed::Badly);
+        for _ in 0..3 {
+            assert_eq!(
+                durability.look(at(1)),
+                None,
+                "no second one could repair it"
+            );
+            assert!(durability.is_unflushed(at(1)));
+        }
+        durability.flushed(at(1).unwrap(), Flushed::Well);
+        assert!(durability.is_unflushed(at(1)));
+        assert!(durability.is_unflushed(at(0)));
     }
 
     #[test]
@@ -146,7 +182,7 @@ mod tests {
         assert!(durability.is_unflushed(at(3)));
         assert_eq!(durability.look(at(3)), None);
         assert_eq!(durability.look(at(3)), None);
-        durability.flushed(at(3).unwrap(), true);
+        durability.flushed(at(3).unwrap(), Flushed::Well);
         assert!(durability.is_unflushed(at(3)));
         assert!(Durability::at_start(None, true).is_unflushed(at(0)));
     }

@@ -19,7 +19,7 @@ use rubus_host::staying::KeptDirectory;
 
 pub use driver::{DeadLinks, Driver, DriverError};
 pub use durability::Counters;
-pub use watch::{Attached, End, Kernel, Pace, SILENCE, Server, Standing, Urgency, Watcher};
+pub use watch::{Attached, End, Kernel, Leave, Pace, SILENCE, Server, Standing, Urgency, Watcher};
 
 use crate::client::{ClientError, Offer, Wish, agree};
 use crate::identity::Appearance;
@@ -231,7 +231,7 @@ pub fn attach(
         backend,
         sockets: lines.iter().map(AsFd::as_fd).collect(),
     };
-    let index = connect(driver, setting)?;
+    let (index, counters) = connect(driver, setting)?;
     Ok(Device {
         index,
         backend: backend.into(),
@@ -242,6 +242,7 @@ pub fn attach(
             name: format!("nbd{index}"),
             lines,
             appearance,
+            counters,
             read_only: settings.read_only,
             vouched_for: settings.vouched_for,
         },
@@ -249,24 +250,46 @@ pub fn attach(
 }
 
 /// Takes the device that is wanted, or the first that is free: the driver itself would pass over those
-/// that udev looks at just now, and a different one would be attached each time.
-fn connect(driver: &mut Driver, mut setting: Setting<'_>) -> Result<u32, DriverError> {
-    if setting.index.is_some() {
-        return connect_patiently(driver, &setting);
+/// that udev looks at just now, and a different one would be attached each time. Gives also what it had
+/// counted before: from then on anybody may write to it.
+fn connect(
+    driver: &mut Driver,
+    mut setting: Setting<'_>,
+) -> Result<(u32, Option<Counters>), DriverError> {
+    if let Some(index) = setting.index {
+        let counters = counters_of(index);
+        return Ok((connect_patiently(driver, &setting)?, counters));
     }
     for index in 0..=MOST_DEVICES {
         if !exists(index) {
             // The driver makes it.
             setting.index = None;
-            return driver.connect(&setting);
+            return Ok((driver.connect(&setting)?, Some(Counters::default())));
         }
         setting.index = Some(index);
+        let counters = counters_of(index);
         match connect_patiently(driver, &setting) {
             Err(DriverError::Busy(_)) => {}
-            answer => return answer,
+            answer => return Ok((answer?, counters)),
         }
     }
     Err(DriverError::Busy(MOST_DEVICES))
+}
+
+fn counters_of(index: u32) -> Option<Counters> {
+    let block = PathBuf::from(format!("/sys/block/nbd{index}"));
+    match KeptDirectory::open(&block) {
+        Ok(block) => counters_in(&block),
+        // The driver makes it.
+        Err(_) => Some(Counters::default()),
+    }
+}
+
+/// What a device has counted, by its directory in sysfs; none where it does not count.
+fn counters_in(block: &KeptDirectory) -> Option<Counters> {
+    let counts = block.read("queue/iostats").ok()?;
+    (counts.trim() == "1").then_some(())?;
+    Counters::parse(&block.read("stat").ok()?)
 }
 
 const MOST_DEVICES: u32 = 255;
@@ -346,8 +369,6 @@ impl Kernel for LiveKernel {
     }
 
     fn counters(&mut self) -> Option<Counters> {
-        let counts = self.block.read("queue/iostats").ok()?;
-        (counts.trim() == "1").then_some(())?;
-        Counters::parse(&self.block.read("stat").ok()?)
+        counters_in(&self.block)
     }
 }

@@ -6,16 +6,17 @@
 //! than a pause.
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
 
 use rubus_host::clock::monotonic_ns;
 use rubus_host::net::{Stream, wait_for_ends};
-use rubus_host::staying::KeptDirectory;
+use rubus_host::staying::{FlushError, KeptDirectory};
 
 use super::driver::DriverError;
-use super::durability::{Counters, Durability};
+use super::durability::{Counters, Durability, Flushed};
 use crate::client::Offer;
 use crate::identity::{Appearance, Verdict};
 use crate::wire::TransmissionFlags;
@@ -87,9 +88,13 @@ pub enum End {
     Detached,
     /// The device was failed rather than resumed.
     GivenUp(String),
-    /// The caller wants it.
+    /// The caller wanted it, and the device was detached.
     Stopped,
 }
+
+/// Detaches the device if nobody uses it; else says why not. It may wait for the server, so it runs in a thread of
+/// its own: the watcher is the one that can bring the server back.
+pub type Leave = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// How long to wait between attempts: at once, then longer and longer up to a limit.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +132,8 @@ pub struct Attached {
     pub lines: Vec<Stream>,
     /// What the server was when it was attached.
     pub appearance: Appearance,
+    /// What the device had counted when it got its server; others may have written since.
+    pub counters: Option<Counters>,
     /// It was attached for reading only, whatever the server allows.
     pub read_only: bool,
     /// A server that does not say who it is may be resumed all the same.
@@ -140,6 +147,9 @@ pub struct Watcher<'a> {
     log: &'a mut dyn FnMut(Urgency, &str),
     tell: &'a mut dyn FnMut(&Standing),
     stop: &'a AtomicBool,
+    leave: Leave,
+    /// Told when leaving has ended.
+    leaving: Option<Receiver<Result<(), String>>>,
     pace: Pace,
     attached: Attached,
     durability: Durability,
@@ -150,8 +160,8 @@ pub struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    /// A watcher of a device that was just attached. `device` is the directory of its node, for
-    /// flushing what was written when nothing more is.
+    /// A watcher of a device that was just attached. When `stop` is raised, it calls `leave` and goes on until the
+    /// device is detached.
     pub fn new(
         attached: Attached,
         kernel: &'a mut dyn Kernel,
@@ -159,15 +169,18 @@ impl<'a> Watcher<'a> {
         log: &'a mut dyn FnMut(Urgency, &str),
         tell: &'a mut dyn FnMut(&Standing),
         stop: &'a AtomicBool,
+        leave: Leave,
     ) -> Watcher<'a> {
         let can_flush = attached.appearance.flags.has(TransmissionFlags::SEND_FLUSH);
         Watcher {
-            durability: Durability::at_start(kernel.counters(), can_flush),
+            durability: Durability::at_start(attached.counters, can_flush),
             kernel,
             server,
             log,
             tell,
             stop,
+            leave,
+            leaving: None,
             pace: Pace::default(),
             attached,
             flusher: None,
@@ -199,20 +212,22 @@ impl<'a> Watcher<'a> {
         self
     }
 
-    /// Watches until the device is detached, is given up, or the caller wants to stop.
+    /// Watches until the device is detached or given up.
     pub fn run(&mut self) -> End {
         self.told(None);
         loop {
-            if self.stop.swap(false, Ordering::Relaxed) {
-                return End::Stopped;
+            if let Err(end) = self.attend() {
+                return end;
             }
             let ended = self.ended(self.pace.look);
             self.dead_told += self.kernel.take_dead();
             if !self.kernel.is_connected() {
-                return End::Detached;
+                return self.gone();
             }
             if ended.is_empty() {
-                self.keep_durable();
+                if let Err(end) = self.keep_durable() {
+                    return end;
+                }
                 // Left over from connections whose replacement was quicker than the message.
                 self.dead_told = 0;
                 continue;
@@ -223,9 +238,38 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// What is left of it.
-    pub fn into_attached(self) -> Attached {
-        self.attached
+    /// Begins to detach the device when the caller wants that, and hears what came of it. What is known of the
+    /// device stays known: it may well stay attached.
+    fn attend(&mut self) -> Result<(), End> {
+        if self.stop.swap(false, Ordering::Relaxed) && self.leaving.is_none() {
+            match leaving(Arc::clone(&self.leave)) {
+                Ok(leaving) => self.leaving = Some(leaving),
+                Err(error) => self.stays(&error.to_string()),
+            }
+        }
+        match self.leaving.as_ref().map(Receiver::try_recv) {
+            None | Some(Err(TryRecvError::Empty)) => {}
+            // The driver still says that it is connected as long as somebody has it open.
+            Some(Ok(Ok(()))) => return Err(End::Stopped),
+            Some(Ok(Err(why))) => {
+                self.leaving = None;
+                self.stays(&why);
+            }
+            Some(Err(TryRecvError::Disconnected)) => self.leaving = None,
+        }
+        Ok(())
+    }
+
+    fn stays(&mut self, why: &str) {
+        self.line(Urgency::Warning, &format!("stays attached: {why}"));
+    }
+
+    /// The device has no server any more.
+    fn gone(&self) -> End {
+        match self.leaving {
+            Some(_) => End::Stopped,
+            None => End::Detached,
+        }
     }
 
     /// The connections that have ended, waiting for one at most so long.
@@ -237,20 +281,42 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    fn keep_durable(&mut self) {
+    fn keep_durable(&mut self) -> Result<(), End> {
         let now = self.kernel.counters();
         let due = self.durability.look(now);
         match (&self.flusher, due) {
             (Some(flusher), Some(due)) => flusher.begin(due),
-            (None, Some(due)) => self.durability.flushed(due, false),
+            (None, Some(due)) => self.durability.flushed(due, Flushed::NotBegun),
             (_, None) => {}
         }
-        if let Some((at, succeeded)) = self.flusher.as_ref().and_then(Flusher::ended) {
-            self.durability.flushed(at, succeeded);
+        if let Some((at, flushed)) = self.flusher.as_ref().and_then(Flusher::ended) {
+            self.flushed(at, flushed)?;
         }
         if self.durability.is_unflushed(now) != self.unflushed {
             self.told(None);
         }
+        Ok(())
+    }
+
+    /// A flush has ended. One that failed is final: the server reported a loss, to this program alone perhaps, and
+    /// a filesystem that flushes next would be told that all is well.
+    fn flushed(&mut self, at: Counters, flushed: Result<(), FlushError>) -> Result<(), End> {
+        let end = match &flushed {
+            Ok(()) => Flushed::Well,
+            Err(FlushError::NotBegun(_)) => Flushed::NotBegun,
+            Err(FlushError::Failed(_)) => Flushed::Badly,
+        };
+        self.durability.flushed(at, end);
+        let Err(FlushError::Failed(error)) = flushed else {
+            return Ok(());
+        };
+        // One that was under way when the device was detached fails, too.
+        if !self.kernel.is_connected() {
+            return Err(self.gone());
+        }
+        Err(self.give_up(format!(
+            "a flush failed ({error}), so writes that the server had acknowledged may be lost"
+        )))
     }
 
     fn replace(&mut self, ended: &[usize]) -> Result<(), End> {
@@ -289,7 +355,7 @@ impl<'a> Watcher<'a> {
             let _ = wait_for_ends(&[], self.kernel.tells(), Duration::from_millis(20));
             self.dead_told += self.kernel.take_dead();
             if !self.kernel.is_connected() {
-                return Err(End::Detached);
+                return Err(self.gone());
             }
         }
         self.dead_told = self.dead_told.saturating_sub(count as u32);
@@ -338,11 +404,9 @@ impl<'a> Watcher<'a> {
     fn pause(&mut self, time: Duration) -> Result<(), End> {
         let start_ns = monotonic_ns();
         loop {
-            if self.stop.swap(false, Ordering::Relaxed) {
-                return Err(End::Stopped);
-            }
+            self.attend()?;
             if !self.kernel.is_connected() {
-                return Err(End::Detached);
+                return Err(self.gone());
             }
             let left = time.saturating_sub(Duration::from_nanos(monotonic_ns() - start_ns));
             if left.is_zero() {
@@ -372,8 +436,8 @@ impl<'a> Watcher<'a> {
                 return Ok(());
             }
             Verdict::SameButUnflushedLost => {
-                "the server's machine was restarted, and writes that it had acknowledged were not \
-                 flushed: they may be lost"
+                "the server's machine was restarted or its disk failed, and writes that it had \
+                 acknowledged were not flushed: they may be lost"
                     .to_owned()
             }
             Verdict::Other(difference) => difference.to_string(),
@@ -418,7 +482,23 @@ impl<'a> Watcher<'a> {
 #[derive(Debug)]
 struct Flusher {
     begin: SyncSender<Counters>,
-    ended: Receiver<(Counters, bool)>,
+    ended: Receiver<(Counters, Result<(), FlushError>)>,
+}
+
+/// Detaching needs more than flushing does; locked memory is scarce on small boards all the same.
+const LEAVING_STACK_BYTES: usize = 512 << 10;
+
+/// Detaches in a thread of its own.
+fn leaving(leave: Leave) -> std::io::Result<Receiver<Result<(), String>>> {
+    let (report, ended) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("leaving".into())
+        .stack_size(LEAVING_STACK_BYTES)
+        .spawn(move || {
+            // Nobody hears it when the watcher has seen the end already.
+            let _ = report.send(leave());
+        })?;
+    Ok(ended)
 }
 
 impl Flusher {
@@ -431,8 +511,8 @@ impl Flusher {
             .stack_size(64 << 10)
             .spawn(move || {
                 while let Ok(at) = wanted.recv() {
-                    let succeeded = nodes.flush_device(&name).is_ok();
-                    if report.send((at, succeeded)).is_err() {
+                    let flushed = nodes.flush_device(&name);
+                    if report.send((at, flushed)).is_err() {
                         return;
                     }
                 }
@@ -440,12 +520,25 @@ impl Flusher {
         Ok(Flusher { begin, ended })
     }
 
+    /// One whose first flush ends so.
+    #[cfg(test)]
+    fn that_says(flushed: Result<(), FlushError>) -> Flusher {
+        let (begin, wanted) = sync_channel::<Counters>(1);
+        let (report, ended) = sync_channel(1);
+        std::thread::spawn(move || {
+            if let Ok(at) = wanted.recv() {
+                let _ = report.send((at, flushed));
+            }
+        });
+        Flusher { begin, ended }
+    }
+
     fn begin(&self, at: Counters) {
         // One at a time: there is always room.
         let _ = self.begin.try_send(at);
     }
 
-    fn ended(&self) -> Option<(Counters, bool)> {
+    fn ended(&self) -> Option<(Counters, Result<(), FlushError>)> {
         self.ended.try_recv().ok()
     }
 }

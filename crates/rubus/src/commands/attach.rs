@@ -13,7 +13,7 @@ use rubus_host::clock::{monotonic_ns, now_rfc3339, sleep};
 use rubus_host::staying::{self, KeptDirectory, KernelLog, is_there};
 use rubus_host::{Hands, Live, live_hands::LiveHands, programs};
 use rubus_nbd::attach::{
-    AttachError, Device, Driver, DriverError, End, Kernel, LiveKernel, Remote, Server, Settings,
+    AttachError, Device, Driver, DriverError, End, Leave, LiveKernel, Remote, Server, Settings,
     Urgency, Watcher, attach, has_server,
 };
 use rubus_nbd::uri::Uri;
@@ -346,42 +346,23 @@ fn watch(
         }
     };
     let index = device.index;
-    let mut attached = Some(device.attached);
-    loop {
-        let Some(this) = attached.take() else {
-            return End::Detached;
-        };
-        let mut tell = |standing: &rubus_nbd::attach::Standing| {
-            record.update(standing);
-            records.write(record);
-        };
-        let server: &mut dyn Server = remote;
-        let mut watcher = Watcher::new(this, kernel, server, &mut line, &mut tell, stop);
-        if let Some(nodes) = nodes.take() {
-            watcher = watcher.flushing_in(nodes);
-        }
-        let end = watcher.run();
-        let left = watcher.into_attached();
-        if end != End::Stopped {
-            return end;
-        }
-        match leave(index, false) {
-            Ok(()) => {
-                line(Urgency::Note, &format!("nbd{index}: detached"));
-                return End::Stopped;
-            }
-            Err(error) => {
-                line(
-                    Urgency::Warning,
-                    &format!("nbd{index}: stays attached: {error:#}"),
-                );
-                attached = Some(left);
-            }
-        }
-        if !kernel.is_connected() {
-            return End::Detached;
-        }
+    let mut tell = |standing: &rubus_nbd::attach::Standing| {
+        record.update(standing);
+        records.write(record);
+    };
+    let server: &mut dyn Server = remote;
+    let leaves: Leave = Arc::new(move || leave(index, false).map_err(|why| format!("{why:#}")));
+    let attached = device.attached;
+    let mut watcher = Watcher::new(attached, kernel, server, &mut line, &mut tell, stop, leaves);
+    if let Some(nodes) = nodes.take() {
+        watcher = watcher.flushing_in(nodes);
     }
+    let end = watcher.run();
+    drop(watcher);
+    if end == End::Stopped {
+        line(Urgency::Note, &format!("nbd{index}: detached"));
+    }
+    end
 }
 
 /// Detaches a device.

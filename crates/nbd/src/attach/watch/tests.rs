@@ -115,6 +115,9 @@ struct Case {
     said: Vec<String>,
     standings: Vec<Standing>,
     stop: AtomicBool,
+    leave: Leave,
+    /// How the first flush ends.
+    flushed: Option<Result<(), FlushError>>,
 }
 
 impl Case {
@@ -129,6 +132,7 @@ impl Case {
                 name: "nbd0".into(),
                 lines: (0..count).map(|_| line(&peers)).collect(),
                 appearance: Appearance::of(&offer(before)),
+                counters: Counters::parse("0 0 0 0 0 0 0 0 0 0 0"),
                 read_only: false,
                 vouched_for: false,
             },
@@ -136,6 +140,8 @@ impl Case {
             said: Vec::new(),
             standings: Vec::new(),
             stop: AtomicBool::new(false),
+            leave: Arc::new(|| Err("it is mounted".into())),
+            flushed: None,
         }
     }
 
@@ -181,6 +187,7 @@ impl Case {
             &mut log,
             &mut tell,
             stop,
+            Arc::clone(&self.leave),
         )
         .at(Pace {
             first: Duration::from_millis(1),
@@ -188,6 +195,9 @@ impl Case {
             look: Duration::from_millis(5),
             notice: Duration::from_millis(50),
         });
+        if let Some(flushed) = self.flushed.take() {
+            watcher.flusher = Some(Flusher::that_says(flushed));
+        }
         self.peers.borrow_mut().drain(..count);
         let mut driver = self.driver.borrow_mut();
         driver.dead = count as u32;
@@ -304,7 +314,70 @@ fn a_device_that_was_detached_and_a_wish_to_stop_end_it_also_while_the_server_is
     let mut case = Case::with_lines(1, of_boot(1));
     assert_eq!(case.run(1, true, vec![Err("gone")]), End::Detached);
     let mut case = Case::with_lines(1, of_boot(1));
+    case.leave = Arc::new(|| Ok(()));
     case.stop.store(true, Ordering::Relaxed);
     assert_eq!(case.run(0, true, vec![]), End::Stopped);
     assert!(!case.driver.borrow().disconnected);
+}
+
+#[test]
+fn a_wish_to_stop_that_is_refused_makes_nothing_durable() {
+    let mut case = Case::with_lines(1, of_boot(1));
+    case.stop.store(true, Ordering::Relaxed);
+    // Mounted, so it stays; then its server's machine loses power.
+    let end = case.run(1, true, vec![Err("gone"), Ok(offer(of_boot(2)))]);
+    assert!(matches!(end, End::GivenUp(_)), "{end:?}");
+    let said = case.said.join("\n");
+    assert!(said.contains("stays attached: it is mounted"), "{said}");
+    assert_eq!(case.replaced(), 0);
+}
+
+#[test]
+fn a_server_is_brought_back_while_detaching_waits_for_it() {
+    let mut case = Case::with_lines(1, of_boot(1));
+    let (back, is_back) = sync_channel(1);
+    let is_back = std::sync::Mutex::new(is_back);
+    case.leave = Arc::new(move || {
+        let waits = is_back.lock().unwrap();
+        // The flush of a device without a server waits for one.
+        match waits.recv_timeout(Duration::from_secs(20)) {
+            Ok(()) => Err("somebody has it open by now".into()),
+            Err(_) => Ok(()),
+        }
+    });
+    case.stop.store(true, Ordering::Relaxed);
+    let offers = vec![Err("gone"), Ok(offer(of_boot(1)))];
+    let end = case.run(1, true, offers);
+    back.send(()).unwrap();
+    assert_eq!(case.replaced(), 1);
+    assert_eq!(end, End::Stopped, "the test detaches it then");
+}
+
+#[test]
+fn what_was_written_before_the_watcher_began_is_not_durable() {
+    let mut case = Case::with_lines(1, of_boot(1));
+    case.driver.borrow_mut().written = 8;
+    let end = case.run(1, false, vec![Ok(offer(of_boot(2)))]);
+    assert!(matches!(end, End::GivenUp(_)), "{end:?}");
+}
+
+#[test]
+fn a_failed_flush_fails_the_device_and_one_that_could_not_begin_does_not() {
+    let error = || std::io::Error::from_raw_os_error(5);
+    let mut case = Case::with_lines(1, of_boot(1));
+    case.flushed = Some(Err(FlushError::Failed(error())));
+    let end = case.run(0, true, vec![]);
+    assert!(matches!(end, End::GivenUp(ref why) if why.contains("a flush failed")));
+    assert!(case.driver.borrow().disconnected);
+    assert!(case.standings.last().unwrap().unflushed);
+
+    let mut case = Case::with_lines(1, of_boot(1));
+    case.flushed = Some(Err(FlushError::NotBegun(error())));
+    case.leave = Arc::new(|| {
+        // Long enough for some looks, and the flush.
+        rubus_host::clock::sleep(Duration::from_millis(200));
+        Ok(())
+    });
+    case.stop.store(true, Ordering::Relaxed);
+    assert_eq!(case.run(0, true, vec![]), End::Stopped);
 }
