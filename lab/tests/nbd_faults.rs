@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use crate::common::program::Home;
+use crate::common::served::{Served, directory};
 use crate::common::{can_run, report, take_turns};
 use rubus_host::net::Stream;
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FailingDevice, Listening, Serving, programs};
 use rubus_nbd::client::{Client, Due, Wish, agree};
+use rubus_nbd::identity::{Identity, Verdict, judge};
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -104,4 +106,59 @@ fn a_disk_that_fails_is_said_to_fail_and_the_server_goes_on() {
     report("EIO under the image: clients are told, and the server goes on");
     drop(served);
     device.vanish();
+}
+
+/// The kernel reports a failed write-back once. Whoever asks second would be told that all is well.
+#[test]
+fn a_failed_flush_is_final_for_every_client_and_for_the_end() {
+    if !can_run("nbd_faults_flush", &[Need::Program("strace", "strace")]) {
+        return;
+    }
+    let _turn = take_turns();
+    // Each thread's first one fails, and those after it succeed. strace as a grandchild: what ends is the server.
+    let launcher = [
+        "strace",
+        "-D",
+        "-f",
+        "-o",
+        "/dev/null",
+        "-e",
+        "trace=fdatasync",
+        "-e",
+        "inject=fdatasync:error=EIO:when=1",
+    ];
+    let served = Served::under(&launcher, directory(), &[]);
+    let (mut first, mut second) = (served.connect(), served.connect());
+    let none = CommandFlags::NONE;
+    assert_eq!(ask(&mut first, Command::Write, none, 0), ErrorCode::NONE);
+    let before = told_identity(&served);
+    assert_eq!(ask(&mut first, Command::Flush, none, 0), ErrorCode::IO);
+    for client in [&mut first, &mut second] {
+        assert_eq!(ask(client, Command::Flush, none, 0), ErrorCode::IO);
+        let durable = ask(client, Command::Write, CommandFlags::FUA, 0);
+        assert_eq!(durable, ErrorCode::IO);
+        assert_eq!(ask(client, Command::Read, none, 0), ErrorCode::NONE);
+    }
+    // Whoever connects again is told that writes may be lost.
+    let now = told_identity(&served);
+    assert_eq!(judge(&before, &now, true), Verdict::SameButUnflushedLost);
+    drop((first, second));
+    let (status, said, _place) = served.end();
+    assert_eq!(status, 2, "{said}");
+    assert!(said.contains("NOT everything"), "{said}");
+    assert!(said.contains("writes may be lost"), "{said}");
+    assert!(!said.contains("everything is on stable"), "{said}");
+    report("a failed flush stays failed on every connection");
+}
+
+fn told_identity(served: &Served) -> Identity {
+    let wish = Wish {
+        export: String::new(),
+        tls: false,
+        structured_replies: false,
+    };
+    let stream = Stream::unix(&served.directory.path().join("socket")).expect("it listens");
+    let (_stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
+    let description = offer.description.unwrap_or_default();
+    Identity::parse(&description).expect("it names itself")
 }
