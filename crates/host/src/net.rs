@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -310,6 +310,76 @@ impl Stream {
         Ok(())
     }
 
+    /// Has the kernel ask the other end's whether it still knows this connection, without sending a byte of data. If
+    /// it does, [`Stream::heard_ago`] falls; if its machine was restarted, the connection ends.
+    /// [`Stream::notice_silence`] has to be called afterwards, since it shares the settings.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn ask_for_life(&self) -> io::Result<()> {
+        if sockopt::socket_domain(&self.fd)? != AddressFamily::UNIX {
+            sockopt::set_socket_keepalive(&self.fd, true)?;
+            sockopt::set_tcp_keepintvl(&self.fd, Duration::from_secs(1))?;
+            // The timer is set anew by this: it is due when nothing came for that long.
+            sockopt::set_tcp_keepidle(&self.fd, Duration::from_secs(1))?;
+        }
+        Ok(())
+    }
+
+    /// How long ago the other end's kernel acknowledged something; none where that is not known, or means little:
+    /// this machine's own kernel answers for a tunnel that ends here.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn heard_ago(&self) -> io::Result<Option<Duration>> {
+        let is_local = match rustix::net::getpeername(&self.fd)? {
+            Some(peer) => match SocketAddr::try_from(peer) {
+                Ok(peer) => peer.ip().to_canonical().is_loopback(),
+                Err(_) => true,
+            },
+            None => true,
+        };
+        match is_local {
+            true => Ok(None),
+            false => self.acknowledged_ago().map(Some),
+        }
+    }
+
+    /// `tcpi_last_ack_recv` of `TCP_INFO`.
+    fn acknowledged_ago(&self) -> io::Result<Duration> {
+        /// Where it stands in `struct tcp_info` of include/uapi/linux/tcp.h, which only grows at its end.
+        const AT: usize = 56;
+        let mut info = [0_u8; AT + 4];
+        let mut length = info.len() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes into `info`, and to `length` how many these were.
+        let answer = unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                info.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if answer != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let Some(&milliseconds) = info[..length as usize].last_chunk::<4>() else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        match length as usize == info.len() {
+            true => Ok(Duration::from_millis(
+                u32::from_ne_bytes(milliseconds).into(),
+            )),
+            false => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Whether this is a socket of this machine, whose other end cannot have been restarted without it.
+    pub fn is_unix(&self) -> bool {
+        sockopt::socket_domain(&self.fd).is_ok_and(|domain| domain == AddressFamily::UNIX)
+    }
+
     /// Ends the connection for everybody who has this socket.
     pub fn end(&self) {
         // It may have ended already.
@@ -513,6 +583,34 @@ mod tests {
             Stream::tcp("rubus.invalid", 1, SECOND),
             Err(NetError::Name { .. })
         ));
+    }
+
+    #[test]
+    fn an_idle_connection_says_when_its_other_end_was_heard_and_can_be_asked() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let stream = Stream::tcp("127.0.0.1", port, SECOND).expect("somebody listens");
+        let (_theirs, _) = listener.accept().expect("a connection");
+        // A tunnel that ends on this machine may be it.
+        assert_eq!(stream.heard_ago().unwrap(), None);
+        assert!(!stream.is_unix());
+        clock::sleep(SECOND * 3 / 2);
+        let idle = stream.acknowledged_ago().unwrap();
+        assert!(idle >= SECOND, "{idle:?}");
+        stream.ask_for_life().unwrap();
+        let start_ns = clock::monotonic_ns();
+        while stream.acknowledged_ago().unwrap() >= SECOND {
+            assert!(
+                clock::monotonic_ns() - start_ns < 20_000_000_000,
+                "nothing came"
+            );
+            clock::sleep(Duration::from_millis(10));
+        }
+        let (ours, _kept) = UnixStream::pair().expect("a pair of sockets");
+        let unix = Stream::connected(ours.into(), "pair".into());
+        unix.ask_for_life().unwrap();
+        assert!(unix.is_unix());
+        assert_eq!(unix.heard_ago().unwrap(), None);
     }
 
     #[test]

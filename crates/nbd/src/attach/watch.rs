@@ -44,6 +44,10 @@ pub trait Kernel {
     fn tells(&self) -> BorrowedFd<'_>;
     /// What was written so far, if the device counts.
     fn counters(&mut self) -> Option<Counters>;
+    /// How long ago a connection's other end was heard, if that is known.
+    fn heard_ago(&mut self, line: &Stream) -> Option<Duration> {
+        line.heard_ago().ok()?
+    }
 }
 
 /// Where the export is.
@@ -423,12 +427,7 @@ impl<'a> Watcher<'a> {
         }
         let before = self.attached.appearance;
         let unflushed = self.durability.is_unflushed(self.kernel.counters());
-        // A server that does not name itself, but has kept another connection all the time, has not
-        // been away.
-        let still_ended = self.ended(Duration::ZERO);
-        let others = (0..self.attached.lines.len()).filter(|i| !ended.contains(i));
-        let was_there = others.into_iter().any(|i| !still_ended.contains(&i));
-        let unflushed = unflushed && !(before.identity.is_none() && was_there);
+        let unflushed = unflushed && !(before.identity.is_none() && self.was_there(ended));
         let verdict = before.judge(&now, unflushed, self.attached.vouched_for);
         let why = match verdict {
             Verdict::Same => {
@@ -443,6 +442,41 @@ impl<'a> Watcher<'a> {
             Verdict::Other(difference) => difference.to_string(),
         };
         Err(self.give_up(why))
+    }
+
+    /// Whether another connection shows that the server's machine was not restarted before the new connection was
+    /// agreed on. That it has not ended shows nothing: an idle one looks alive for many seconds after its other end has
+    /// forgotten it. So that one must be heard again, now.
+    fn was_there(&mut self, ended: &[usize]) -> bool {
+        let agreed_ns = monotonic_ns();
+        let others: Vec<usize> = (0..self.attached.lines.len())
+            .filter(|line| !ended.contains(line))
+            .collect();
+        let lines = &self.attached.lines;
+        if others
+            .iter()
+            .all(|&line| lines[line].ask_for_life().is_err())
+        {
+            return false;
+        }
+        let shown = loop {
+            let gone = self.ended(Duration::ZERO);
+            let waited = Duration::from_nanos(monotonic_ns() - agreed_ns);
+            let lines = &self.attached.lines;
+            let kernel = &mut self.kernel;
+            let mut alive = others.iter().filter(|line| !gone.contains(line));
+            let is_shown = alive.clone().any(|&line| {
+                lines[line].is_unix() || is_newer(kernel.heard_ago(&lines[line]), waited)
+            });
+            if is_shown || alive.next().is_none() || waited > self.pace.notice {
+                break is_shown;
+            }
+            rubus_host::clock::sleep(Duration::from_millis(20));
+        };
+        for line in others {
+            let _ = self.attached.lines[line].notice_silence(SILENCE);
+        }
+        shown
     }
 
     /// Fails the device loudly: a filesystem that goes on over lost writes is damaged silently.
@@ -476,6 +510,12 @@ impl<'a> Watcher<'a> {
         let line = format!("{}: {text}", self.attached.name);
         (self.log)(urgency, &line);
     }
+}
+
+/// Whether something was heard after a moment that is `since` ago. Kernels count in steps of up to 10 ms.
+fn is_newer(heard_ago: Option<Duration>, since: Duration) -> bool {
+    const STEP: Duration = Duration::from_millis(20);
+    heard_ago.is_some_and(|heard_ago| heard_ago + STEP < since)
 }
 
 /// A thread that flushes a device. On a dead one it hangs, and nobody waits for it.

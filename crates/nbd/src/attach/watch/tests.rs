@@ -20,6 +20,8 @@ struct Driver {
     refuses: bool,
     /// Connections that it will tell to be dead.
     dead: u32,
+    /// How long ago any connection's other end was heard.
+    heard_ago: Option<Duration>,
 }
 
 #[derive(Clone)]
@@ -53,6 +55,10 @@ impl Kernel for FakeKernel {
 
     fn tells(&self) -> BorrowedFd<'_> {
         self.tells.as_fd()
+    }
+
+    fn heard_ago(&mut self, _: &Stream) -> Option<Duration> {
+        self.driver.borrow().heard_ago
     }
 
     fn counters(&mut self) -> Option<Counters> {
@@ -200,7 +206,7 @@ impl Case {
         }
         self.peers.borrow_mut().drain(..count);
         let mut driver = self.driver.borrow_mut();
-        driver.dead = count as u32;
+        driver.dead += count as u32;
         driver.written += u64::from(written);
         drop(driver);
         watcher.run()
@@ -290,13 +296,54 @@ fn a_server_that_does_not_name_itself_is_resumed_when_somebody_vouches_or_it_nev
     let mut vouched = Case::with_lines(1, None);
     vouched.attached.vouched_for = true;
     assert_eq!(vouched.run(1, true, offers()), End::Detached);
-    // The other connection was there all the time.
+    // The other connection, to a socket of this machine, was there all the time.
     let mut in_part = Case::with_lines(2, None);
     assert_eq!(in_part.run(1, true, offers()), End::Detached);
     assert_eq!(in_part.replaced(), 1);
     let mut whole = Case::with_lines(2, None);
     let end = whole.run(2, true, offers());
     assert!(matches!(end, End::GivenUp(_)), "{end:?}");
+}
+
+/// Connections over TCP whose other ends are there, for a server that does not name itself.
+fn over_tcp(count: usize) -> (Case, Vec<std::net::TcpStream>) {
+    let mut case = Case::with_lines(0, None);
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let mut kept = Vec::new();
+    for _ in 0..count {
+        let stream = Stream::tcp_at(address, SILENCE).expect("it listens");
+        case.attached.lines.push(stream);
+        kept.push(listener.accept().expect("a connection").0);
+    }
+    (case, kept)
+}
+
+#[test]
+fn an_idle_connection_that_was_not_heard_since_proves_nothing() {
+    for (heard_ago, goes_on) in [(None, false), (Some(3600), false), (Some(0), true)] {
+        let (mut case, mut peers) = over_tcp(2);
+        case.driver.borrow_mut().heard_ago = heard_ago.map(Duration::from_secs);
+        // The first one has ended, the other says nothing and looks alive.
+        drop(peers.remove(0));
+        case.driver.borrow_mut().dead = 1;
+        let end = case.run(0, true, vec![Ok(offer(None))]);
+        assert_eq!(end == End::Detached, goes_on, "{heard_ago:?}: {end:?}");
+        assert_eq!(case.replaced(), u32::from(goes_on));
+    }
+}
+
+#[test]
+fn only_what_was_heard_after_the_handshake_counts() {
+    let ms = Duration::from_millis;
+    assert!(is_newer(Some(ms(100)), ms(1000)));
+    assert!(!is_newer(Some(ms(1000)), ms(1000)));
+    assert!(
+        !is_newer(Some(ms(985)), ms(1000)),
+        "within the clock's steps"
+    );
+    assert!(!is_newer(Some(ms(5000)), ms(1000)));
+    assert!(!is_newer(None, ms(1000)));
 }
 
 #[test]
