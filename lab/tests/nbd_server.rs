@@ -15,7 +15,9 @@ use crate::common::{can_run, program, report, take_turns};
 use rubus_host::net::Stream;
 
 use rubus_lab::devices::needs::Need;
-use rubus_lab::devices::{FilesystemKind, NbdServer, SmallFilesystem, programs};
+use rubus_lab::devices::{
+    FilesystemKind, Listening, LoopDevice, NbdServer, Serving, SmallFilesystem, programs,
+};
 use rubus_nbd::client::{Client, Wish, agree};
 use rubus_nbd::wire::{Command as Order, CommandFlags, ErrorCode};
 use serde_json::Value;
@@ -450,6 +452,38 @@ fn what_is_large_goes_past_the_memory_of_the_server() {
     });
     assert!(ends.clone().count() > 0, "{told}");
     assert!(ends.clone().all(|end| end % 4096 == 0), "{told}");
+}
+
+#[test]
+fn part_of_a_block_of_a_device_can_be_zeroed_and_trimmed() {
+    if !can_run("nbd_server_device", &[Need::Root, Need::Loop]) {
+        return;
+    }
+    let _turn = take_turns();
+    let device = LoopDevice::new(8 << 20).expect("a loop device");
+    let place = directory();
+    let socket = place.path().join("socket");
+    let mut command = Command::new(program::binary());
+    command.arg("serve").arg(device.path());
+    command.arg("--unix").arg(&socket);
+    let _serving = Serving::start(command, Listening::Socket(socket.clone())).expect("it serves");
+    let mut client = connect(&socket);
+    const BYTES: usize = 64 << 10;
+    let mut wanted = vec![7; BYTES];
+    let mut order = |command, range, memory: &mut [u8]| {
+        let error = ask(&mut client, command, CommandFlags::NONE, range, memory);
+        assert_eq!(error, ErrorCode::NONE, "{command:?} of {range:?}");
+    };
+    order(Order::Write, (0, BYTES), &mut wanted);
+    // Within a block, over the edge of one, and with whole blocks between.
+    for range in [(100, 10), (1000, 100), (5001, 20_000), (40_000, 511)] {
+        order(Order::WriteZeroes, range, &mut []);
+        wanted[range.0..range.0 + range.1].fill(0);
+    }
+    order(Order::Trim, (63 << 10, 3), &mut []);
+    let mut found = vec![1; BYTES];
+    order(Order::Read, (0, BYTES), &mut found);
+    assert!(found == wanted);
 }
 
 #[test]

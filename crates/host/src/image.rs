@@ -3,6 +3,7 @@
 //! Reading comes in two kinds, one of which never waits for a device. Whatever one program writes no
 //! other may write at the same time: a file is locked while it is open here.
 
+use std::ffi::OsStr;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -10,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use rustix::fs::{
-    Advice, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags,
-    XattrFlags,
+    Advice, FallocateFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, SeekFrom,
+    StatxFlags, XattrFlags,
 };
 use rustix::io::{Errno, ReadWriteFlags};
 
@@ -30,6 +31,9 @@ pub enum ImageError {
     /// Another program has it.
     #[error("another program has it open and locked, which may write to it")]
     Locked,
+    /// It is a symbolic link to something outside of the directory that it was looked for in.
+    #[error("it is a symbolic link out of its directory")]
+    LeadsOut,
     /// Anything else.
     #[error(transparent)]
     Other(#[from] io::Error),
@@ -133,17 +137,35 @@ impl Image {
     /// # Errors
     /// [`ImageError`].
     pub fn open(path: &Path, writable: bool) -> Result<Image, ImageError> {
-        let mode = match writable {
-            true => OFlags::RDWR,
-            false => OFlags::RDONLY,
-        };
-        // NONBLOCK: a pipe of that name would be waited for.
-        let flags = mode | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
-            Errno::NOENT => ImageError::Missing,
-            Errno::ISDIR => ImageError::NotAFile,
-            errno => ImageError::Other(errno.into()),
-        })?;
+        let fd = rustix::fs::open(path, open_flags(writable), Mode::empty()).map_err(why_not)?;
+        Image::of_file(fd, writable)
+    }
+
+    /// The same for a file of a directory, of which others may make symbolic links: one that leads out of
+    /// the directory is not followed.
+    ///
+    /// # Errors
+    /// [`ImageError`].
+    pub fn open_in(directory: &Path, name: &OsStr, writable: bool) -> Result<Image, ImageError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(directory, flags, Mode::empty()).map_err(why_not)?;
+        let fd = open_beneath(&directory, name, open_flags(writable))
+            .or_else(|errno| match errno {
+                // Linux before 5.6, or a sandbox that does not know the call.
+                Errno::NOSYS | Errno::PERM => {
+                    let flags = open_flags(writable) | OFlags::NOFOLLOW;
+                    rustix::fs::openat(&directory, name, flags, Mode::empty())
+                }
+                errno => Err(errno),
+            })
+            .map_err(|errno| match errno {
+                Errno::XDEV | Errno::LOOP => ImageError::LeadsOut,
+                errno => why_not(errno),
+            })?;
+        Image::of_file(fd, writable)
+    }
+
+    fn of_file(fd: OwnedFd, writable: bool) -> Result<Image, ImageError> {
         let stat = rustix::fs::fstat(&fd).map_err(io::Error::from)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(ImageError::NotAFile);
@@ -368,14 +390,10 @@ impl Image {
     /// The system's, but not that it cannot be done.
     pub fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
         let answer = match self.ground {
-            Ground::Device { block_bytes } => {
-                let from = offset.next_multiple_of(block_bytes);
-                let to = (offset + length) / block_bytes * block_bytes;
-                match from < to {
-                    true => self.discard_blocks(from, to - from),
-                    false => Ok(()),
-                }
-            }
+            Ground::Device { block_bytes } => match split_at_blocks(offset, length, block_bytes) {
+                [_, (_, 0), _] => Ok(()),
+                [_, (from, bytes), _] => self.discard_blocks(from, bytes),
+            },
             _ => self.punch(offset, length),
         };
         match answer {
@@ -395,6 +413,24 @@ impl Image {
         may_punch: bool,
         only_if_fast: bool,
     ) -> io::Result<()> {
+        let Ground::Device { block_bytes } = self.ground else {
+            return self.zero_range(offset, length, may_punch, only_if_fast);
+        };
+        // The kernel refuses to zero part of a device's block; writing one goes through the page cache.
+        let [head, blocks, tail] = split_at_blocks(offset, length, block_bytes);
+        // First, because it alone can be refused as not fast.
+        self.zero_range(blocks.0, blocks.1, may_punch, only_if_fast)?;
+        self.write_zeros(head.0, head.1)?;
+        self.write_zeros(tail.0, tail.1)
+    }
+
+    fn zero_range(
+        &self,
+        offset: u64,
+        length: u64,
+        may_punch: bool,
+        only_if_fast: bool,
+    ) -> io::Result<()> {
         if length == 0 {
             return Ok(());
         }
@@ -406,13 +442,13 @@ impl Image {
         // On a device this writes zeros where the device has no quicker way.
         if not_possible(answer) && !(is_device && only_if_fast) {
             let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
-            answer = rustix::fs::fallocate(&self.fd, flags, offset, length);
+            answer = self.allocate(flags, offset, length);
         }
         // Where that is not known (tmpfs), room that was given back can be taken again.
         if not_possible(answer) && !is_device {
-            answer = self.punch(offset, length).and_then(|()| {
-                rustix::fs::fallocate(&self.fd, FallocateFlags::KEEP_SIZE, offset, length)
-            });
+            answer = self
+                .punch(offset, length)
+                .and_then(|()| self.allocate(FallocateFlags::KEEP_SIZE, offset, length));
         }
         match answer {
             answer if !not_possible(answer) => Ok(answer?),
@@ -433,12 +469,11 @@ impl Image {
 
     fn punch(&self, offset: u64, length: u64) -> Result<(), Errno> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        loop {
-            match rustix::fs::fallocate(&self.fd, flags, offset, length) {
-                Err(Errno::INTR) => {}
-                answer => return answer,
-            }
-        }
+        self.allocate(flags, offset, length)
+    }
+
+    fn allocate(&self, flags: FallocateFlags, offset: u64, length: u64) -> Result<(), Errno> {
+        through_signals(|| rustix::fs::fallocate(&self.fd, flags, offset, length))
     }
 
     fn discard_blocks(&self, offset: u64, length: u64) -> Result<(), Errno> {
@@ -531,6 +566,17 @@ impl Image {
         )?)
     }
 
+    /// The numbers of its filesystem and of its inode: all names of a file have the same.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn inode(&self) -> io::Result<(u64, u64)> {
+        let stat = rustix::fs::fstat(&self.fd)?;
+        // The fields' types differ between processors.
+        #[allow(clippy::unnecessary_cast)]
+        Ok((stat.st_dev as u64, stat.st_ino as u64))
+    }
+
     /// What tells this file from its copies and from what had its name before: inode, and moment of
     /// birth where the filesystem keeps that. `with_device` also the number of the filesystem's
     /// device, which another start of the machine may change.
@@ -555,6 +601,54 @@ impl Image {
 impl AsFd for Image {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+fn open_flags(writable: bool) -> OFlags {
+    let mode = match writable {
+        true => OFlags::RDWR,
+        false => OFlags::RDONLY,
+    };
+    // NONBLOCK: a pipe of that name would be waited for.
+    mode | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY
+}
+
+fn open_beneath(directory: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let mut left = 16;
+    loop {
+        match rustix::fs::openat2(directory, name, flags, Mode::empty(), resolve) {
+            // A directory was renamed meanwhile.
+            Err(Errno::AGAIN) if left > 0 => left -= 1,
+            answer => return answer,
+        }
+    }
+}
+
+fn why_not(errno: Errno) -> ImageError {
+    match errno {
+        Errno::NOENT => ImageError::Missing,
+        Errno::ISDIR => ImageError::NotAFile,
+        errno => ImageError::Other(errno.into()),
+    }
+}
+
+/// A range of bytes as three, each with its offset and length: what lies before the first whole block, the
+/// whole blocks, and what lies behind them. A part without bytes has length 0.
+fn split_at_blocks(offset: u64, length: u64, block_bytes: u64) -> [(u64, u64); 3] {
+    let end = offset + length;
+    let from = offset.next_multiple_of(block_bytes).min(end);
+    let to = (end / block_bytes * block_bytes).max(from);
+    [(offset, from - offset), (from, to - from), (to, end - to)]
+}
+
+/// Repeats a call that a signal interrupted.
+fn through_signals(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            answer => return answer,
+        }
     }
 }
 
@@ -680,6 +774,34 @@ mod tests {
     }
 
     #[test]
+    fn only_whole_blocks_are_zeroed_or_discarded_by_the_device() {
+        for block in [512, 4096] {
+            for offset in [0, 1, 511, 512, 4095, 4096, 5000, 8192] {
+                for length in [0, 1, 511, 512, 513, 4096, 8191, 8192, 20_000] {
+                    let [head, blocks, tail] = split_at_blocks(offset, length, block);
+                    let case = format!("{offset}+{length} of {block}");
+                    assert!(head.1 < block && tail.1 < block, "{case}");
+                    assert!(blocks.1 == 0 || blocks.0 % block == 0, "{case}");
+                    assert_eq!(blocks.1 % block, 0, "{case}");
+                    // Nothing is left out, and nothing is done twice.
+                    assert_eq!(head.0, offset, "{case}");
+                    assert_eq!(head.0 + head.1, blocks.0, "{case}");
+                    assert_eq!(blocks.0 + blocks.1, tail.0, "{case}");
+                    assert_eq!(tail.0 + tail.1, offset + length, "{case}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_that_a_signal_interrupts_is_repeated() {
+        let mut answers = vec![Err(Errno::NOSPC), Err(Errno::INTR), Err(Errno::INTR)];
+        let answer = through_signals(|| answers.pop().unwrap());
+        assert_eq!(answer, Err(Errno::NOSPC));
+        assert!(answers.is_empty());
+    }
+
+    #[test]
     fn holes_are_found_and_made() {
         for directory in grounds() {
             let image = image(directory.path(), &[7; 4 * BLOCK as usize]);
@@ -699,6 +821,29 @@ mod tests {
             image.read(3 * BLOCK, &mut block).unwrap();
             assert_eq!(block, vec![0; BLOCK as usize]);
         }
+    }
+
+    #[test]
+    fn a_link_out_of_the_directory_is_not_followed() {
+        use std::os::unix::fs::symlink;
+        let place = tempfile::tempdir().unwrap();
+        let inside = place.path().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        for path in [place.path().join("secret"), inside.join("a.img")] {
+            std::fs::write(path, [7; 512]).unwrap();
+        }
+        symlink("../secret", inside.join("up.img")).unwrap();
+        symlink(place.path().join("secret"), inside.join("absolute.img")).unwrap();
+        symlink("a.img", inside.join("beside.img")).unwrap();
+        let open = |name: &str| Image::open_in(&inside, name.as_ref(), true);
+        for name in ["up.img", "absolute.img", "../secret"] {
+            assert!(matches!(open(name), Err(ImageError::LeadsOut)), "{name}");
+        }
+        let image = open("a.img").unwrap();
+        let inode = image.inode().unwrap();
+        drop(image);
+        assert_eq!(open("beside.img").unwrap().inode().unwrap(), inode);
+        assert!(matches!(open("none.img"), Err(ImageError::Missing)));
     }
 
     #[test]
