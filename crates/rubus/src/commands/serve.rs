@@ -45,9 +45,10 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
         let settings = settings(arguments, &wishes, tls, certificates);
         return serve_clones(directory, arguments, &wishes, settings, &log);
     }
-    let mut ready = Vec::new();
-    for wanted in &wishes.exports {
-        ready.push(exports::open(wanted, &arguments.i_will_lose_everything_on)?);
+    let (ready, left_out) =
+        exports::open_all(&wishes.exports, &arguments.i_will_lose_everything_on)?;
+    for why in left_out {
+        log.event(&Event::Trouble(why));
     }
     let disks: Vec<_> = ready
         .iter()

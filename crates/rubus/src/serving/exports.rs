@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,6 +36,8 @@ pub struct Wanted {
     pub preallocate: bool,
     pub read_only: bool,
     pub sync: bool,
+    /// It was found in this directory, which others may write: no link out of it is followed.
+    pub found_in: Option<PathBuf>,
 }
 
 /// Everything that is wanted.
@@ -53,6 +56,8 @@ pub struct Ready {
     /// For people: what was made or found.
     pub told: String,
     pub read_only: bool,
+    /// The numbers of its filesystem and its inode.
+    inode: Option<(u64, u64)>,
 }
 
 /// A file with exports.
@@ -128,6 +133,7 @@ fn of_arguments(path: &Path, arguments: &Serve) -> Wanted {
         preallocate: arguments.preallocate,
         read_only: arguments.read_only,
         sync: arguments.sync,
+        found_in: None,
     }
 }
 
@@ -165,6 +171,7 @@ fn list(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Result<(
             preallocate: export.preallocate,
             read_only: export.read_only || arguments.read_only,
             sync: export.sync || arguments.sync,
+            found_in: None,
         });
     }
     Ok(())
@@ -191,6 +198,7 @@ fn directory(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Res
         "{place} has no images; their names end with .img, .raw or .iso"
     );
     wishes.exports.extend(found.iter().map(|image| Wanted {
+        found_in: Some(path.to_path_buf()),
         // What is burnt on a disc is not written.
         read_only: arguments.read_only || image.extension().is_some_and(|ending| ending == "iso"),
         ..of_arguments(image, arguments)
@@ -206,17 +214,51 @@ pub fn name_of(wanted: &Wanted) -> String {
     images::name_of(&wanted.path).to_string_lossy().into_owned()
 }
 
-/// Opens an export, and makes its image if that is wanted.
+/// A file that a directory has and that is no export; why, for people.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct LeftOut(String);
+
+/// Opens all exports, and makes their images if that is wanted. Gives also which files of directories are
+/// left out: one of many is no reason not to serve the others.
+///
+/// # Errors
+/// As [`open`]; when nothing is left.
+pub fn open_all(wanted: &[Wanted], losses: &[String]) -> anyhow::Result<(Vec<Ready>, Vec<String>)> {
+    let (mut ready, mut left_out): (Vec<Ready>, Vec<String>) = Default::default();
+    for wanted in wanted {
+        match open(wanted, losses, &ready) {
+            Ok(open) => ready.push(open),
+            Err(error) => match error.downcast::<LeftOut>() {
+                Ok(why) => left_out.push(why.0),
+                Err(error) => return Err(error),
+            },
+        }
+    }
+    anyhow::ensure!(
+        !ready.is_empty(),
+        "there is nothing to serve:\n  {}",
+        left_out.join("\n  ")
+    );
+    Ok((ready, left_out))
+}
+
+/// Opens an export, and makes its image if that is wanted; `before` are those that are open already.
 ///
 /// # Errors
 /// In words; [`Refused`] when data could be lost.
-pub fn open(wanted: &Wanted, losses: &[String]) -> anyhow::Result<Ready> {
+fn open(wanted: &Wanted, losses: &[String], before: &[Ready]) -> anyhow::Result<Ready> {
     let place = wanted.path.display().to_string();
     let cannot = || format!("cannot serve {place}");
     let mut told = String::new();
-    let image = match Pinned::new(&wanted.path).map(|node| node.kind()) {
-        Ok(NodeKind::Block(_)) => device(wanted, losses)?,
-        Err(_) if !wanted.path.exists() => {
+    let kind = match wanted.found_in {
+        None => Pinned::new(&wanted.path).map(|node| node.kind()).ok(),
+        Some(_) => None,
+    };
+    let image = match kind {
+        _ if wanted.found_in.is_some() => found(wanted, before)?,
+        Some(NodeKind::Block(_)) => device(wanted, losses)?,
+        None if !wanted.path.exists() => {
             let Some(size) = wanted.size else {
                 anyhow::bail!(
                     "there is no {place}; to make it, say how large it is to be: --size 32GiB"
@@ -248,6 +290,7 @@ pub fn open(wanted: &Wanted, losses: &[String]) -> anyhow::Result<Ready> {
 
 fn ready(wanted: &Wanted, image: Arc<Image>, identity: Option<Identity>, told: String) -> Ready {
     let read_only = !image.is_writable();
+    let inode = image.inode().ok();
     let disk: Arc<dyn Disk> = Arc::new(FileDisk::new(image));
     let name = name_of(wanted);
     let source = OneDisk {
@@ -264,12 +307,46 @@ fn ready(wanted: &Wanted, image: Arc<Image>, identity: Option<Identity>, told: S
         disk,
         told,
         read_only,
+        inode,
     }
+}
+
+/// Opens an image of a directory.
+fn found(wanted: &Wanted, before: &[Ready]) -> anyhow::Result<Image> {
+    let place = wanted.path.display();
+    let image = file(wanted).map_err(|error| match same_file(wanted, before) {
+        Some(other) => LeftOut(format!(
+            "{place} is left out: it is the same file as that of export '{other}', and would have two writers"
+        ))
+        .into(),
+        None => error,
+    })?;
+    if image.size_bytes() == 0 {
+        return Err(LeftOut(format!("{place} is left out: it has 0 bytes")).into());
+    }
+    Ok(image)
+}
+
+/// The export that is open already and has the file of this one under another name.
+fn same_file<'a>(wanted: &Wanted, before: &'a [Ready]) -> Option<&'a str> {
+    let metadata = std::fs::metadata(&wanted.path).ok()?;
+    let inode = Some((metadata.dev(), metadata.ino()));
+    let other = before.iter().find(|ready| ready.inode == inode)?;
+    Some(&other.offered.name)
 }
 
 fn file(wanted: &Wanted) -> anyhow::Result<Image> {
     let place = wanted.path.display();
-    Image::open(&wanted.path, !wanted.read_only).map_err(|error| match error {
+    let opened = match (&wanted.found_in, wanted.path.file_name()) {
+        (Some(directory), Some(name)) => Image::open_in(directory, name, !wanted.read_only),
+        _ => Image::open(&wanted.path, !wanted.read_only),
+    };
+    opened.map_err(|error| match error {
+        ImageError::LeadsOut => LeftOut(format!(
+            "{place} is left out: it is a symbolic link out of the directory; \
+             to serve what it leads to, name that itself"
+        ))
+        .into(),
         ImageError::Locked => Refused(format!(
             "{place} was not touched: another program has it open and locked{}\n  \
              stop that program, or serve a copy",
@@ -345,4 +422,69 @@ fn device(wanted: &Wanted, losses: &[String]) -> anyhow::Result<Image> {
         .into(),
     })?;
     Ok(Image::of_claimed(claimed))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Alone {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    /// What is served of a directory, and what is left out.
+    fn of(directory: &Path, options: &[&str]) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+        let arguments = [&["serve", directory.to_str().unwrap()], options].concat();
+        let serve = <Alone as clap::Parser>::parse_from(arguments).serve;
+        let (ready, left_out) = open_all(&wishes(&serve)?.exports, &[])?;
+        let names = ready.into_iter().map(|ready| ready.offered.name);
+        Ok((names.collect(), left_out))
+    }
+
+    #[test]
+    fn a_directory_is_served_without_what_is_empty_leads_out_or_has_a_second_name() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("images");
+        std::fs::create_dir(&directory).unwrap();
+        let secret = place.path().join("secret");
+        std::fs::write(&secret, [7; 512]).unwrap();
+        std::fs::write(directory.join("a.img"), [7; 512]).unwrap();
+        std::fs::write(directory.join("empty.img"), []).unwrap();
+        std::fs::hard_link(directory.join("a.img"), directory.join("b.img")).unwrap();
+        symlink(&secret, directory.join("shadow.img")).unwrap();
+        symlink("../secret", directory.join("up.img")).unwrap();
+
+        let (names, left_out) = of(&directory, &[]).unwrap();
+        assert_eq!(names, ["a"]);
+        let found = left_out.join("\n");
+        assert_eq!(left_out.len(), 4, "{found}");
+        assert!(found.contains("empty.img is left out: it has 0 bytes"));
+        assert!(found.contains("b.img is left out: it is the same file as that of export 'a'"));
+        for link in ["shadow.img", "up.img"] {
+            assert!(found.contains(&format!("{link} is left out: it is a symbolic link out")));
+        }
+        // Readers do not disturb each other.
+        let (names, left_out) = of(&directory, &["--read-only"]).unwrap();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(left_out.len(), 3);
+
+        for name in ["a.img", "b.img"] {
+            std::fs::remove_file(directory.join(name)).unwrap();
+        }
+        let error = of(&directory, &[]).unwrap_err().to_string();
+        assert!(error.contains("nothing to serve") && error.contains("empty.img"));
+    }
+
+    #[test]
+    fn a_path_that_is_named_itself_may_be_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let (image, link) = (place.path().join("disk"), place.path().join("link.img"));
+        std::fs::write(&image, [7; 512]).unwrap();
+        symlink(&image, &link).unwrap();
+        assert_eq!(of(&link, &[]).unwrap().0, ["link"]);
+    }
 }
