@@ -25,7 +25,7 @@ pub(super) fn apply(
         return done;
     }
     with_site(change, step, company, |works, site| match action {
-        Action::On { volume, action } => {
+        Action::On { volume, action, .. } => {
             let top = works.mount(volume, site)?;
             let done = apply_to_file(action, &top, &change.temporary(step), hands);
             done.unwrap_or_else(|| works.apply(&below(action, &top), site, hands))
@@ -45,8 +45,21 @@ pub(super) fn undo(
     hands: &mut dyn Hands,
     company: &mut Company<'_>,
 ) -> Result<Receipt, StepError> {
-    if let Some(done) = undo_on_file(action, &change.temporary(step), hands) {
+    let temporary = change.temporary(step);
+    if let Some(done) = undo_on_file(action, Path::new("/"), &temporary, hands) {
         return done;
+    }
+    if let Action::On {
+        volume,
+        action,
+        is_undone: true,
+    } = action
+    {
+        return with_site(change, step, company, |works, site| {
+            let top = works.mount(volume, site)?;
+            let done = undo_on_file(action, &top, &temporary, hands);
+            done.unwrap_or_else(|| works.undo(&below(action, &top), site, hands))
+        });
     }
     if let Action::On { .. } = action {
         // The filesystem is one that this plan made: it stays as it is, and is not used any more.
@@ -156,19 +169,25 @@ fn apply_to_file(
 
 fn undo_on_file(
     action: &Action,
+    top: &Path,
     temporary: &str,
     hands: &mut dyn Hands,
 ) -> Option<Result<Receipt, StepError>> {
+    let place = |path: &Path| hands::below(top, path);
     Some(match action {
-        Action::MakeDirectory { path } => remove_directory(path, hands),
+        Action::MakeDirectory { path } => remove_directory(&place(path), hands),
         Action::WriteFile { path, was, becomes } => {
-            put(path, Some(becomes), was.as_ref(), temporary, hands)
+            put(&place(path), Some(becomes), was.as_ref(), temporary, hands)
         }
-        Action::RemoveFile { path, was } => put(path, None, Some(was), temporary, hands),
+        Action::RemoveFile { path, was } => put(&place(path), None, Some(was), temporary, hands),
         Action::SetKnob { path, was, .. } => set_knob(path, was, hands),
-        Action::SetLink { path, was, becomes } => {
-            set_link(path, becomes.as_deref(), was.as_deref(), temporary, hands)
-        }
+        Action::SetLink { path, was, becomes } => set_link(
+            &place(path),
+            becomes.as_deref(),
+            was.as_deref(),
+            temporary,
+            hands,
+        ),
         _ => return None,
     })
 }

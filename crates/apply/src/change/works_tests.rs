@@ -20,6 +20,8 @@ const SHELF: &str = "/var/lib/rubus/changes";
 const DISK: &str = "/disk";
 const ROOT: &str = "/disk/root";
 const CMDLINE: &str = "/boot/cmdline.txt";
+/// Identifier of a filesystem that was there before the plan.
+const OLD: &str = "old";
 const SOURCE: [&str; 3] = ["/source/a", "/source/b", "/source/c"];
 
 /// Works on a disk that is a directory, made of the operations that can be cut at: each needs what the one before
@@ -127,8 +129,8 @@ impl Works for MadeUpWorks {
         None
     }
 
-    fn mount(&mut self, _: &Volume, _: &Site<'_>) -> Result<PathBuf, StepError> {
-        Ok(ROOT.into())
+    fn mount(&mut self, volume: &Volume, _: &Site<'_>) -> Result<PathBuf, StepError> {
+        Ok(if volume.uuid == OLD { "/old" } else { ROOT }.into())
     }
 
     fn unmount_all(&mut self, _: &str) -> Result<(), StepError> {
@@ -210,8 +212,21 @@ fn plan() -> Plan {
                 was: None,
                 becomes: text("new fstab"),
             }),
+            is_undone: false,
         },
         copy(Pass::Again),
+        Action::On {
+            volume: Volume {
+                uuid: OLD.into(),
+                ..volume.clone()
+            },
+            action: Box::new(Action::WriteFile {
+                path: "/modules".into(),
+                was: Some(text("old modules")),
+                becomes: text("new modules"),
+            }),
+            is_undone: true,
+        },
         Action::SwapOff {
             what: "/swap".into(),
             priority: None,
@@ -243,6 +258,7 @@ fn machine() -> Rehearsal {
         .directory(DISK)
         .file("/disk/foreign", "what was on it", 0o644)
         .file(CMDLINE, "root=old", 0o644)
+        .file("/old/modules", "old modules", 0o644)
         .file(SOURCE[0], "a", 0o644)
         .file(SOURCE[1], "b", 0o644)
         .file(SOURCE[2], "c", 0o644)
@@ -357,6 +373,16 @@ fn cut_and_go_on(start: &Rehearsal, way: Way, event: usize, seed: u64) {
     let ended = go_on(&mut machine, wish).unwrap_or_else(|error| panic!("{case}: {error}"));
     check(&machine, &case);
     let cmdline = text(&machine, CMDLINE);
+    // What was changed on a filesystem that was there before is taken back, wherever that is mounted.
+    let modules = match ended {
+        Some(Ending::Applied) => "new modules",
+        _ => "old modules",
+    };
+    assert_eq!(
+        text(&machine, "/old/modules").as_deref(),
+        Some(modules),
+        "{case}"
+    );
     match ended {
         None => assert_eq!(
             text(&machine, "/disk/foreign").as_deref(),

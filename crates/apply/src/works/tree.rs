@@ -210,7 +210,7 @@ fn changed_there<'p>(plan: &'p Plan, to: &'p Volume) -> impl Iterator<Item = Pat
     plan.steps
         .iter()
         .filter_map(move |step| match &step.action {
-            Action::On { volume, action } if volume.uuid == to.uuid => action.path().cloned(),
+            Action::On { volume, action, .. } if volume.uuid == to.uuid => action.path().cloned(),
             _ => None,
         })
 }

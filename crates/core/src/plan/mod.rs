@@ -175,6 +175,9 @@ pub enum Action {
         volume: Volume,
         /// The action on it.
         action: Box<Action>,
+        /// Whether undoing takes it back. A filesystem that this plan made is only left behind.
+        #[serde(default, skip_serializing_if = "is_false")]
+        is_undone: bool,
     },
     /// A partition table is written to a disk: everything on it is lost. Undoing leaves the disk as it is.
     Partition {
@@ -326,6 +329,11 @@ pub enum Pass {
     First,
     /// Once more, what has changed since, with nothing let pass; then source and copy are compared.
     Again,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde calls it so.
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A small text file.

@@ -20,7 +20,7 @@ pub(super) fn forwards(action: &Action) -> String {
             Some(target) => format!("let {} point to {}", path.display(), target.display()),
             None => format!("remove the link {}", path.display()),
         },
-        Action::On { volume, action } => format!("on {}: {}", volume.title, forwards(action)),
+        Action::On { volume, action, .. } => format!("on {}: {}", volume.title, forwards(action)),
         Action::Partition { disk, table } => {
             let kind = match table.kind {
                 TableKind::Mbr { .. } => "MBR",
@@ -154,6 +154,11 @@ pub(super) fn back(action: &Action) -> String {
             Some(target) => format!("let {} point to {} again", path.display(), target.display()),
             None => format!("remove the link {}", path.display()),
         },
+        Action::On {
+            volume,
+            action,
+            is_undone: true,
+        } => format!("on {}: {}", volume.title, back(action)),
         Action::On { volume, .. } => format!("nothing: {} is not used any more", volume.title),
         Action::Partition { disk, .. } => format!(
             "nothing: what was on {} is lost, and what is on it now stays",

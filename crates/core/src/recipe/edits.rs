@@ -131,6 +131,7 @@ pub(super) fn on(volume: &Volume, steps: Vec<Step>) -> Vec<Step> {
         action: Action::On {
             volume: volume.clone(),
             action: Box::new(step.action),
+            is_undone: false,
         },
     });
     wrapped.collect()

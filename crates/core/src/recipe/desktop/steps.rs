@@ -10,7 +10,7 @@ use super::super::moving::steps::{
 };
 use super::super::{Draft, Situation, swap_managers, zswap};
 use super::checks::Scene;
-use super::ground::FSTAB;
+use super::ground::{self, FSTAB};
 use super::kernels::{modules_for, modules_for_any};
 use super::layout::{SWAP_FILE, SWAP_POINT};
 use super::options::{Choice, SwapKind};
@@ -161,6 +161,7 @@ pub(super) fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
                 path: SWAP_FILE.into(),
                 size_bytes,
             }),
+            is_undone: false,
         },
     );
 }
@@ -255,6 +256,29 @@ fn initramfs_files(situation: &Situation<'_>, scene: &Scene<'_>, edits: &mut Edi
     );
 }
 
+/// The same files on the root of now. Until the machine is started again every initial RAM filesystem is made there: without
+/// them, an update would put one without btrfs in the place of the one that was proven.
+fn initramfs_files_of_now(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+    let mut edits = Edits::new(&situation.facts.seen);
+    initramfs_files(situation, scene, &mut edits);
+    let volume = ground::root_volume(situation.machine);
+    let steps = edits.into_steps().into_iter().map(|step| Step {
+        id: format!("{}-here", step.id),
+        why: "Until the machine is started again, updates make the initial RAM filesystem here; theirs has to start the new \
+              root too."
+            .into(),
+        action: match &volume {
+            Some(volume) => Action::On {
+                volume: volume.clone(),
+                action: Box::new(step.action),
+                is_undone: true,
+            },
+            None => step.action,
+        },
+    });
+    draft.steps.extend(steps);
+}
+
 /// The modules of all kernels together.
 fn all_modules(situation: &Situation<'_>, scene: &Scene<'_>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
@@ -274,7 +298,7 @@ pub(super) fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &st
         return modules_for_any(situation, release, "btrfs");
     }
     let mut modules = modules_for(situation, release, &[scene.device], "btrfs");
-    let old = super::ground::root(situation.machine).map_or("ext4", |root| &root.filesystem);
+    let old = ground::root(situation.machine).map_or("ext4", |root| &root.filesystem);
     for module in modules_for(situation, release, &scene.old_disks, old) {
         if !modules.contains(&module) {
             modules.push(module);
@@ -286,6 +310,7 @@ pub(super) fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &st
 /// What the board starts with. The command line is last: it alone decides which root it is.
 fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let point = &scene.start.point;
+    initramfs_files_of_now(situation, scene, draft);
     initramfs(
         &Initramfs {
             start: &scene.start,
@@ -404,6 +429,7 @@ fn boot_copy(scene: &Scene<'_>, draft: &mut Draft) {
                         mode: file.mode,
                     },
                 }),
+                is_undone: false,
             },
         );
     }

@@ -306,10 +306,50 @@ fn a_board_that_knows_trials_makes_one_before_the_step_that_decides() {
     ];
     assert_eq!(gone, files.map(PathBuf::from));
     assert!(written(&plan, "tryboot.txt").ends_with("[all]\ncmdline=cmdline-rubus.txt\n"));
+    // A trial that finds no root ends by itself.
     assert_eq!(
         written(&plan, "cmdline-rubus.txt"),
-        written(&plan, "cmdline.txt")
+        written(&plan, "cmdline.txt").replace('\n', " panic=30\n")
     );
+}
+
+/// Until the machine is started again, every update makes the initial RAM filesystem on the root of now.
+#[test]
+fn an_update_before_the_next_start_makes_an_initial_ram_filesystem_that_starts_the_new_root() {
+    for wishes in [&[("trial", "no")][..], &[("trial", "yes")]] {
+        let plan = usual(wishes);
+        let place = |end: &str| {
+            let mut steps = plan.steps.iter();
+            steps.position(|step| match &step.action {
+                Action::On {
+                    volume,
+                    action,
+                    is_undone,
+                } => {
+                    let is_there = action.path().is_some_and(|path| path.ends_with(end));
+                    is_there && *is_undone && volume.title.contains("root of now")
+                }
+                _ => false,
+            })
+        };
+        let built = plan
+            .steps
+            .iter()
+            .position(|step| matches!(step.action, Action::BuildInitramfs { .. }));
+        for end in ["initramfs-tools/modules", "conf.d/rubus-desktop.conf"] {
+            let place = place(end);
+            assert!(place.is_some() && place < built, "{end}: {place:?}");
+        }
+    }
+    // Without its UUID, as a user who may not read it plans, the running root is changed as it is.
+    let mut machine = machine();
+    for device in &mut machine.block_devices {
+        device.identity.uuid = None;
+    }
+    let plan = plan_of(&machine, &facts(&machine), &[]);
+    let policy = Path::new("/etc/initramfs-tools/conf.d/rubus-desktop.conf");
+    let mut paths = plan.steps.iter().map(|step| step.action.path());
+    assert!(paths.any(|path| path.is_some_and(|path| path == policy)));
 }
 
 #[test]

@@ -10,12 +10,15 @@ use super::super::{Draft, Sight, Situation};
 use super::checks::Scene;
 use super::ground::Start;
 use super::options::{Choice, TrialWish};
+use crate::boot::cmdline_txt::{CmdlineTxt, FIRMWARE_OWN_BYTES, MOST_BYTES_ARM};
 use crate::boot::model::Model;
 use crate::boot::tryboot::{self, Ability};
 use crate::plan::{Action, TextFile, Trial};
 
 /// The command line of the trial.
 const CMDLINE: &str = "cmdline-rubus.txt";
+/// Seconds after which a trial that failed is ended.
+const PANIC_S: &str = "30";
 /// What the firmware of a board with two systems reads first; a trial is another thing there.
 const TWO_SYSTEMS: &str = "autoboot.txt";
 
@@ -172,13 +175,25 @@ pub(super) fn end(scene: &Scene<'_>, config: &str, draft: &mut Draft) {
     }
 }
 
-/// The only command line, with the new root.
+/// The only command line, with the new root. A trial that does not find it ends by itself: the initial RAM filesystem, and
+/// the kernel, start the machine again some seconds after they gave up, the old way.
 fn line(scene: &Scene<'_>) -> Option<TextFile> {
     let (_, file, text) = scene.cmdlines.first()?;
     Some(TextFile {
-        text: text.clone(),
+        text: with_panic(text),
         mode: file.mode,
     })
+}
+
+fn with_panic(text: &str) -> String {
+    let mut line = CmdlineTxt::parse(text);
+    if line.get("panic").is_some() || line.set("panic", PANIC_S).is_err() {
+        return text.into();
+    }
+    match line.kernel_bytes() + FIRMWARE_OWN_BYTES <= MOST_BYTES_ARM {
+        true => line.text().into(),
+        false => text.into(),
+    }
 }
 
 fn settings(scene: &Scene<'_>, config: &str) -> TextFile {

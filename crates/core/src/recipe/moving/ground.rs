@@ -10,6 +10,7 @@ use crate::boot::model::Model;
 use crate::boot::volume::{Name, NamedVolume};
 use crate::machine::{BlockDevice, Machine, Mount};
 use crate::plan::TextFile;
+use crate::plan::volume::{FilesystemKind, Volume};
 
 /// Where boot partitions are mounted: today, and by older systems.
 const BOOT_POINTS: [&str; 2] = ["/boot/firmware", "/boot"];
@@ -20,6 +21,23 @@ const FAT: [&str; 2] = ["vfat", "msdos"];
 /// The filesystem of `/`.
 pub(in crate::recipe) fn root(machine: &Machine) -> Option<&Mount> {
     machine.mounts.iter().rfind(|mount| mount.point == "/")
+}
+
+/// The filesystem of `/`, to be mounted beside it; nothing where it is of another kind, or its UUID is not known.
+pub(in crate::recipe) fn root_volume(machine: &Machine) -> Option<Volume> {
+    let mount = root(machine)?;
+    let device = machine.device(mount.device.as_deref()?)?;
+    let (kind, mount_options) = match mount.filesystem.as_str() {
+        "ext4" => (FilesystemKind::Ext4, String::new()),
+        "btrfs" => (FilesystemKind::Btrfs, format!("subvol={}", mount.root)),
+        _ => return None,
+    };
+    Some(Volume {
+        kind,
+        uuid: device.identity.uuid.clone()?,
+        mount_options,
+        title: format!("the root of now ({})", mount.source),
+    })
 }
 
 /// The boot partition, where one is mounted.
