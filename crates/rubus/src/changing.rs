@@ -13,7 +13,7 @@ use rubus_core::history::{RunId, RunSummary};
 use rubus_core::machine::Machine;
 use rubus_core::plan::Plan;
 use rubus_core::plan::volume::DiskIdentity;
-use rubus_core::recipe::{self, Facts, LookAt, Node, NodeKind, TreeSize};
+use rubus_core::recipe::{self, Facts, LookAt, Node, NodeKind, NotCopied, TreeSize};
 use rubus_core::result::Run;
 use rubus_host::{Files, Live, clock, filling};
 use rubus_store::History;
@@ -61,7 +61,7 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> Facts {
             .trees
             .first()
             .map_or(Path::new("/"), PathBuf::as_path);
-        facts.compression = rubus_bench::compression::measure(top);
+        facts.compression = rubus_bench::compression::measure(top, &NotCopied::of(machine));
     }
     facts.random = random();
     facts

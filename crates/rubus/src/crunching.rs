@@ -8,6 +8,7 @@ use rubus_bench::processor::{CompressionPlan, Data, LinpackPlan};
 use rubus_core::processor::compression::Compression;
 use rubus_core::processor::linpack::{self, Linpack, hpl};
 use rubus_core::processor::{LeftOut, Part, ProcessorRun};
+use rubus_core::recipe::NotCopied;
 use rubus_host::programs;
 
 use crate::commands::cpu::Course;
@@ -34,7 +35,7 @@ pub fn compression(
     let methods = methods.map_err(|error| anyhow!("--methods: {error}"))?;
     course.line.says("drawing a sample of files");
     let mut data = Vec::new();
-    match Data::files(&course.args.data) {
+    match Data::files(&course.args.data, &NotCopied::of(course.machine)) {
         Some(files) => data.push(files),
         None => processor.left_out.push(LeftOut {
             part: Part::Compression,

@@ -5,6 +5,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rubus_core::recipe::NotCopied;
+
 use super::BLOCK_BYTES;
 use crate::clock;
 
@@ -21,15 +23,20 @@ pub(crate) struct Bounds {
     pub(crate) files: usize,
 }
 
-/// Pieces of files below `top`, on its own filesystem, by the window that they were drawn with, in an order drawn by chance.
+/// Pieces of files below `top`, on its own filesystem and without what is left out, by the window that they were drawn with, in an order drawn by chance.
 ///
 /// All files stand one behind the other, cut into windows as long as a piece; a window that is drawn gives every piece that
 /// begins in it. So each byte is as likely as every other, and the sample has as many bytes where all files are small as
 /// where they are large.
-pub(crate) fn sample(top: &Path, bounds: Bounds, seed: u64) -> Vec<Vec<Vec<u8>>> {
+pub(crate) fn sample(
+    top: &Path,
+    left_out: &NotCopied,
+    bounds: Bounds,
+    seed: u64,
+) -> Vec<Vec<Vec<u8>>> {
     const WINDOW: u64 = BLOCK_BYTES as u64;
     let mut dice = Dice(seed | 1);
-    let files = find(top, bounds, &mut dice);
+    let files = find(top, left_out, bounds, &mut dice);
     let all_bytes: u64 = files.iter().map(|(_, size)| size).sum();
     let all = all_bytes.div_ceil(WINDOW);
     let wanted = all.min(bounds.windows as u64);
@@ -65,13 +72,17 @@ pub(crate) fn sample(top: &Path, bounds: Bounds, seed: u64) -> Vec<Vec<Vec<u8>>>
 }
 
 /// Regular files with something in them and their sizes, directory by directory in an order drawn by chance.
-fn find(top: &Path, bounds: Bounds, dice: &mut Dice) -> Vec<(PathBuf, u64)> {
+fn find(top: &Path, left_out: &NotCopied, bounds: Bounds, dice: &mut Dice) -> Vec<(PathBuf, u64)> {
     let begun_ns = clock::now_ns();
-    let Ok(filesystem) = std::fs::metadata(top).map(|metadata| metadata.dev()) else {
+    // Absolute and without links, as the paths that are left out.
+    let Ok(top) = top.canonicalize() else {
+        return Vec::new();
+    };
+    let Ok(filesystem) = std::fs::metadata(&top).map(|metadata| metadata.dev()) else {
         return Vec::new();
     };
     let is_here = |metadata: &Metadata| metadata.dev() == filesystem;
-    let (mut files, mut directories) = (Vec::new(), vec![top.to_path_buf()]);
+    let (mut files, mut directories) = (Vec::new(), vec![top]);
     while !directories.is_empty() && files.len() < bounds.files {
         if is_over(begun_ns, bounds.find) {
             break;
@@ -86,10 +97,15 @@ fn find(top: &Path, bounds: Bounds, dice: &mut Dice) -> Vec<(PathBuf, u64)> {
                 continue;
             };
             let kind = metadata.file_type();
-            if kind.is_dir() && is_here(&metadata) {
-                directories.push(entry.path());
-            } else if kind.is_file() && metadata.len() > 0 && metadata.blocks() > 0 {
-                files.push((entry.path(), metadata.len()));
+            let path = entry.path();
+            if kind.is_dir() && is_here(&metadata) && !left_out.has_contents_of(&path) {
+                directories.push(path);
+            } else if kind.is_file()
+                && metadata.len() > 0
+                && metadata.blocks() > 0
+                && !left_out.has(&path)
+            {
+                files.push((path, metadata.len()));
             }
         }
     }
@@ -182,7 +198,7 @@ mod tests {
             std::fs::write(small.join(i.to_string()), vec![2; BLOCK_BYTES]).unwrap();
         }
         std::os::unix::fs::symlink("large", directory.path().join("link")).unwrap();
-        let pieces = sample(directory.path(), BOUNDS, 7).concat();
+        let pieces = sample(directory.path(), &NotCopied::default(), BOUNDS, 7).concat();
         assert_eq!(pieces.len(), 64);
         let large = pieces.iter().filter(|piece| piece[0] == 1).count();
         assert!((12..=20).contains(&large), "{large} of 64, 16 is a quarter");
@@ -196,7 +212,7 @@ mod tests {
         for i in 0..3200 {
             std::fs::write(directory.path().join(i.to_string()), vec![2; 1000]).unwrap();
         }
-        let pieces = sample(directory.path(), BOUNDS, 3).concat();
+        let pieces = sample(directory.path(), &NotCopied::default(), BOUNDS, 3).concat();
         let bytes_of = |kind: u8| {
             let of_kind = pieces.iter().filter(|piece| piece[0] == kind);
             of_kind.map(Vec::len).sum::<usize>() as f64
@@ -220,7 +236,7 @@ mod tests {
             std::fs::write(directory.path().join(i.to_string()), vec![i; size]).unwrap();
         }
         std::fs::write(directory.path().join("empty"), b"").unwrap();
-        let mut pieces = sample(directory.path(), BOUNDS, 1).concat();
+        let mut pieces = sample(directory.path(), &NotCopied::default(), BOUNDS, 1).concat();
         pieces.sort();
         let lengths: Vec<usize> = pieces.iter().map(Vec::len).collect();
         assert_eq!(pieces.len(), 12);
@@ -230,7 +246,31 @@ mod tests {
     #[test]
     fn nothing_is_no_sample() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(sample(directory.path(), BOUNDS, 1).is_empty());
-        assert!(sample(Path::new("/no/such/place"), BOUNDS, 1).is_empty());
+        let nothing = NotCopied::default();
+        assert!(sample(directory.path(), &nothing, BOUNDS, 1).is_empty());
+        assert!(sample(Path::new("/no/such/place"), &nothing, BOUNDS, 1).is_empty());
+    }
+
+    /// A swap file full of zeros made a root look three times as compressible as it was.
+    #[test]
+    fn what_is_not_copied_is_not_sampled() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().canonicalize().unwrap();
+        for below in ["var", "run", "old/deep"] {
+            std::fs::create_dir_all(top.join(below)).unwrap();
+        }
+        for i in 0..10 {
+            std::fs::write(top.join(i.to_string()), vec![2; BLOCK_BYTES]).unwrap();
+        }
+        for spoils in ["var/swap", "run/state", "old/deep/file"] {
+            std::fs::write(top.join(spoils), vec![1; 40 * BLOCK_BYTES]).unwrap();
+        }
+        let left_out = NotCopied {
+            paths: vec![top.join("var/swap"), top.join("old")],
+            contents_of: vec![top.join("run")],
+        };
+        let pieces = sample(&top, &left_out, BOUNDS, 7).concat();
+        assert_eq!(pieces.len(), 10);
+        assert!(pieces.iter().all(|piece| piece[0] == 2));
     }
 }

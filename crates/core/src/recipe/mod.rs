@@ -33,6 +33,7 @@ use std::path::{Path, PathBuf};
 
 use edits::Edits;
 pub use image::{IMAGE_PROGRAMS, ImageFacts};
+pub use moving::not_copied::NotCopied;
 pub(crate) use network_disk::address as network_address;
 pub use network_root::{FROM_CARD, NETWORK_ROOT};
 pub use speeds::{measured_speeds, measured_together, runs_of_disks};
@@ -97,7 +98,7 @@ pub struct LookAt {
     pub trees: Vec<PathBuf>,
     /// What a program is to open by itself: of which kind it is, and whose.
     pub nodes: Vec<PathBuf>,
-    /// True where it depends on how fast this processor compresses what is in these trees, and how well.
+    /// True where it depends on how fast this processor compresses what a move of the root copies, and how well.
     pub compression: bool,
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use rubus_core::advice::{Advice, Known};
 use rubus_core::history::RunId;
 use rubus_core::machine::{Machine, Origin};
-use rubus_core::recipe::CompressionSpeed;
+use rubus_core::recipe::{CompressionSpeed, NotCopied};
 use rubus_core::result::Run;
 use rubus_host::capture::Captured;
 use rubus_model::advise::{Question, advise};
@@ -35,7 +35,8 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
                 "measuring how this processor compresses a sample of / (2 to 5 s, reads at most 24 MiB)"
             );
         }
-        let compression = rubus_bench::compression::measure(Path::new("/"));
+        let compression =
+            rubus_bench::compression::measure(Path::new("/"), &NotCopied::of(&machine));
         all_measured = measure(&advice, general.quiet)?;
         let (machine, runs) = subject(general, arguments)?;
         advice = self::advice(&machine, &runs, compression, arguments)?;

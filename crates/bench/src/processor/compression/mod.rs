@@ -12,6 +12,7 @@ use rubus_core::processor::compression::{
     Cut, EXTENT_BYTES, Method, Row, Sample, Source, Speed, exact_ratio, ratio,
 };
 use rubus_core::processor::starved;
+use rubus_core::recipe::NotCopied;
 use rubus_core::stats::passes;
 
 use crate::clock::now_ns;
@@ -51,10 +52,13 @@ impl Data {
         }
     }
 
-    /// Pieces of files below a directory, on its own filesystem: at most 8 MiB are read, for at most a few seconds, nothing is kept
-    /// and nothing is written. Nothing where there are too few.
-    pub fn files(directory: &Path) -> Option<Data> {
-        let windows = sample(directory, BOUNDS, SEED).into_iter().enumerate();
+    /// Pieces of files below a directory, on its own filesystem, without what a move leaves out (a swap file is no file of the
+    /// user's): at most 8 MiB are read, for at most a few seconds, nothing is kept and nothing is written. Nothing where there
+    /// are too few.
+    pub fn files(directory: &Path, left_out: &NotCopied) -> Option<Data> {
+        let windows = sample(directory, left_out, BOUNDS, SEED)
+            .into_iter()
+            .enumerate();
         let pieces: Vec<(usize, Vec<u8>)> = windows
             .flat_map(|(window, pieces)| pieces.into_iter().map(move |piece| (window, piece)))
             .collect();
@@ -496,6 +500,6 @@ mod tests {
         let samples = compression(&plan(1), &[known()], &mut |_| {}, &AtomicBool::new(true));
         assert_eq!(samples[0].rows.len(), 0);
         let empty = tempfile::tempdir().expect("a directory");
-        assert!(Data::files(empty.path()).is_none());
+        assert!(Data::files(empty.path(), &NotCopied::default()).is_none());
     }
 }

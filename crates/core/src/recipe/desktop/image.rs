@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::super::edits::on;
 use super::super::moving::{
     self,
-    steps::{LOST_AND_FOUND, id_of, push, tree},
+    not_copied::NotCopied,
+    steps::{id_of, push, tree},
 };
 use super::super::{Draft, IMAGE_PROGRAMS, ImageFacts, Situation};
 use super::checks::{self, BTRFS, Scene};
@@ -316,22 +317,19 @@ fn draw(
         .filter(|step| !matches!(step.action, Action::MakeDirectory { .. }))
         .filter_map(|step| step.action.path().cloned())
         .collect();
-    let mut without = moving::steps::swap_files(situation);
-    without.push(LOST_AND_FOUND.into());
-    copy(scene, Pass::First, without.clone(), draft);
+    let mut left_out = NotCopied::of(situation.machine);
+    left_out.contents_of.push(OLD_CHANGES.into());
+    copy(scene, Pass::First, &left_out, draft);
     draft.steps.extend(on(&scene.new.root_volume, files));
     steps::swap_file(scene, draft);
-    without.extend(changed);
-    without.sort();
-    without.dedup();
-    copy(scene, Pass::Again, without, draft);
+    copy(scene, Pass::Again, &left_out.and(changed), draft);
     boot_files(situation, image, scene, &boot, draft);
     last(scene, draft);
     gains::promises(&scene.new, &[], &scene.chosen, &zswap, &sysctls, draft);
     told(situation, image, scene, draft);
 }
 
-fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: &mut Draft) {
+fn copy(scene: &Scene<'_>, pass: Pass, left_out: &NotCopied, draft: &mut Draft) {
     let (id, why) = match pass {
         Pass::First => (
             "copy",
@@ -344,7 +342,7 @@ fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: &mut Draft)
              changed for the new root are left as they are.",
         ),
     };
-    let action = tree(&scene.new.root_volume, pass, without, &[OLD_CHANGES]);
+    let action = tree(&scene.new.root_volume, pass, left_out);
     push(draft, id, why, action);
 }
 

@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use super::super::edits::{Edits, on};
+use super::super::moving::not_copied::NotCopied;
 use super::super::moving::steps::{
-    INITRAMFS_MODULES, Initramfs, LOST_AND_FOUND, config, config_text, id_of, initramfs,
-    keep_command_lines, paths_of, push, swap_files, tree, with_modules, write,
+    INITRAMFS_MODULES, Initramfs, config, config_text, id_of, initramfs, keep_command_lines,
+    paths_of, push, tree, with_modules, write,
 };
 use super::super::{Draft, Situation, swap_managers, zswap};
 use super::checks::Scene;
@@ -45,16 +46,11 @@ pub(super) fn draw(
     let sysctls = memory::sysctls(situation, choice, link.write, &link.source);
     let files = files(situation, choice, scene, &zswap, &sysctls);
     let changed = paths_of(&files);
-    let mut without = swap_files(situation);
-    without.push(LOST_AND_FOUND.into());
-    copy(scene, Pass::First, without.clone(), draft);
+    let left_out = NotCopied::of(situation.machine);
+    copy(scene, Pass::First, &left_out, draft);
     draft.steps.extend(on(&scene.new.root_volume, files));
     swap_file(scene, draft);
-    let mut without_again = without;
-    without_again.extend(changed);
-    without_again.sort();
-    without_again.dedup();
-    copy(scene, Pass::Again, without_again, draft);
+    copy(scene, Pass::Again, &left_out.and(changed), draft);
     start(situation, scene, draft);
     draft.needs_boot = true;
     let old = scene.old_disks.first().copied();
@@ -122,7 +118,7 @@ pub(super) fn disk(scene: &Scene<'_>, draft: &mut Draft) {
     }
 }
 
-pub(super) fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: &mut Draft) {
+pub(super) fn copy(scene: &Scene<'_>, pass: Pass, left_out: &NotCopied, draft: &mut Draft) {
     let (id, why) = match pass {
         Pass::First => (
             "copy",
@@ -134,12 +130,7 @@ pub(super) fn copy(scene: &Scene<'_>, pass: Pass, without: Vec<PathBuf>, draft: 
             "What was changed since the first pass follows; the files that were just changed for the new root are left as they are.",
         ),
     };
-    push(
-        draft,
-        id,
-        why,
-        tree(&scene.new.root_volume, pass, without, &[]),
-    );
+    push(draft, id, why, tree(&scene.new.root_volume, pass, left_out));
 }
 
 pub(super) fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {

@@ -441,6 +441,43 @@ fn what_was_changed_for_the_new_root_is_not_copied_over() {
     }
 }
 
+/// The forecast of compression and of the room rests on what is copied.
+#[test]
+fn the_swap_file_is_neither_copied_nor_counted() {
+    let mut machine = machine();
+    machine.swap.areas.push(crate::machine::SwapArea {
+        path: "/var/swap".into(),
+        kind: "file".into(),
+        size_bytes: 1_000_000_000,
+        used_bytes: 0,
+        priority: -2,
+        device: Fact::known("mmcblk0p2".into(), "test"),
+    });
+    let facts = facts(&machine);
+    let plan = plan_of(&machine, &facts, &[]);
+    let copied = plan.steps.iter().find_map(|step| match &step.action {
+        Action::CopyTree {
+            without,
+            without_contents_of,
+            ..
+        } => Some((without.clone(), without_contents_of.clone())),
+        _ => None,
+    });
+    let left_out = super::super::NotCopied::of(&machine);
+    assert!(left_out.has(Path::new("/var/swap")));
+    assert_eq!(copied, Some((left_out.paths, left_out.contents_of)));
+    let fits = plan
+        .checks
+        .iter()
+        .find(|check| check.what == "everything fits on it");
+    let fits = fits.expect("it is checked");
+    assert!(
+        fits.found.starts_with("5.03 GiB are in use"),
+        "{}",
+        fits.found
+    );
+}
+
 #[test]
 fn every_obstacle_says_what_to_do() {
     let mut shown = Vec::new();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::super::{Sight, Situation};
+use super::not_copied::swap_file_bytes;
 use crate::boot::cmdline_txt::CmdlineTxt;
 use crate::boot::config_txt::{BootPath, ConfigTxt, Reader};
 use crate::boot::model::Model;
@@ -221,12 +222,28 @@ pub(in crate::recipe) fn is_on(machine: &Machine, device: &str, disk: &str) -> b
         .any(|below| below.name == disk)
 }
 
-/// What the running system takes on its root, bytes.
+/// What there is to copy on the root of the running system, bytes: all that is in use but active swap files.
 pub(in crate::recipe) fn used_bytes(situation: &Situation<'_>) -> Option<u64> {
-    if let Some(size) = situation.facts.trees.get(Path::new("/")) {
-        return Some(size.bytes);
-    }
-    let root = root(situation.machine)?;
-    let size = root.size_bytes.get()?;
-    size.checked_sub(root.available_bytes.get()?)
+    let in_use = match situation.facts.trees.get(Path::new("/")) {
+        Some(size) => size.bytes,
+        None => {
+            let root = root(situation.machine)?;
+            let size = root.size_bytes.get()?;
+            size.checked_sub(root.available_bytes.get()?)?
+        }
+    };
+    Some(in_use.saturating_sub(swap_file_bytes(situation.machine)))
+}
+
+/// The narrowest hop on the way to a disk.
+pub(in crate::recipe) fn bus_bytes_per_second(disk: &BlockDevice) -> Option<(f64, String)> {
+    let hops = disk.path.iter().filter_map(|hop| {
+        let rate = hop.usable_bytes_per_second.value()?;
+        Some((*rate, hop))
+    });
+    let (rate, hop) = hops.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some((
+        rate,
+        format!("the disk was not measured; {} carries this", hop.link),
+    ))
 }

@@ -7,4 +7,5 @@
 pub(super) mod checks;
 pub(super) mod ground;
 pub(super) mod kernels;
+pub(super) mod not_copied;
 pub(super) mod steps;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::{Draft, Situation};
 use super::ground::Start;
 use super::kernels::Kernel;
+use super::not_copied::NotCopied;
 use crate::boot::config_txt::ConfigTxt;
 use crate::plan::volume::Volume;
 use crate::plan::{Action, Pass, Step, TextFile};
@@ -13,10 +14,6 @@ use crate::plan::{Action, Pass, Step, TextFile};
 pub(in crate::recipe) const INITRAMFS_MODULES: &str = "/etc/initramfs-tools/modules";
 /// What is kept of a file in the boot partition.
 pub(in crate::recipe) const KEPT: &str = "before-rubus";
-/// Directories whose contents belong to the running system alone, or are made anew.
-const WITHOUT_CONTENTS: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
-/// What only an ext4 has.
-pub(in crate::recipe) const LOST_AND_FOUND: &str = "/lost+found";
 
 pub(in crate::recipe) fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
     draft.steps.push(Step {
@@ -26,44 +23,13 @@ pub(in crate::recipe) fn push(draft: &mut Draft, id: &str, why: &str, action: Ac
     });
 }
 
-/// Swap files of now, which are not copied.
-pub(in crate::recipe) fn swap_files(situation: &Situation<'_>) -> Vec<PathBuf> {
-    let swap = &situation.machine.swap;
-    let areas = swap.areas.iter().filter(|area| area.kind == "file");
-    let mut files: Vec<PathBuf> = areas.map(|area| (&area.path).into()).collect();
-    for manager in &swap.managers {
-        let settings = manager
-            .settings
-            .value()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let values = settings.iter().filter_map(|line| {
-            let (name, value) = line.split_once(" = ")?;
-            matches!(name, "CONF_SWAPFILE" | "[File] Path").then_some(value)
-        });
-        files.extend(values.filter(|path| path.starts_with('/')).map(Into::into));
-        if matches!(manager.name.as_str(), "rpi-swap" | "dphys-swapfile") {
-            files.push("/var/swap".into());
-        }
-    }
-    files.sort();
-    files.dedup();
-    files
-}
-
-/// The root is copied, without the contents of the directories that are left out of any system, and of `further` ones.
-pub(in crate::recipe) fn tree(
-    to: &Volume,
-    pass: Pass,
-    without: Vec<PathBuf>,
-    further: &[&str],
-) -> Action {
-    let contents = WITHOUT_CONTENTS.iter().chain(further);
+/// The root is copied, without what is left out.
+pub(in crate::recipe) fn tree(to: &Volume, pass: Pass, left_out: &NotCopied) -> Action {
     Action::CopyTree {
         from: "/".into(),
         to: to.clone(),
-        without_contents_of: contents.map(PathBuf::from).collect(),
-        without,
+        without_contents_of: left_out.contents_of.clone(),
+        without: left_out.paths.clone(),
         pass,
     }
 }

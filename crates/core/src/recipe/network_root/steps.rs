@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use super::super::edits::{Edits, on};
+use super::super::moving::not_copied::NotCopied;
 use super::super::moving::steps::{
-    INITRAMFS_MODULES, Initramfs, LOST_AND_FOUND, config, id_of, initramfs, keep_command_lines,
-    paths_of, push, swap_files, tree, with_modules, write,
+    INITRAMFS_MODULES, Initramfs, config, id_of, initramfs, keep_command_lines, paths_of, push,
+    tree, with_modules, write,
 };
 use super::super::{Draft, Situation, identifiers, swap_managers};
 use super::checks::Scene;
@@ -59,25 +60,20 @@ pub(super) fn draw(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Dra
     );
     let files = files(situation, scene, &root);
     let changed = paths_of(&files);
-    let mut without = swap_files(situation);
-    without.push(LOST_AND_FOUND.into());
-    let copy = |pass, without: &[PathBuf]| tree(&root, pass, without.to_vec(), &[]);
+    let left_out = NotCopied::of(situation.machine);
     push(
         draft,
         "copy",
         "Everything on the running root, with all its attributes, goes over the network. Swap files and what only lives \
          while the system runs are left out.",
-        copy(Pass::First, &without),
+        tree(&root, Pass::First, &left_out),
     );
     draft.steps.extend(on(&root, files));
-    without.extend(changed);
-    without.sort();
-    without.dedup();
     push(
         draft,
         "copy-again",
         "What was changed since the first pass follows; the files that were just changed for the new root are left as they are.",
-        copy(Pass::Again, &without),
+        tree(&root, Pass::Again, &left_out.and(changed)),
     );
     start(situation, scene, &root, draft);
     draft.needs_boot = true;
