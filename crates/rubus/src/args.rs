@@ -238,7 +238,7 @@ pub enum Command {
     /// Put back what a recipe changed
     Undo(Undo),
     /// Go on with a change that was interrupted
-    Resume,
+    Resume(Resume),
     /// Show which recipes were applied, and whether they still hold
     Status(Status),
     /// Look whether everything holds that an applied recipe promises
@@ -564,6 +564,18 @@ pub struct Undo {
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
+}
+
+/// Go on with a change that was interrupted.
+///
+/// Asks again before a disk is overwritten that may be another one than was meant,
+/// or that was used since.
+#[derive(Debug, ClapArgs)]
+pub struct Resume {
+    /// Allow everything on a disk to be lost that the change has yet to overwrite;
+    /// takes the words that the refusal names; once for each of several
+    #[arg(long, value_name = "SERIAL")]
+    pub i_will_lose_everything_on: Vec<String>,
 }
 
 /// Look whether everything holds that an applied recipe promises.

@@ -6,12 +6,13 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_apply::change::{Event, Progress};
+use rubus_apply::change::{Change, Event, GivenAway, Progress};
 use rubus_apply::guard;
 use rubus_apply::works;
 use rubus_core::history::{RunId, RunSummary};
 use rubus_core::machine::Machine;
 use rubus_core::plan::Plan;
+use rubus_core::plan::journal::{StepState, Way};
 use rubus_core::plan::volume::DiskIdentity;
 use rubus_core::recipe::{self, Facts, LookAt, Node, NodeKind, NotCopied, TreeSize};
 use rubus_core::result::Run;
@@ -121,8 +122,8 @@ fn last_runs(is_wanted: impl Fn(&RunSummary) -> bool) -> Vec<(RunId, Run)> {
         .collect()
 }
 
-/// The user's word for every disk of a plan that has something on it, or of which that cannot be known: from `given`, else typed. Gives what is to be
-/// written down, by the disk's path in the plan.
+/// The user's word for every disk of a plan that has something on it, or of which that cannot be known: from `given`,
+/// else typed. Gives what is to be written down.
 ///
 /// # Errors
 /// [`Refused`] when a disk is not there, is in use, or its loss is not confirmed.
@@ -130,28 +131,87 @@ pub fn confirm_losses(
     plan: &Plan,
     given: &[String],
     files: &dyn Files,
-) -> anyhow::Result<Vec<(PathBuf, String)>> {
+) -> anyhow::Result<Vec<GivenAway>> {
+    let disks = plan.disks_lost();
     let mut confirmed = Vec::new();
-    for disk in plan.disks_lost() {
+    for disk in disks {
         let device = look_at(disk, files)?;
-        let Some(why) = guard::may_lose(&device) else {
-            continue;
-        };
-        let wanted = guard::confirmation(&device);
-        let is_given = given.iter().any(|words| words.trim() == wanted.text);
-        if !is_given && !typed(disk, &device, &wanted)? {
-            let option = format!("--i-will-lose-everything-on={}", wanted.text);
-            return Err(Refused(format!(
-                "{} {why}.\n\n{}\nIf all of this may be lost, confirm it with {}:\n  {option}",
-                disk.path.display(),
-                guard::card(&device),
-                wanted.kind.phrase()
-            ))
-            .into());
+        if let Some(why) = guard::may_lose(&device) {
+            confirmed.push(confirm_loss(disk, &device, why, given)?);
         }
-        confirmed.push((disk.path.clone(), disk.confirmation.clone()));
     }
     Ok(confirmed)
+}
+
+/// The user's word for the disks that an interrupted change has yet to overwrite, where what they confirmed before does not
+/// cover what is there now: perhaps another disk of the same model is plugged in, or it was used since.
+///
+/// # Errors
+/// [`Refused`] when a loss is not confirmed; the change then stands where it stood.
+pub fn confirm_again(
+    change: &Change,
+    given: &[String],
+    files: &dyn Files,
+) -> anyhow::Result<Vec<GivenAway>> {
+    let mut confirmed: Vec<GivenAway> = Vec::new();
+    for disk in disks_still_lost(change) {
+        // Why it is not there or cannot be used, the step itself says.
+        let Ok(device) = look_at(disk, files) else {
+            continue;
+        };
+        let is_asked = confirmed.iter().any(|known| known.disk == disk.path);
+        if is_asked || guard::may_lose(&device).is_none() {
+            continue;
+        }
+        let is_given = works::is_given_away(&change.plan, &change.consents(), disk, files);
+        if is_given.map_err(Refused)? {
+            continue;
+        }
+        let why = "holds data whose loss was not confirmed: it may be another disk than the one that was meant, or it \
+                   was used since";
+        confirmed.push(confirm_loss(disk, &device, why, given)?);
+    }
+    Ok(confirmed)
+}
+
+/// The disks that steps which are not done yet overwrite; none when the change goes back.
+fn disks_still_lost(change: &Change) -> Vec<&DiskIdentity> {
+    if change.state.way == Way::Undo || change.state.is_finished {
+        return Vec::new();
+    }
+    let steps = change.plan.steps.iter().zip(&change.state.steps);
+    let not_done = steps.filter(|(_, state)| **state != StepState::Done);
+    not_done
+        .flat_map(|(step, _)| step.action.disks_lost())
+        .collect()
+}
+
+/// The user's word for the loss of what is on one disk.
+fn confirm_loss(
+    disk: &DiskIdentity,
+    device: &guard::DeviceFacts,
+    why: &str,
+    given: &[String],
+) -> anyhow::Result<GivenAway> {
+    let wanted = guard::confirmation(device);
+    // What is on it when the question is asked is what the answer is about.
+    let ends = works::fingerprint(Path::new(&device.path)).map_err(Refused)?;
+    let is_given = given.iter().any(|words| words.trim() == wanted.text);
+    if !is_given && !typed(disk, device, &wanted)? {
+        let option = format!("--i-will-lose-everything-on={}", wanted.text);
+        return Err(Refused(format!(
+            "{} {why}.\n\n{}\nIf all of this may be lost, confirm it with {}:\n  {option}",
+            device.path,
+            guard::card(device),
+            wanted.kind.phrase()
+        ))
+        .into());
+    }
+    Ok(GivenAway {
+        disk: disk.path.clone(),
+        words: disk.confirmation.clone(),
+        ends: Some(ends),
+    })
 }
 
 /// The disk that is meant, as it is now.

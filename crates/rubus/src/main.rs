@@ -80,7 +80,7 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Plan(plan)) => commands::change::plan(&general, &plan),
         Some(Command::Apply(apply)) => commands::change::apply(&general, &apply),
         Some(Command::Undo(undo)) => commands::change::undo(&general, &undo),
-        Some(Command::Resume) => commands::change::resume(&general),
+        Some(Command::Resume(resume)) => commands::change::resume(&general, &resume),
         Some(Command::Status(status)) => commands::status::run(&general, &status),
         Some(Command::Verify(verify)) => commands::verify::run(&general, &verify),
         Some(Command::Compression(files)) => commands::compression::run(&general, &files),

@@ -24,7 +24,7 @@ use rubus_host::{Hands, ReadError, WriteError};
 
 pub use shelf::{Shelf, ShelfError};
 pub use standing::{differences, not_done};
-pub use works::{NoWorks, Progress, Site, Works};
+pub use works::{GivenAway, NoWorks, Progress, Site, Works};
 
 /// A plan whose application has begun, with how far it has come.
 #[derive(Clone, Debug)]
@@ -251,6 +251,18 @@ pub fn commit(
     change.write(hands, Record::Committed { at })
 }
 
+/// Writes down that the user gave a disk away once more, since the first confirmation does not cover what is on it now.
+///
+/// # Errors
+/// [`ChangeError::Journal`] when that cannot be written down.
+pub fn give_away(
+    change: &mut Change,
+    given: GivenAway,
+    hands: &mut dyn Hands,
+) -> Result<(), ChangeError> {
+    change.write(hands, shelf::record_of(given))
+}
+
 /// Turns a change towards a way that is asked for, if it is not on it already. Its other roots are told before anything is
 /// done: the one that starts when the power is cut may not see the one that runs now, as a card's system does not see the
 /// network disk once its command line is back.
@@ -424,10 +436,14 @@ impl Change {
         &self.directory
     }
 
-    /// What the user typed to give disks away, by the path of the disk in the plan.
-    pub fn consents(&self) -> Vec<(PathBuf, String)> {
+    /// The disks that the user gave away, in the order of the confirmations.
+    pub fn consents(&self) -> Vec<GivenAway> {
         let confirmed = self.records.iter().filter_map(|record| match record {
-            Record::Confirmed { disk, words } => Some((disk.clone(), words.clone())),
+            Record::Confirmed { disk, words, ends } => Some(GivenAway {
+                disk: disk.clone(),
+                words: words.clone(),
+                ends: ends.clone(),
+            }),
             _ => None,
         });
         confirmed.collect()

@@ -10,7 +10,7 @@ use rubus_core::plan::{FORMAT, Plan};
 use rubus_host::live_hands::make_directories;
 use rubus_host::{Files, Hands, ReadError, WriteError};
 
-use super::{ASKED_FOR, Change};
+use super::{ASKED_FOR, Change, GivenAway};
 
 const PLAN: &str = "plan.json";
 const JOURNAL: &str = "journal";
@@ -82,16 +82,15 @@ impl Shelf {
         Ok(changes)
     }
 
-    /// Begins a change: its plan and its journal become durable, with what the user typed to give disks away, by the
-    /// path of the disk in the plan: a change that is there can go on without asking again. Nothing of the plan is
-    /// done yet.
+    /// Begins a change: its plan and its journal become durable, with the disks that the user gave away: a change that
+    /// is there can go on without asking again. Nothing of the plan is done yet.
     ///
     /// # Errors
     /// [`ShelfError`] when something cannot be written; the change then does not exist.
     pub fn begin(
         &self,
         plan: Plan,
-        consents: Vec<(PathBuf, String)>,
+        consents: Vec<GivenAway>,
         now: &str,
         hands: &mut dyn Hands,
     ) -> Result<Change, ShelfError> {
@@ -107,9 +106,7 @@ impl Shelf {
             why: ASKED_FOR.into(),
             at: now.into(),
         };
-        let confirmed = consents
-            .into_iter()
-            .map(|(disk, words)| Record::Confirmed { disk, words });
+        let confirmed = consents.into_iter().map(record_of);
         let records: Vec<Record> = std::iter::once(first).chain(confirmed).collect();
         let lines: String = records.iter().map(line_of).collect();
         // Under another name first, so that a journal that is there is whole.
@@ -197,6 +194,14 @@ fn read(path: &Path, files: &dyn Files) -> Result<String, ShelfError> {
 fn json_of(plan: &Plan) -> String {
     // Strings, numbers and lists only: there is nothing in a plan that JSON cannot say.
     serde_json::to_string_pretty(plan).unwrap_or_default() + "\n"
+}
+
+pub(super) fn record_of(given: GivenAway) -> Record {
+    Record::Confirmed {
+        disk: given.disk,
+        words: given.words,
+        ends: given.ends,
+    }
 }
 
 /// A record as a line of the journal.

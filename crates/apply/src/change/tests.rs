@@ -400,7 +400,11 @@ fn cut_and_go_on(way: Way, event: usize, seed: u64, wish: Option<Way>) {
 
 #[test]
 fn a_change_that_is_there_after_a_cut_knows_which_disks_were_given_away() {
-    let given = vec![(PathBuf::from("/dev/sda"), "S123".to_string())];
+    let given = vec![GivenAway {
+        disk: "/dev/sda".into(),
+        words: "S123".into(),
+        ends: Some("5e1f".into()),
+    }];
     let (mut none, mut whole) = (0, 0);
     for event in 0.. {
         let mut machine = machine();

@@ -13,6 +13,17 @@ use rubus_host::{Files, Hands};
 
 use super::StepError;
 
+/// A disk whose contents the user gave away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenAway {
+    /// Its path in the plan.
+    pub disk: PathBuf,
+    /// What the user typed.
+    pub words: String,
+    /// Its fingerprint at that moment ([`crate::works::fingerprint`]); none in journals of before.
+    pub ends: Option<String>,
+}
+
 /// What a work may use.
 pub struct Site<'a> {
     /// The change's name, "0003-desktop": unique on the machine, for temporary places.
@@ -23,8 +34,8 @@ pub struct Site<'a> {
     pub plan: &'a Plan,
     /// Number of the step, from 0.
     pub step: usize,
-    /// What the user typed to give a disk away, by the path of the disk in the plan.
-    pub consents: &'a [(PathBuf, String)],
+    /// The disks that the user gave away; of two confirmations for one disk the later counts.
+    pub consents: &'a [GivenAway],
     /// Told how far a long step has come.
     pub tell: &'a mut dyn FnMut(Progress),
 }

@@ -3,22 +3,23 @@
 
 use std::path::Path;
 
+use rubus_core::plan::Plan;
 use rubus_core::plan::volume::DiskIdentity;
-use rubus_host::Hands;
 use rubus_host::blockdev::ClaimedDevice;
+use rubus_host::{Files, Hands};
 
-use crate::change::{Site, StepError};
-use crate::guard::{self, Consent};
+use crate::change::{GivenAway, Site, StepError};
+use crate::guard::{self, Confirmation, Consent};
 
-use super::{failed, keep_note, note};
+use super::{consent, failed, locate};
 
 /// Claims `node`, which is `disk` or stands on it, for overwriting.
 ///
 /// The guard asks for consent when there is something on it. Consent is there when the user gave exactly this disk
-/// away, or when an earlier try of this change was let through: what is on the disk since then is of its own making.
+/// away, or when everything on it is of this change's own making ([`is_given_away`]).
 ///
 /// # Errors
-/// The guard's refusal, with its reasons and remedies.
+/// The guard's refusal, with its reasons and remedies; that the confirmation does not cover what is there now.
 pub(super) fn claim(
     tried: &str,
     disk: &DiskIdentity,
@@ -26,31 +27,47 @@ pub(super) fn claim(
     site: &Site<'_>,
     hands: &mut dyn Hands,
 ) -> Result<ClaimedDevice, StepError> {
-    let mark = mark_of(disk);
-    let typed = site.consents.iter().find(|(path, _)| *path == disk.path);
-    let was_given_away = typed.is_some_and(|(_, words)| *words == disk.confirmation);
-    let is_ours = was_given_away || note(site, &mark, hands).is_some();
-    let claimed = match guard::claim(hands.files(), node, None) {
-        Err(refusal) if is_ours => match refusal.expected_confirmation() {
-            Some(expected) => {
-                let consent = Consent::new(&expected.text);
-                guard::claim(hands.files(), node, Some(&consent))
-            }
-            None => Err(refusal),
-        },
-        answer => answer,
+    let refusal = match guard::claim(hands.files(), node, None) {
+        Ok(claimed) => return Ok(claimed),
+        Err(refusal) => refusal,
     };
+    let Some(expected) = refusal.expected_confirmation().cloned() else {
+        return Err(failed(tried, refusal));
+    };
+    // Nobody else changes what is on it while this has it claimed, and nothing is written before it is looked at.
+    let words = Consent::new(&expected.text);
+    let claimed = guard::claim(hands.files(), node, Some(&words));
     let claimed = claimed.map_err(|refusal| failed(tried, refusal))?;
-    keep_note(site, &mark, "let through by the guard", hands)?;
-    Ok(claimed)
+    let is_given = is_given_away(site.plan, site.consents, disk, hands.files());
+    match is_given.map_err(|why| failed(tried, why))? {
+        true => Ok(claimed),
+        false => Err(failed(tried, ask_again(disk, &expected))),
+    }
 }
 
-/// Name of the note that this disk was let through.
-fn mark_of(disk: &DiskIdentity) -> String {
-    let words = format!("{}-{}", disk.confirmation, disk.size_bytes);
-    let plain = |c: char| match c.is_ascii_alphanumeric() {
-        true => c,
-        false => '_',
-    };
-    format!("taken-{}", words.chars().map(plain).collect::<String>())
+/// Whether the user has given away what is on a disk of a plan now, or it is of the plan's own making.
+///
+/// # Errors
+/// A text for people when the disk is not there or cannot be read.
+pub fn is_given_away(
+    plan: &Plan,
+    consents: &[GivenAway],
+    disk: &DiskIdentity,
+    files: &dyn Files,
+) -> Result<bool, String> {
+    let now = locate::disk_now(files, disk)?;
+    let boot = locate::boot_id(files);
+    let evidence = consent::evidence(plan, disk, &now, boot.as_deref())?;
+    let given = consents.iter().rfind(|given| given.disk == disk.path);
+    Ok(consent::covers(given, disk, &evidence))
+}
+
+fn ask_again(disk: &DiskIdentity, expected: &Confirmation) -> String {
+    format!(
+        "{} holds data that was not confirmed to be lost: it may be another disk, or was used since; to give it away, \
+         apply the recipe again and confirm the loss with {} ({})",
+        disk.path.display(),
+        expected.kind.phrase(),
+        expected.text
+    )
 }

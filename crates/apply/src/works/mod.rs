@@ -10,6 +10,7 @@ mod attached;
 mod boot_files;
 mod boot_proof;
 mod claim;
+mod consent;
 mod format;
 pub mod image;
 mod initramfs;
@@ -34,6 +35,8 @@ use rubus_core::plan::volume::{FilesystemKind, Place, Volume};
 use rubus_host::hands::replace;
 use rubus_host::{Files, Hands, Live, programs};
 
+pub use claim::is_given_away;
+pub use consent::fingerprint;
 pub use locate::{boot_id, find_disk, identity};
 
 use crate::change::{Site, StepError, Works};

@@ -39,6 +39,10 @@ pub enum Record {
         disk: PathBuf,
         /// What the user typed.
         words: String,
+        /// A sum of the ends of the disk and of its partitions at that moment: whether its contents are still those that
+        /// were given away.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ends: Option<String>,
     },
     /// A step is about to be done, or undone.
     Begun {

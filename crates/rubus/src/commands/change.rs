@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rubus_apply::change::{ASKED_FOR, Change, ChangeError, Company, Ending, Shelf, differences};
-use rubus_apply::change::{commit, go, turn};
+use rubus_apply::change::{commit, give_away, go, turn};
 use rubus_apply::works::LiveWorks;
 use rubus_core::plan::Plan;
 use rubus_core::plan::journal::Way;
@@ -15,8 +15,8 @@ use rubus_host::live_hands::{LiveHands, Lock, lock, make_directories};
 use rubus_host::{Live, clock};
 use rubus_show::plan::render;
 
-use crate::args::{Apply, General, PlanArgs, Recipes, Undo};
-use crate::changing::{Teller, confirm_losses, facts};
+use crate::args::{Apply, General, PlanArgs, Recipes, Resume, Undo};
+use crate::changing::{Teller, confirm_again, confirm_losses, facts};
 use crate::exit::Exit;
 use crate::measuring::nearest;
 use crate::places::{self, say};
@@ -201,7 +201,7 @@ pub(super) fn keep(general: &General, name: &str) -> anyhow::Result<(Change, End
 }
 
 /// Goes on with what was interrupted.
-pub fn resume(general: &General) -> anyhow::Result<Exit> {
+pub fn resume(general: &General, arguments: &Resume) -> anyhow::Result<Exit> {
     must_be_live(general, "resume")?;
     let (shelf, _lock) = open_shelf()?;
     let mut exit = Exit::Fine;
@@ -209,7 +209,12 @@ pub fn resume(general: &General) -> anyhow::Result<Exit> {
     for mut change in all_of(&shelf)? {
         if !change.state.is_finished {
             is_any = true;
-            exit = finish(general, &mut change, &mut LiveHands::new())?;
+            let hands = &mut LiveHands::new();
+            let given = &arguments.i_will_lose_everything_on;
+            for given in confirm_again(&change, given, &Live::new())? {
+                give_away(&mut change, given, hands)?;
+            }
+            exit = finish(general, &mut change, hands)?;
         }
     }
     if !is_any {
