@@ -46,6 +46,14 @@ pub fn date_s() -> i64 {
     clock_gettime(ClockId::Realtime).tv_sec
 }
 
+/// The same in nanoseconds.
+pub fn date_ns() -> i64 {
+    let now = clock_gettime(ClockId::Realtime);
+    now.tv_sec
+        .saturating_mul(1_000_000_000)
+        .saturating_add(now.tv_nsec)
+}
+
 /// Sleeps at least so long.
 pub fn sleep(time: Duration) {
     std::thread::sleep(time);

@@ -384,6 +384,15 @@ impl Image {
         Ok(self.descriptions.with(self.fd.as_fd(), sync)?)
     }
 
+    /// The same with everything that is known of the file, such as its labels.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn sync_whole(&self) -> io::Result<()> {
+        let sync = |fd: BorrowedFd<'_>| rustix::fs::fsync(fd);
+        Ok(self.descriptions.with(self.fd.as_fd(), sync)?)
+    }
+
     /// Gives space back, where that can be done; the bytes are then zeros, or what they were.
     ///
     /// # Errors
@@ -533,6 +542,36 @@ impl Image {
         ))
     }
 
+    /// Size, and when it was written and when it was changed last, nanoseconds since 1970.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn times(&self) -> io::Result<(u64, i64, i64)> {
+        let flags = rustix::fs::AtFlags::EMPTY_PATH;
+        let stat = rustix::fs::statx(&self.fd, "", flags, StatxFlags::BASIC_STATS)?;
+        let ns = |at: &rustix::fs::StatxTimestamp| {
+            at.tv_sec
+                .saturating_mul(1_000_000_000)
+                .saturating_add(at.tv_nsec.into())
+        };
+        Ok((stat.stx_size, ns(&stat.stx_mtime), ns(&stat.stx_ctime)))
+    }
+
+    /// Whether another machine, or another program, says when the file was written.
+    pub fn is_remote(&self) -> bool {
+        // NFS, CIFS, SMB2, FUSE, 9p, Ceph, AFS.
+        const REMOTE: [u64; 7] = [
+            0x6969,
+            0xff53_4d42,
+            0xfe53_4d42,
+            0x6573_5546,
+            0x0102_1997,
+            0x00c3_6400,
+            0x5346_414f,
+        ];
+        is_on(self.fd.as_fd(), &REMOTE)
+    }
+
     /// Has the kernel read bytes into memory, without waiting for them.
     ///
     /// # Errors
@@ -660,10 +699,14 @@ fn not_possible(answer: Result<(), Errno>) -> bool {
 fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;
+    is_on(fd, &[TMPFS, RAMFS])
+}
+
+fn is_on(fd: BorrowedFd<'_>, filesystems: &[u64]) -> bool {
     let found = rustix::fs::fstatfs(fd);
     // The field's type differs between processors.
     #[allow(clippy::unnecessary_cast)]
-    found.is_ok_and(|found| [TMPFS, RAMFS].contains(&(found.f_type as u64 & 0xffff_ffff)))
+    found.is_ok_and(|found| filesystems.contains(&(found.f_type as u64 & 0xffff_ffff)))
 }
 
 #[cfg(test)]

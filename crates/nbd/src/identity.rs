@@ -23,12 +23,14 @@ const OPENS: &str = "[rubus ";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// What loses acknowledged writes that were not flushed changes this: the server machine's
-    /// `/proc/sys/kernel/random/boot_id`. A server that keeps acknowledged writes in its own memory
+    /// `/proc/sys/kernel/random/boot_id`, and a random number after a flush that failed and for a
+    /// disk that was unplugged meanwhile. A server that keeps acknowledged writes in its own memory
     /// must make up a new one whenever it starts.
     pub boot: Uuid,
     /// Which image it is.
     pub export: Uuid,
-    /// How many times the content was thrown away for another one, as overlays are; 0 without.
+    /// How many times the content was found to be another one: an overlay that was thrown away, an
+    /// image that something else has written to.
     pub generation: u64,
     /// A write is on stable storage before it is acknowledged.
     pub sync: bool,
@@ -54,7 +56,8 @@ pub enum Verdict {
 pub enum Difference {
     /// Another image.
     Export,
-    /// What was written into the overlay was thrown away, or is not used now.
+    /// What was written into the overlay was thrown away, or something else wrote to the image
+    /// while no server had it.
     Generation {
         /// The number before.
         before: u64,
@@ -84,7 +87,7 @@ impl fmt::Display for Difference {
             Difference::Export => f.write_str("another image is served under this name now"),
             Difference::Generation { before, now } => write!(
                 f,
-                "its overlay was thrown away or changed (generation {now}, it was {before})"
+                "its contents were thrown away or replaced (generation {now}, it was {before})"
             ),
             Difference::Size { before, now } => {
                 write!(f, "it has {now} bytes now and had {before}")

@@ -9,6 +9,7 @@ use rubus_host::conduit::Conduit;
 use rubus_host::image::Image;
 
 use super::disk::{Abilities, Disk, Extent, Zeroing, code_of};
+use super::ledger::Ledger;
 use crate::identity::Uuid;
 use crate::wire::ErrorCode;
 
@@ -23,6 +24,8 @@ const MOST_EXTENTS: usize = 1024;
 pub struct FileDisk {
     image: Arc<Image>,
     loss: OnceLock<Loss>,
+    /// Where our own writes are told from those of others.
+    ledger: Option<Ledger>,
 }
 
 /// Acknowledged writes may have been lost. The system reports that once, so it is kept here.
@@ -38,7 +41,32 @@ impl FileDisk {
         FileDisk {
             image,
             loss: OnceLock::new(),
+            ledger: None,
         }
+    }
+
+    /// Notes its writes there.
+    #[must_use]
+    pub fn noting_in(mut self, ledger: Option<Ledger>) -> FileDisk {
+        self.ledger = ledger;
+        self
+    }
+
+    /// Where its writes are noted.
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_ref()
+    }
+
+    /// Notes a write.
+    #[inline]
+    fn noted<T>(&self, write: impl FnOnce() -> T) -> T {
+        let Some(ledger) = &self.ledger else {
+            return write();
+        };
+        ledger.begins();
+        let written = write();
+        ledger.ended();
+        written
     }
 
     /// What is served.
@@ -58,10 +86,13 @@ impl FileDisk {
 
     /// From here on no flush succeeds.
     pub(super) fn lose(&self, error: &io::Error) {
-        self.loss.get_or_init(|| Loss {
+        let loss = self.loss.get_or_init(|| Loss {
             epoch: new_epoch(),
             why: error.to_string(),
         });
+        if let Some(ledger) = &self.ledger {
+            ledger.lost(loss.epoch);
+        }
     }
 
     /// Does what makes writes durable.
@@ -75,7 +106,7 @@ impl FileDisk {
     /// Does what changes the disk without writing bytes to it. That there is no room, or no such
     /// ability, loses nothing.
     fn change(&self, change: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        change().inspect_err(|error| {
+        self.noted(change).inspect_err(|error| {
             if code_of(error) == ErrorCode::IO {
                 self.lose(error);
             }
@@ -122,7 +153,7 @@ impl Disk for FileDisk {
 
     #[inline]
     fn write(&self, offset: u64, from: &[u8]) -> io::Result<()> {
-        self.image.write(offset, from)
+        self.noted(|| self.image.write(offset, from))
     }
 
     #[inline]
@@ -131,15 +162,15 @@ impl Disk for FileDisk {
     }
 
     fn write_from(&self, conduit: &mut Conduit, offset: u64, bytes: usize) -> io::Result<()> {
-        self.image.write_from(conduit, offset, bytes)
+        self.noted(|| self.image.write_from(conduit, offset, bytes))
     }
 
     fn write_durably(&self, offset: u64, from: &[u8]) -> io::Result<()> {
         self.check()?;
-        let written = self.image.write_durably(offset, from);
+        let written = self.noted(|| self.image.write_durably(offset, from));
         if written.as_ref().is_err_and(is_full) {
             // Was there no room for these bytes, or for bytes that were acknowledged before?
-            self.image.write(offset, from)?;
+            self.noted(|| self.image.write(offset, from))?;
         }
         self.sync(|| written)
     }

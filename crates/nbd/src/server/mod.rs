@@ -10,6 +10,7 @@ pub mod door;
 pub mod file_disk;
 mod greeting;
 pub mod handshake;
+pub mod ledger;
 mod line;
 pub mod overlay;
 mod pool;

@@ -8,6 +8,7 @@ use anyhow::Context;
 use rubus_core::units::bytes_iec;
 use rubus_host::listening::{self, Listener};
 use rubus_nbd::certificates::{AUTHORITY, SERVER, SERVER_KEY};
+use rubus_nbd::server::disk::Disk;
 use rubus_nbd::server::door::{Event, Server, Settings};
 use rubus_nbd::server::handshake::TlsPolicy;
 use rubus_nbd::server::overlay::{CloneShelf, Fleet, GoldenFile, Lasting};
@@ -20,6 +21,7 @@ use crate::args::{Encryption, General, Serve};
 use crate::exit::Exit;
 use crate::network::PemFile;
 use crate::serving::exports::{self, Ready, Wishes};
+use crate::serving::identity;
 use crate::serving::log::Log;
 use crate::serving::status;
 use crate::signals;
@@ -52,7 +54,10 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
     }
     let disks: Vec<_> = ready
         .iter()
-        .map(|ready| (ready.offered.name.clone(), Arc::clone(&ready.disk)))
+        .map(|ready| {
+            let name = ready.offered.name.clone();
+            (name, Arc::clone(&ready.disk), ready.path.clone())
+        })
         .collect();
     for ready in &ready {
         log.say(&about(ready));
@@ -68,7 +73,13 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
         false => serve_listeners(&server, arguments, &wishes, &log),
     };
     // One that fails keeps none of the others from being flushed.
-    let flushed = disks.iter().map(|(name, disk)| (name, disk.flush()));
+    let flushed = disks.iter().map(|(name, disk, path)| {
+        let flushed = disk.flush();
+        if flushed.is_ok() {
+            identity::ended(disk, path);
+        }
+        (name, flushed)
+    });
     let failed: Vec<String> = flushed
         .filter_map(|(name, flushed)| Some(format!("export '{name}': {}", flushed.err()?)))
         .collect();

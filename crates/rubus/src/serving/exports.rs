@@ -15,7 +15,6 @@ use rubus_host::Live;
 use rubus_host::blockdev::{NodeKind, Pinned};
 use rubus_host::image::{Image, ImageError};
 use rubus_host::new_file::NewFile;
-use rubus_nbd::identity::Identity;
 use rubus_nbd::server::disk::Disk;
 use rubus_nbd::server::file_disk::FileDisk;
 use rubus_nbd::server::shelf::{Offered, OneDisk};
@@ -24,7 +23,7 @@ use serde::Deserialize;
 use crate::args::Serve;
 use crate::exit::Refused;
 
-use super::identity;
+use super::identity::{self, Known};
 
 /// One export, as it is wanted.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +51,8 @@ pub struct Wishes {
 /// One export that is open.
 pub struct Ready {
     pub offered: Offered,
-    pub disk: Arc<dyn Disk>,
+    pub disk: Arc<FileDisk>,
+    pub path: PathBuf,
     /// For people: what was made or found.
     pub told: String,
     pub read_only: bool,
@@ -283,18 +283,18 @@ fn open(wanted: &Wanted, losses: &[String], before: &[Ready]) -> anyhow::Result<
     if told.is_empty() {
         told = bytes_iec(image.size_bytes());
     }
-    let sync = wanted.sync;
-    let identity = identity::of(&image, &wanted.path, sync);
-    Ok(ready(wanted, Arc::new(image), identity, told))
+    let known = identity::of(&image, &wanted.path, wanted.sync);
+    Ok(ready(wanted, Arc::new(image), known, told))
 }
 
-fn ready(wanted: &Wanted, image: Arc<Image>, identity: Option<Identity>, told: String) -> Ready {
+fn ready(wanted: &Wanted, image: Arc<Image>, known: Known, told: String) -> Ready {
     let read_only = !image.is_writable();
     let inode = image.inode().ok();
-    let disk: Arc<dyn Disk> = Arc::new(FileDisk::new(image));
+    let Known { identity, ledger } = known;
+    let disk = Arc::new(FileDisk::new(image).noting_in(ledger));
     let name = name_of(wanted);
     let source = OneDisk {
-        disk: Arc::clone(&disk),
+        disk: Arc::clone(&disk) as Arc<dyn Disk>,
         identity,
         sync: wanted.sync,
     };
@@ -305,6 +305,7 @@ fn ready(wanted: &Wanted, image: Arc<Image>, identity: Option<Identity>, told: S
             source: Box::new(source),
         },
         disk,
+        path: wanted.path.clone(),
         told,
         read_only,
         inode,
