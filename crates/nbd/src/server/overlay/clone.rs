@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use super::format::{BLOCK_BYTES, Header, Layout, Page};
+use super::format::{BLOCK_BYTES, Header, Layout, MapNote, Page};
 use super::gate::Gate;
 use super::present::Present;
 use super::store::{Golden, Memory, Store};
@@ -103,6 +103,7 @@ impl<S: Store> CloneDisk<S> {
             let mut records = lock(&self.records);
             if records.header.in_use {
                 records.header.in_use = false;
+                records.header.note = Some(MapNote::of(&records.pages));
                 self.write_header(&mut records)
                     .inspect_err(|_| self.lose())?;
             }

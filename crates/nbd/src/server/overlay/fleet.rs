@@ -365,6 +365,7 @@ pub(super) fn write_untouched(
         in_use: false,
         golden: golden.id().clone(),
         golden_path: golden_path.to_vec(),
+        note: None,
     };
     write_new(file, &header)?;
     // What was shared is what the header says that it is.

@@ -1,7 +1,7 @@
 //! How a clone's file is laid out; `docs/nbd-clones.md` says why, and why no crash can hurt it.
 //!
 //! ```text
-//! 0         header, slot 0
+//! 0         header, slot 0; its second half notes, when the clone is closed, which pages of the map there are
 //! 4096      header, slot 1
 //! 8192      map, page 0 slot 0 │ page 0 slot 1 │ page 1 slot 0 │ …        (none when the contents are shared)
 //! data_at   the disk, byte for byte, with holes; data_at is a multiple of 1 MiB
@@ -31,7 +31,13 @@ const DATA_ALIGNMENT: u64 = 1 << 20;
 /// Where in the header the golden image's path begins.
 const PATH_AT: usize = 156;
 /// The longest path of a golden image that is kept.
-pub const MOST_PATH_BYTES: usize = SLOT_BYTES - PATH_AT;
+pub const MOST_PATH_BYTES: usize = NOTE_AT - PATH_AT;
+/// Where in the header the note about the map is; earlier servers had no note, and more of the path there.
+const NOTE_AT: usize = 2040;
+const NOTE_MARK: &[u8; 4] = b"mapn";
+const NOTE_MARK_AT: usize = SLOT_BYTES - 4;
+const NOTE_PAGES_AT: usize = NOTE_AT + 4;
+const NOTE_BITS: usize = (NOTE_MARK_AT - NOTE_PAGES_AT) * 8;
 /// No disk is larger: offsets are signed, and something comes before the disk.
 pub const MOST_DISK_BYTES: u64 = 1 << 60;
 
@@ -72,6 +78,50 @@ pub struct Header {
     pub golden: GoldenId,
     /// Where that was; bytes, since a path need not be text.
     pub golden_path: Vec<u8>,
+    /// What there was of the map when the clone was closed; nothing in files of earlier servers.
+    pub note: Option<MapNote>,
+}
+
+/// What there is of a map, so that what is missing from it is noticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapNote {
+    /// Sum over the places and numbers of all pages.
+    sum: u32,
+    /// A bit for each page that is there, or for several in a row where there are more pages than bits.
+    pages: Box<[u8]>,
+}
+
+impl MapNote {
+    /// The note about these pages, each with its place and number where it is there.
+    pub fn of(pages: &[Option<(usize, u64)>]) -> MapNote {
+        let mut bits = vec![0; NOTE_BITS / 8];
+        let mut summed = Vec::new();
+        for (number, page) in pages.iter().enumerate() {
+            let Some((place, sequence)) = page else {
+                continue;
+            };
+            let bit = number / pages_of_a_bit(pages.len());
+            bits[bit / 8] |= 1 << (bit % 8);
+            summed.extend_from_slice(&(number as u64).to_le_bytes());
+            summed.extend_from_slice(&(*place as u64).to_le_bytes());
+            summed.extend_from_slice(&sequence.to_le_bytes());
+        }
+        MapNote {
+            sum: crc32c(&summed),
+            pages: bits.into(),
+        }
+    }
+
+    /// Whether nothing of what was noted is missing from a map. Pages may have come since then, unless `is_closed`.
+    pub fn fits(&self, pages: &[Option<(usize, u64)>], is_closed: bool) -> bool {
+        let now = MapNote::of(pages);
+        let mut both = self.pages.iter().zip(now.pages.iter());
+        both.all(|(noted, there)| noted & !there == 0) && (!is_closed || *self == now)
+    }
+}
+
+fn pages_of_a_bit(pages: usize) -> usize {
+    pages.div_ceil(NOTE_BITS).max(1)
 }
 
 /// What a slot holds.
@@ -96,7 +146,8 @@ impl Header {
     /// The slot's bytes.
     pub fn encode(&self, sequence: u64) -> Box<[u8; SLOT_BYTES]> {
         let mut slot = Box::new([0; SLOT_BYTES]);
-        let path = &self.golden_path[..self.golden_path.len().min(MOST_PATH_BYTES)];
+        let path = &self.golden_path[..self.golden_path.len().min(SLOT_BYTES - PATH_AT)];
+        let note = self.note.as_ref().filter(|_| path.len() <= MOST_PATH_BYTES);
         let mut put = |at: usize, bytes: &[u8]| slot[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, HEADER_MARK);
         put(16, &VERSION.to_le_bytes());
@@ -117,6 +168,11 @@ impl Header {
         put(144, &self.layout().data_at.to_le_bytes());
         put(152, &(path.len() as u32).to_le_bytes());
         put(PATH_AT, path);
+        if let Some(note) = note {
+            put(NOTE_AT, &note.sum.to_le_bytes());
+            put(NOTE_PAGES_AT, &note.pages);
+            put(NOTE_MARK_AT, NOTE_MARK);
+        }
         let sum = crc32c(&slot[..]);
         slot[20..24].copy_from_slice(&sum.to_le_bytes());
         slot
@@ -139,9 +195,10 @@ impl Header {
         let flag = |at: usize| u32::from_le_bytes(part(slot, at));
         let path_bytes = flag(152) as usize;
         let size_bytes = u64::from_le_bytes(part(slot, 80));
-        if !is_whole || path_bytes > MOST_PATH_BYTES || size_bytes > MOST_DISK_BYTES {
+        if !is_whole || path_bytes > SLOT_BYTES - PATH_AT || size_bytes > MOST_DISK_BYTES {
             return Slot::Torn;
         }
+        let has_note = path_bytes <= MOST_PATH_BYTES && slot[NOTE_MARK_AT..] == NOTE_MARK[..];
         let header = Header {
             clone: Uuid(u128::from_be_bytes(part(slot, 32))),
             generation: u64::from_le_bytes(part(slot, 48)),
@@ -157,6 +214,10 @@ impl Header {
                 fingerprint: part(slot, 112),
             },
             golden_path: slot[PATH_AT..PATH_AT + path_bytes].to_vec(),
+            note: has_note.then(|| MapNote {
+                sum: u32::from_le_bytes(part(slot, NOTE_AT)),
+                pages: slot[NOTE_PAGES_AT..NOTE_MARK_AT].into(),
+            }),
         };
         if u64::from_le_bytes(part(slot, 144)) != header.layout().data_at {
             return Slot::Torn;
@@ -312,7 +373,39 @@ mod tests {
                 fingerprint: [6; 32],
             },
             golden_path: b"/srv/golden.img".to_vec(),
+            note: None,
         }
+    }
+
+    #[test]
+    fn a_note_comes_back_and_knows_what_is_missing() {
+        let pages = [Some((0, 1)), None, Some((1, 4))];
+        let noted = Header {
+            note: Some(MapNote::of(&pages)),
+            ..header()
+        };
+        assert_eq!(
+            Header::decode(&noted.encode(5)),
+            Slot::Valid(5, noted.clone())
+        );
+        let note = noted.note.unwrap();
+        assert!(note.fits(&pages, true) && note.fits(&pages, false));
+        let missing = [None, None, Some((1, 4))];
+        assert!(!note.fits(&missing, true) && !note.fits(&missing, false));
+        // Written since: right after a crash, and wrong in a file that was closed.
+        for more in [
+            [Some((0, 1)), Some((0, 1)), Some((1, 4))],
+            [Some((1, 2)), None, Some((1, 4))],
+        ] {
+            assert!(note.fits(&more, false) && !note.fits(&more, true));
+        }
+        // More pages than bits.
+        let mut many = vec![Some((0, 1)); 3 * NOTE_BITS + 5];
+        let note = MapNote::of(&many);
+        assert!(note.fits(&many, true));
+        let last = many.len() - 1;
+        many[last] = None;
+        assert!(!note.fits(&many, true));
     }
 
     /// The layout that version 1 has on every disk; a change of it is another version.

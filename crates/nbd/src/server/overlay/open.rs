@@ -75,7 +75,15 @@ pub fn read_header(store: &impl Store) -> Result<Found, OpenError> {
         }
     }
     match later(slots) {
-        Some((_, sequence, header)) => Ok(Found { header, sequence }),
+        Some((_, sequence, header)) => {
+            let (is, should_be) = (store.length()?, header.layout().file_bytes);
+            if is < should_be {
+                return Err(OpenError::Damaged(format!(
+                    "it was cut off: it has {is} bytes and should have {should_be}"
+                )));
+            }
+            Ok(Found { header, sequence })
+        }
         None if is_torn && starts_like_one(store)? => {
             Err(OpenError::Damaged("neither of its headers is whole".into()))
         }
@@ -137,8 +145,15 @@ fn load_page(
             "page {number} of its map is not whole"
         )));
     }
+    let has_empty = slots.contains(&Slot::Empty);
     let [first, second] = [slots.remove(0), slots.remove(0)];
     let (place, page) = match later([first, second]) {
+        // The slots are written in turn: before the second time both have been.
+        Some((_, sequence, _)) if sequence > 1 && has_empty => {
+            return Err(OpenError::Damaged(format!(
+                "half of page {number} of its map is missing"
+            )));
+        }
         Some((place, sequence, page)) => (Some((place, sequence)), Some(page)),
         None => (None, None),
     };
@@ -147,6 +162,17 @@ fn load_page(
         page,
         is_torn: torn == 1,
     })
+}
+
+/// Whether nothing is missing of the map that there was when the clone was closed last.
+fn check_note(header: &Header, pages: &[Option<(usize, u64)>]) -> Result<(), OpenError> {
+    let note = header.note.as_ref();
+    match note.is_none_or(|note| note.fits(pages, !header.in_use)) {
+        true => Ok(()),
+        false => Err(OpenError::Damaged(
+            "pages of its map are missing that were there when it was closed".into(),
+        )),
+    }
 }
 
 /// How many bytes of its disk a file has of its own, as far as its map says; nothing where it shares all of it.
@@ -159,8 +185,11 @@ pub fn own_bytes(store: &impl Store, header: &Header) -> Result<Option<u64>, Ope
     }
     let layout = header.layout();
     let mut blocks = 0;
+    let mut places = Vec::with_capacity(layout.pages);
     for number in 0..layout.pages {
-        if let Some(page) = load_page(store, header, &layout, number)?.page {
+        let loaded = load_page(store, header, &layout, number)?;
+        places.push(loaded.place);
+        if let Some(page) = loaded.page {
             blocks += page
                 .words
                 .iter()
@@ -168,6 +197,7 @@ pub fn own_bytes(store: &impl Store, header: &Header) -> Result<Option<u64>, Ope
                 .sum::<u64>();
         }
     }
+    check_note(header, &places)?;
     Ok(Some(blocks * BLOCK_BYTES))
 }
 
@@ -222,6 +252,7 @@ pub fn open<S: Store>(store: S, around: &Surroundings<'_>) -> Result<CloneDisk<S
         }
         pages.push(loaded.place);
     }
+    check_note(&header, &pages)?;
     header.in_use = true;
     let disk = CloneDisk {
         identity: Identity {
@@ -271,6 +302,7 @@ pub fn fleeting<S: Store>(
         in_use: true,
         golden: around.golden_id.clone(),
         golden_path: Vec::new(),
+        note: None,
     };
     Ok(CloneDisk {
         identity: Identity {

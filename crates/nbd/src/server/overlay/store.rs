@@ -9,6 +9,12 @@ use rubus_host::live_words::{self, LiveWords};
 
 /// A file that is read and written at offsets by several threads.
 pub trait Store: Send + Sync {
+    /// How long the file is.
+    ///
+    /// # Errors
+    /// The device's.
+    fn length(&self) -> io::Result<u64>;
+
     /// Reads so many bytes; what lies beyond the end is zeros.
     ///
     /// # Errors
@@ -63,6 +69,10 @@ pub trait Store: Send + Sync {
 }
 
 impl Store for CloneFile {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.stamp()?.size_bytes)
+    }
+
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         CloneFile::read_at(self, offset, into)
     }

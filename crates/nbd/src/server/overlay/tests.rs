@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::crash_tests::{Dice, Rig, golden_byte};
 use super::fleet::{ClientName, Fleet, FleetError, Lasting};
+use super::format::Kind;
 use super::golden::GoldenFile;
 use super::maintain::{Standing, list, merge, reset, throw_away};
 use crate::server::disk::{Disk, Zeroing};
@@ -376,4 +377,47 @@ fn a_flush_writes_what_changed_and_no_more() {
     assert_eq!(cost(&|| disk.flush().unwrap()), 1);
     disk.write(100, &[1; 100]).unwrap();
     assert_eq!(cost(&|| disk.flush().unwrap()), 1);
+}
+
+#[test]
+fn a_clone_that_was_cut_off_or_partly_zeroed_is_refused() {
+    use std::os::unix::fs::FileExt;
+    let place = Place::new();
+    let fleet = place.fleet(Lasting::Kept);
+    let disk = fleet.clone_of(&name("a")).unwrap();
+    disk.write(0, b"mine").unwrap();
+    disk.flush().unwrap();
+    drop(disk);
+    let path = place.clones().join("a.clone");
+    let whole = std::fs::read(&path).unwrap();
+    let must_be_refused = |words: &str| {
+        let why = fleet.clone_of(&name("a")).unwrap_err().to_string();
+        assert!(why.contains("damaged") && why.contains(words), "{why}");
+        let listed = list(&place.clones()).unwrap().remove(0);
+        assert!(
+            matches!(listed.standing, Standing::Unusable(ref why) if why.contains(words)),
+            "{listed:?}"
+        );
+        std::fs::write(&path, &whole).unwrap();
+    };
+    let file = || std::fs::File::options().write(true).open(&path).unwrap();
+    for length in [8192, 1 << 20] {
+        file().set_len(length).unwrap();
+        must_be_refused("cut off");
+    }
+    let has_map = list(&place.clones()).unwrap()[0]
+        .contents
+        .as_ref()
+        .is_some_and(|contents| contents.kind == Kind::Map);
+    if has_map {
+        file().write_all_at(&[0; 4096], 8192).unwrap();
+        must_be_refused("pages of its map are missing");
+    }
+    let mut seen = [0; 4];
+    fleet
+        .clone_of(&name("a"))
+        .unwrap()
+        .read(0, &mut seen)
+        .unwrap();
+    assert_eq!(&seen, b"mine");
 }
