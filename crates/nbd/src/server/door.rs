@@ -19,8 +19,9 @@ use super::crew::{Crew, Kind};
 use super::disk::Disk;
 use super::greeting::{Greeting, Progress};
 use super::handshake::{Agreed, Exports, TlsPolicy};
-use super::pool::{Budget, Pool, lock, now_ns};
-use super::session::{Gone, House, IDLE, Left, PATIENCE, Session};
+use super::pool::{Budget, Pools, lock, now_ns};
+use super::session::{Gone, House, IDLE, Left, PATIENCE, Served, Session};
+use super::shares::Shares;
 use super::tally::{Counts, Tally};
 use crate::tls::TlsServerSettings;
 
@@ -36,8 +37,6 @@ const FAREWELL: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(200);
 /// Memory that clients keep for reads to come, in all.
 const SPARE_BYTES: usize = 32 << 20;
-/// Threads for what waits for disks.
-const DISK_THREADS: usize = 16;
 
 /// Threads that serve busy clients, one each. An idle client has none.
 const SERVING: Kind = Kind {
@@ -67,6 +66,11 @@ pub trait Store: Exports + Send + Sync {
     /// threads of their own, and nobody else waits for them.
     fn may_wait(&self) -> bool {
         false
+    }
+
+    /// The export whose threads wait for the disk: exports that lie on one disk may share them.
+    fn pool_of<'a>(&self, name: &'a str) -> &'a str {
+        name
     }
 
     /// What clients are told: itself (Rust before 1.86 cannot say so of every store).
@@ -175,6 +179,7 @@ pub struct Server {
     greeters: Arc<Crew<(u64, Greeting)>>,
     /// Handshakes that went on in those threads.
     greeted: Mutex<Vec<(u64, Greeted)>>,
+    pools: Pools,
     clients: Mutex<BTreeMap<u64, Arc<Client>>>,
     /// What all have had done who are gone.
     gone: Mutex<(u64, Counts)>,
@@ -251,8 +256,7 @@ impl Server {
         Ok(Arc::new(Server {
             store,
             house: Arc::new(House {
-                pool: Pool::new(DISK_THREADS),
-                budget: Budget::new(settings.most_bytes),
+                shares: Shares::new(settings.most_bytes),
                 spare: Budget::new(SPARE_BYTES),
                 stops: AtomicBool::new(false),
             }),
@@ -260,6 +264,7 @@ impl Server {
             crew: Crew::new(SERVING),
             greeters: Crew::new(GREETING),
             greeted: Mutex::default(),
+            pools: Pools::default(),
             clients: Mutex::default(),
             gone: Mutex::default(),
             returned: Mutex::default(),
@@ -383,6 +388,7 @@ impl Server {
         stream
             .set_patience(Some(IDLE), Some(PATIENCE))
             .map_err(|error| error.to_string())?;
+        let pool = self.pools.of(self.store.pool_of(&name));
         let tally = Arc::new(Tally::default());
         let client = Arc::new(Client {
             number: number.saturating_sub(CLIENTS),
@@ -394,7 +400,8 @@ impl Server {
             tally: Arc::clone(&tally),
         });
         let house = Arc::clone(&self.house);
-        let session = Session::new(line, agreed.rules, (disk, sync), begun, house, tally);
+        let served = Served { disk, sync, pool };
+        let session = Session::new(line, agreed.rules, served, begun, house, tally);
         lock(&self.clients).insert(client.number, Arc::clone(&client));
         (self.log)(&Event::Came(&client));
         Ok(Busy {

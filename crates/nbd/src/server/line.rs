@@ -266,14 +266,24 @@ impl Outbox {
         self.used == 0
     }
 
-    /// Sends all of it, and then these bytes, as if they were one.
-    pub fn send_before(&mut self, bytes: &[u8], line: &mut Line) -> io::Result<()> {
+    /// Sends all of it, and then these bytes, as if they were one; says after each part of these how many
+    /// it has.
+    pub fn send_before(
+        &mut self,
+        bytes: &[u8],
+        line: &mut Line,
+        took: impl Fn(usize),
+    ) -> io::Result<()> {
         match line {
             Line::Plain(stream) => stream.send_all_before_more(&self.memory[..self.used])?,
             Line::Tls(tls) => send_all(tls, &self.memory[..self.used])?,
         }
         self.used = 0;
-        line.send_all(bytes)
+        for part in bytes.chunks(BATCH_BYTES) {
+            line.send_all(part)?;
+            took(part.len());
+        }
+        Ok(())
     }
 
     /// Sends all of it, and then what the conduit holds.

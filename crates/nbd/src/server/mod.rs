@@ -15,6 +15,7 @@ mod line;
 pub mod overlay;
 mod pool;
 mod session;
+mod shares;
 pub mod shelf;
 mod slowness;
 pub mod tally;

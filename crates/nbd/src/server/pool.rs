@@ -4,11 +4,11 @@
 //! with a hundred requests does not keep one with a single request waiting. Threads come when there
 //! is work and go when there is none.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rubus_host::clock::monotonic_ns;
@@ -18,6 +18,10 @@ use super::crew::{Crew, Kind};
 use super::disk::{Disk, Extent};
 use super::transmission::{Request, Work};
 
+/// Threads for what waits for the disk of one export.
+const DISK_THREADS: usize = 16;
+/// So many of them are left to other clients, whatever one asks for.
+const KEPT_THREADS: usize = 4;
 /// A thread that has had nothing to do for so long goes.
 const IDLE: Duration = Duration::from_secs(10);
 /// What runs in these threads needs little.
@@ -51,16 +55,35 @@ pub(super) enum Outcome {
 
 /// The work of one connection.
 pub(super) struct Lane {
-    jobs: Mutex<VecDeque<Job>>,
+    work: Mutex<LaneWork>,
     done: Mutex<Vec<Done>>,
     bell: Bell,
     rings: AtomicBool,
 }
 
+/// What a lane has still to do.
+#[derive(Default)]
+struct LaneWork {
+    jobs: VecDeque<Job>,
+    /// So many threads are at it.
+    running: usize,
+    /// It waits for another one.
+    is_queued: bool,
+}
+
+impl LaneWork {
+    /// Whether it has to wait for another thread, which it does from now on.
+    fn queues(&mut self, most_running: usize) -> bool {
+        let queues = !self.is_queued && !self.jobs.is_empty() && self.running < most_running;
+        self.is_queued |= queues;
+        queues
+    }
+}
+
 impl Lane {
     pub fn new() -> io::Result<Arc<Lane>> {
         Ok(Arc::new(Lane {
-            jobs: Mutex::default(),
+            work: Mutex::default(),
             done: Mutex::default(),
             bell: Bell::new()?,
             rings: AtomicBool::new(false),
@@ -91,14 +114,33 @@ impl Lane {
     }
 }
 
-/// The threads.
+/// The threads of one export: another one that hangs has none of them.
 pub(super) struct Pool {
     /// Lanes with work wait for them, each once.
     crew: Arc<Crew<Arc<Lane>>>,
+    /// So many of them one lane may have.
+    most_of_one: usize,
+}
+
+/// The pools of all exports that were opened.
+#[derive(Default)]
+pub(super) struct Pools(Mutex<BTreeMap<String, Arc<Pool>>>);
+
+impl Pools {
+    /// The pool of an export.
+    pub fn of(&self, export: &str) -> Arc<Pool> {
+        let mut pools = lock(&self.0);
+        if let Some(pool) = pools.get(export) {
+            return Arc::clone(pool);
+        }
+        let pool = Arc::new(Pool::new(DISK_THREADS, DISK_THREADS - KEPT_THREADS));
+        pools.insert(export.into(), Arc::clone(&pool));
+        pool
+    }
 }
 
 impl Pool {
-    pub fn new(most_threads: usize) -> Pool {
+    pub fn new(most_threads: usize, most_of_one: usize) -> Pool {
         Pool {
             crew: Crew::new(Kind {
                 name: "disk",
@@ -106,6 +148,7 @@ impl Pool {
                 idle: IDLE,
                 most: most_threads,
             }),
+            most_of_one,
         }
     }
 
@@ -114,16 +157,18 @@ impl Pool {
     /// # Errors
     /// When the system gives no thread at all.
     pub fn submit(&self, lane: &Arc<Lane>, job: Job) -> io::Result<()> {
-        let was_empty = {
-            let mut jobs = lock(&lane.jobs);
-            jobs.push_back(job);
-            jobs.len() == 1
+        let most_of_one = self.most_of_one;
+        let (queues, is_full) = {
+            let mut work = lock(&lane.work);
+            work.jobs.push_back(job);
+            (work.queues(most_of_one), work.running >= most_of_one)
         };
         let crew = Arc::clone(&self.crew);
-        let run = move |lane| serve(&crew, lane);
+        let run = move |lane| serve(&crew, lane, most_of_one);
         // A lane that waits already is served again after its first job.
-        let begun = match was_empty {
+        let begun = match queues {
             true => self.crew.take(Arc::clone(lane), run),
+            false if is_full => return Ok(()),
             false => self
                 .crew
                 .one_more(run)
@@ -132,7 +177,7 @@ impl Pool {
         match begun {
             Err((_, error)) if self.crew.threads() == 0 => Err(error),
             // Those that there are get to it.
-            Err((lane, _)) if was_empty => {
+            Err((lane, _)) if queues => {
                 self.crew.again(lane);
                 Ok(())
             }
@@ -142,17 +187,29 @@ impl Pool {
 }
 
 /// Does the first job of a lane; the next is behind those of other lanes.
-fn serve(crew: &Crew<Arc<Lane>>, lane: Arc<Lane>) {
-    let (job, more) = {
-        let mut jobs = lock(&lane.jobs);
-        let job = jobs.pop_front();
-        (job, !jobs.is_empty())
+fn serve(crew: &Crew<Arc<Lane>>, lane: Arc<Lane>, most_of_one: usize) {
+    let (job, queues) = {
+        let mut work = lock(&lane.work);
+        work.is_queued = false;
+        let job = work.jobs.pop_front();
+        work.running += usize::from(job.is_some());
+        (job, work.queues(most_of_one))
     };
-    if more {
+    if queues {
         crew.again(Arc::clone(&lane));
     }
-    if let Some(job) = job {
-        lane.finish(run(job));
+    let Some(job) = job else {
+        return;
+    };
+    let done = run(job);
+    let queues = {
+        let mut work = lock(&lane.work);
+        work.running -= 1;
+        work.queues(most_of_one)
+    };
+    lane.finish(done);
+    if queues {
+        crew.again(lane);
     }
 }
 
@@ -211,20 +268,16 @@ fn run(job: Job) -> Done {
     }
 }
 
-/// Memory that all connections share for what is in flight.
+/// Memory that all connections share.
 #[derive(Debug)]
 pub(super) struct Budget {
     free: AtomicUsize,
-    gate: Mutex<()>,
-    freed: Condvar,
 }
 
 impl Budget {
     pub fn new(bytes: usize) -> Budget {
         Budget {
             free: AtomicUsize::new(bytes),
-            gate: Mutex::default(),
-            freed: Condvar::new(),
         }
     }
 
@@ -236,15 +289,8 @@ impl Budget {
             .is_ok()
     }
 
-    /// Waits a while until some are given back.
-    pub fn wait(&self, most: Duration) {
-        let gate = lock(&self.gate);
-        let _ = self.freed.wait_timeout(gate, most);
-    }
-
     pub fn give_back(&self, bytes: usize) {
         self.free.fetch_add(bytes, Ordering::AcqRel);
-        self.freed.notify_all();
     }
 }
 

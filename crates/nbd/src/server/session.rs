@@ -27,6 +27,7 @@ use self::writing::Taking;
 use super::disk::{Disk, code_of};
 use super::line::{Inbox, Line, Outbox};
 use super::pool::{Budget, Done, Job, Lane, Outcome, Pool, now_ns};
+use super::shares::{Account, Shares};
 use super::slowness::Slowness;
 use super::tally::{Added, Tally};
 use super::transmission::{Parsed, Refusal, Replies, Request, Rules, Ticket, Work};
@@ -46,14 +47,26 @@ const MOST_HELD_BYTES: usize = 1 << 20;
 /// So many requests of one client may be in the pool at once, and so many bytes.
 const MOST_IN_FLIGHT: usize = 128;
 const MOST_IN_FLIGHT_BYTES: usize = 64 << 20;
+/// Who has waited for memory for so long does not wait for slow clients any more.
+const STARVING: Duration = Duration::from_millis(500);
+
 /// What all clients share.
 pub(super) struct House {
-    pub pool: Pool,
-    pub budget: Budget,
+    /// Memory for what is in flight.
+    pub shares: Shares,
     /// Bytes that clients may keep for reads to come.
     pub spare: Budget,
     /// No new request is done any more.
     pub stops: AtomicBool,
+}
+
+/// What a client is served.
+pub(super) struct Served {
+    pub disk: Arc<dyn Disk>,
+    /// Every write is durable before it is answered.
+    pub sync: bool,
+    /// Threads that wait for the disk.
+    pub pool: Arc<Pool>,
 }
 
 /// Why a client is gone.
@@ -71,6 +84,9 @@ pub enum Gone {
     /// It takes no answers, or never ends its request.
     #[error("the client took no answer or did not go on with a request for {} s", PATIENCE.as_secs())]
     Stuck,
+    /// It held memory that others waited for.
+    #[error("the client took its answers too slowly while other clients waited for memory")]
+    Slow,
     /// It broke the protocol.
     #[error("the client breaks the protocol: {0}")]
     Malformed(Malformed),
@@ -97,7 +113,9 @@ pub(super) struct Session {
     disk: Arc<dyn Disk>,
     /// Every write, trim and zeroing is durable before it is answered.
     sync: bool,
+    pool: Arc<Pool>,
     house: Arc<House>,
+    account: Arc<Account>,
     tally: Arc<Tally>,
     inbox: Inbox,
     outbox: Outbox,
@@ -124,6 +142,8 @@ pub(super) struct Session {
     waited: Duration,
     /// Bytes of large writes that are done and whose answers are still here.
     held_bytes: usize,
+    /// Since when it has waited for memory.
+    starving_ns: Option<u64>,
 }
 
 /// What a turn needs to go on.
@@ -169,18 +189,22 @@ impl Session {
     pub fn new(
         line: Line,
         rules: Rules,
-        (disk, sync): (Arc<dyn Disk>, bool),
+        served: Served,
         begun: &[u8],
         house: Arc<House>,
         tally: Arc<Tally>,
     ) -> Session {
+        let Served { disk, sync, pool } = served;
         Session {
+            account: house.shares.open(Arc::clone(line.stream())),
             line,
             rules,
             disk,
             sync,
+            pool,
             house,
             tally,
+            starving_ns: None,
             inbox: Inbox::new(begun),
             outbox: Outbox::default(),
             lane: None,
@@ -230,7 +254,10 @@ impl Session {
                 }
                 Err(gone) => {
                     self.wind_up();
-                    return Left::Gone(gone);
+                    return Left::Gone(match self.account.is_evicted() {
+                        true => Gone::Slow,
+                        false => gone,
+                    });
                 }
             }
         }
@@ -247,7 +274,9 @@ impl Session {
                 break;
             }
         }
-        self.house.budget.give_back(self.in_flight_bytes);
+        self.house
+            .shares
+            .give_back(&self.account, self.in_flight_bytes);
         self.in_flight_bytes = 0;
         self.spare.clear(&self.house.spare);
     }
@@ -445,8 +474,9 @@ impl Session {
 
     /// Reserves memory for something that goes to the pool; what is needed when there is none.
     fn reserve(&mut self, bytes: usize) -> Option<Need> {
-        if self.house.budget.take(bytes) {
+        if self.house.shares.take(&self.account, bytes) {
             self.in_flight_bytes += bytes;
+            self.starving_ns = None;
             return None;
         }
         Some(match self.in_flight {
@@ -472,7 +502,7 @@ impl Session {
             memory,
             begun_ns: self.turn_ns,
         };
-        self.house.pool.submit(lane, job).map_err(Gone::Broken)?;
+        self.pool.submit(lane, job).map_err(Gone::Broken)?;
         self.in_flight += 1;
         Ok(())
     }
@@ -537,7 +567,7 @@ impl Session {
             },
         };
         self.in_flight_bytes -= reserved;
-        self.house.budget.give_back(reserved);
+        self.house.shares.give_back(&self.account, reserved);
         answered
     }
 
@@ -553,7 +583,7 @@ impl Session {
             // Nothing is in flight any more.
             Need::Room => return Ok(true),
             Need::Memory => {
-                self.house.budget.wait(Duration::from_millis(20));
+                self.starve();
                 return Ok(true);
             }
         };
@@ -580,6 +610,16 @@ impl Session {
             }
             Err(error) => Err(receiving(error)),
         }
+    }
+
+    /// Waits for memory that other clients have. After a while they have to hurry.
+    fn starve(&mut self) {
+        let now_ns = now_ns();
+        let since_ns = *self.starving_ns.get_or_insert(now_ns);
+        if now_ns - since_ns >= STARVING.as_nanos() as u64 {
+            self.house.shares.make_room(now_ns);
+        }
+        self.house.shares.wait(Duration::from_millis(20));
     }
 
     fn is_in_a_request(&self) -> bool {

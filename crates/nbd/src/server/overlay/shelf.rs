@@ -127,6 +127,11 @@ impl Store for CloneShelf {
         true
     }
 
+    /// All clones lie on one disk.
+    fn pool_of<'a>(&self, _: &'a str) -> &'a str {
+        ""
+    }
+
     fn exports(&self) -> &dyn Exports {
         self
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::super::disk::Disk;
 use super::super::line::Line;
-use super::super::pool::Budget;
+use super::super::pool::{Budget, now_ns};
 use super::super::transmission::{Replies, Request, Ticket, Work};
 use super::{Gone, Need, PIECE_BYTES, Session, UNCOPIED_BYTES, receiving, sending};
 
@@ -169,13 +169,19 @@ impl Session {
         let replies = self.rules.replies;
         let head_bytes = replies.data_head(ticket, offset, length, true, &mut head);
         let (line, outbox) = (&mut self.line, &mut self.outbox);
-        outbox
+        let account = &self.account;
+        account.sends(now_ns());
+        let sent = outbox
             .append(&head[..head_bytes], line)
             .and_then(|()| match data.len() {
-                few if few <= COPIED_BYTES => outbox.append(&data, line),
-                _ => outbox.send_before(&data, line),
-            })
-            .map_err(sending)?;
+                few if few <= COPIED_BYTES => {
+                    account.took(few);
+                    outbox.append(&data, line)
+                }
+                _ => outbox.send_before(&data, line, |bytes| account.took(bytes)),
+            });
+        account.sent(now_ns());
+        sent.map_err(sending)?;
         self.spare.keep(data, &self.house.spare);
         Ok(())
     }
