@@ -62,7 +62,9 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> Facts {
             .trees
             .first()
             .map_or(Path::new("/"), PathBuf::as_path);
-        facts.compression = rubus_bench::compression::measure(top, &NotCopied::of(machine));
+        let measured = rubus_bench::compression::measure(top, &NotCopied::of(machine));
+        facts.compression = measured.speeds;
+        facts.sample_bytes_per_second = measured.disk_bytes_per_second;
     }
     facts.random = random();
     facts

@@ -16,7 +16,7 @@ use rubus_core::recipe::{CompressionSpeed, NotCopied};
 
 use crate::clock;
 use codec::{Codec, most_compressed};
-use sample::{Bounds, sample};
+use sample::{Bounds, Drawn, draw};
 
 /// What is compressed at once.
 const BLOCK_BYTES: usize = EXTENT_BYTES;
@@ -42,28 +42,87 @@ const LEAST_PIECES: usize = 8;
 
 /// Measures on a sample of the files below a directory, on its own filesystem, without what a move leaves out. Takes 2 to
 /// 5 s, reads at most 24 MiB, writes nothing. Empty where there are too few files to say anything.
-pub fn measure(top: &Path, left_out: &NotCopied) -> Vec<CompressionSpeed> {
-    let pieces = sample(top, left_out, BOUNDS, 0x5241_5350_4245_5252).concat();
-    measure_pieces(&pieces)
+pub fn measure(top: &Path, left_out: &NotCopied) -> Measured {
+    let drawn = draw(top, left_out, BOUNDS, 0x5241_5350_4245_5252);
+    let disk_bytes_per_second = disk_rate(&drawn);
+    Measured {
+        speeds: measure_pieces(&drawn.windows.concat()),
+        disk_bytes_per_second,
+    }
+}
+
+/// What was measured on a sample of files.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// One for each method.
+    pub speeds: Vec<CompressionSpeed>,
+    /// Bytes per second with which the sample came from the disk, the opening of its files included; absent where most
+    /// of it was in memory.
+    pub disk_bytes_per_second: Option<f64>,
+}
+
+/// Less than this from the disk says nothing of its speed.
+const LEAST_DISK_BYTES: u64 = 2 << 20;
+
+fn disk_rate(drawn: &Drawn) -> Option<f64> {
+    let bytes = drawn.windows.iter().flatten().map(Vec::len).sum::<usize>() as u64;
+    let is_from_disk = drawn.disk_bytes >= LEAST_DISK_BYTES.max(bytes / 2);
+    let seconds = drawn.reading.as_secs_f64();
+    (is_from_disk && seconds > 0.0).then(|| drawn.disk_bytes as f64 / seconds)
 }
 
 fn measure_pieces(pieces: &[Vec<u8>]) -> Vec<CompressionSpeed> {
     if pieces.len() < LEAST_PIECES {
         return Vec::new();
     }
-    let speeds = METHODS.iter();
-    speeds.filter_map(|method| speed(*method, pieces)).collect()
+    let mut all: Vec<Speed> = METHODS
+        .iter()
+        .filter_map(|method| speed(*method, pieces))
+        .collect();
+    let sizes: Vec<&[Sizes]> = all.iter().map(|speed| &speed.sizes[..]).collect();
+    let ratios = ratios(&sizes);
+    for (speed, ratio) in all.iter_mut().zip(ratios) {
+        speed.found.ratio = ratio;
+    }
+    all.into_iter().map(|speed| speed.found).collect()
+}
+
+/// A piece: its bytes, and those that it takes on the disk.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    original: u64,
+    stored: u64,
+}
+
+/// What one method did.
+struct Speed {
+    found: CompressionSpeed,
+    /// Of the pieces that it came to, in their order.
+    sizes: Vec<Sizes>,
+}
+
+/// The ratio of each method on the pieces that the one with the most pieces came to. A slower method came to fewer: it is
+/// compared with the first on those, so that they all speak of the same content.
+fn ratios(methods: &[&[Sizes]]) -> Vec<f64> {
+    let ratio = |sizes: &[Sizes]| {
+        let sum = |of: fn(&Sizes) -> u64| sizes.iter().map(of).sum::<u64>() as f64;
+        sum(|one| one.original) / sum(|one| one.stored).max(1.0)
+    };
+    let most = methods.iter().copied().max_by_key(|sizes| sizes.len());
+    let most = most.unwrap_or_default();
+    let linked = |sizes: &&[Sizes]| ratio(most) * ratio(sizes) / ratio(&most[..sizes.len()]);
+    methods.iter().map(linked).collect()
 }
 
 /// One method, on as many of the pieces as its time allows; all methods take them in the same order, which was drawn
 /// by chance.
-fn speed(method: Method, pieces: &[Vec<u8>]) -> Option<CompressionSpeed> {
+fn speed(method: Method, pieces: &[Vec<u8>]) -> Option<Speed> {
     let mut codec = Codec::of(method, Cut::Extents)?;
     let mut out = vec![0; most_compressed(BLOCK_BYTES)];
     let mut back = vec![0; BLOCK_BYTES];
     // The first one pays for tables and pages that all others find ready.
     codec.compress(&pieces[0], &mut out)?;
-    let (mut original, mut stored) = (0_u64, 0_u64);
+    let (mut original, mut sizes) = (0_u64, Vec::new());
     let (mut expanded, mut compress_ns, mut expand_ns) = (0_u64, 0_u64, 0_u64);
     for (i, piece) in pieces.iter().enumerate() {
         if i >= LEAST_PIECES && compress_ns + expand_ns > MOST_NS {
@@ -74,7 +133,10 @@ fn speed(method: Method, pieces: &[Vec<u8>]) -> Option<CompressionSpeed> {
         compress_ns += clock::thread_cpu_ns() - before_ns;
         let kept = on_disk(piece.len(), length);
         original += piece.len() as u64;
-        stored += kept as u64;
+        sizes.push(Sizes {
+            original: piece.len() as u64,
+            stored: kept as u64,
+        });
         if kept < piece.len() {
             let before_ns = clock::thread_cpu_ns();
             let count = codec.expand(&out[..length], &mut back)?;
@@ -86,7 +148,7 @@ fn speed(method: Method, pieces: &[Vec<u8>]) -> Option<CompressionSpeed> {
     }
     let rate = |bytes: u64, ns: u64| bytes as f64 * 1e9 / ns.max(1) as f64;
     let compress_bytes_per_second = rate(original, compress_ns);
-    Some(CompressionSpeed {
+    let found = CompressionSpeed {
         method: method.to_string(),
         compress_bytes_per_second,
         expand_bytes_per_second: match expanded {
@@ -94,8 +156,9 @@ fn speed(method: Method, pieces: &[Vec<u8>]) -> Option<CompressionSpeed> {
             0 => compress_bytes_per_second,
             bytes => rate(bytes, expand_ns),
         },
-        ratio: original as f64 / stored.max(1) as f64,
-    })
+        ratio: 1.0,
+    };
+    Some(Speed { found, sizes })
 }
 
 #[cfg(test)]
@@ -136,6 +199,39 @@ mod tests {
         }
     }
 
+    /// What is in memory says nothing of the disk.
+    #[test]
+    fn only_a_sample_from_the_disk_says_how_fast_it_reads() {
+        let drawn = |disk_bytes| Drawn {
+            windows: vec![vec![noise(1); 64]],
+            disk_bytes,
+            reading: Duration::from_secs(2),
+        };
+        let most = (64 * BLOCK_BYTES) as u64;
+        assert_eq!(disk_rate(&drawn(most)), Some(most as f64 / 2.0));
+        assert_eq!(disk_rate(&drawn(most / 4)), None);
+        assert_eq!(disk_rate(&drawn(0)), None);
+    }
+
+    /// zstd:9 looked worse than zstd:6 because it came to fewer pieces.
+    #[test]
+    fn ratios_rest_on_the_same_pieces() {
+        let piece = |stored| Sizes {
+            original: 128,
+            stored,
+        };
+        // The first half hardly gets smaller, the second half does; the slow method is better on all that it saw.
+        let fast = [piece(120), piece(120), piece(30), piece(30)];
+        let slow = [piece(108), piece(108)];
+        let found = ratios(&[&fast, &slow]);
+        assert!((found[0] - 512.0 / 300.0).abs() < 1e-9, "{found:?}");
+        assert!(
+            (found[1] - found[0] * 120.0 / 108.0).abs() < 1e-9,
+            "{found:?}"
+        );
+        assert!(ratios(&[]).is_empty());
+    }
+
     #[test]
     fn a_handful_of_pieces_says_nothing() {
         assert!(measure_pieces(&vec![noise(1); LEAST_PIECES - 1]).is_empty());
@@ -143,7 +239,7 @@ mod tests {
 
     #[test]
     fn real_files_are_measured() {
-        let speeds = measure(Path::new(env!("CARGO_MANIFEST_DIR")), &NotCopied::default());
+        let speeds = measure(Path::new(env!("CARGO_MANIFEST_DIR")), &NotCopied::default()).speeds;
         assert_eq!(speeds.len(), METHODS.len());
         for speed in speeds {
             // Sources of a program.

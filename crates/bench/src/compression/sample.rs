@@ -23,6 +23,16 @@ pub(crate) struct Bounds {
     pub(crate) files: usize,
 }
 
+/// A sample, and how fast it came.
+pub(crate) struct Drawn {
+    /// Pieces by the window that they were drawn with, in an order drawn by chance.
+    pub(crate) windows: Vec<Vec<Vec<u8>>>,
+    /// Bytes that were read from the disk, not from memory.
+    pub(crate) disk_bytes: u64,
+    /// Time of reading them, the opening of the files included.
+    pub(crate) reading: Duration,
+}
+
 /// Pieces of files below `top`, on its own filesystem and without what is left out, by the window that they were drawn with, in an order drawn by chance.
 ///
 /// All files stand one behind the other, cut into windows as long as a piece; a window that is drawn gives every piece that
@@ -34,6 +44,11 @@ pub(crate) fn sample(
     bounds: Bounds,
     seed: u64,
 ) -> Vec<Vec<Vec<u8>>> {
+    draw(top, left_out, bounds, seed).windows
+}
+
+/// The same, with how fast it came.
+pub(crate) fn draw(top: &Path, left_out: &NotCopied, bounds: Bounds, seed: u64) -> Drawn {
     const WINDOW: u64 = BLOCK_BYTES as u64;
     let mut dice = Dice(seed | 1);
     let files = find(top, left_out, bounds, &mut dice);
@@ -68,7 +83,13 @@ pub(crate) fn sample(
         before = end;
     }
     dice.shuffle(&mut places);
-    read(&places, bounds)
+    let (begun_ns, before) = (clock::now_ns(), clock::thread_disk_bytes());
+    let windows = read(&places, bounds);
+    Drawn {
+        windows,
+        disk_bytes: clock::thread_disk_bytes().saturating_sub(before),
+        reading: Duration::from_nanos(clock::now_ns() - begun_ns),
+    }
 }
 
 /// Regular files with something in them and their sizes, directory by directory in an order drawn by chance.

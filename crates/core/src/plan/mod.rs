@@ -88,8 +88,11 @@ pub struct Gain {
     pub source: String,
 }
 
+/// How a note begins that says what to do when the machine does not start any more.
+pub const RESCUE: &str = "If the board does not come up:";
+
 /// What applying a plan takes. Zero is "next to nothing".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
     /// Bytes that are written.
     pub written_bytes: u64,
@@ -97,6 +100,9 @@ pub struct Effort {
     pub least_s: f64,
     /// Most time in seconds.
     pub most_s: f64,
+    /// Where the time comes from; empty where nothing was measured for it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
 }
 
 /// Something that must hold before a plan may be applied.

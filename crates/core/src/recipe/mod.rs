@@ -125,6 +125,9 @@ pub struct Facts {
     pub nodes: BTreeMap<PathBuf, Result<Option<Node>, String>>,
     /// How the processor compresses a sample of those trees; empty where that was not measured.
     pub compression: Vec<CompressionSpeed>,
+    /// Bytes per second with which that sample came from the disk, not from memory, the opening of its files included;
+    /// absent where too little came from there.
+    pub sample_bytes_per_second: Option<f64>,
     /// How fast disks are, by the kernel's name ("mmcblk0"), as far as it was measured here.
     pub speeds: BTreeMap<String, DiskSpeed>,
     /// How fast several disks are at once, as far as it was measured here; the newest first.

@@ -36,7 +36,7 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
             );
         }
         let compression =
-            rubus_bench::compression::measure(Path::new("/"), &NotCopied::of(&machine));
+            rubus_bench::compression::measure(Path::new("/"), &NotCopied::of(&machine)).speeds;
         all_measured = measure(&advice, general.quiet)?;
         let (machine, runs) = subject(general, arguments)?;
         advice = self::advice(&machine, &runs, compression, arguments)?;

@@ -196,10 +196,14 @@ fn effort(effort: &Effort, style: Style) -> Vec<String> {
     if parts.is_empty() {
         return Vec::new();
     }
-    vec![
+    let mut lines = vec![
         style.paint(Tone::Strong, "What it takes"),
         format!("  {}", parts.join(", ")),
-    ]
+    ];
+    if !effort.source.is_empty() {
+        lines.extend(hang("    ", &bind_units(&clean(&effort.source)), COLUMNS));
+    }
+    lines
 }
 
 /// A span of time as people say it.

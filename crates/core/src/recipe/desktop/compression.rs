@@ -2,6 +2,7 @@
 //! carries. What comes through is computed where advice computes it too ([`crate::compression`]).
 
 use super::super::Situation;
+use super::super::moving::is_slow_processor;
 use super::options::Compress;
 use crate::advice::Purpose;
 use crate::compression::{self, Method, Mix, Way, cheapest_first};
@@ -136,20 +137,8 @@ fn by_processor(situation: &Situation<'_>) -> Chosen {
         };
     }
     let model = machine.cpu.model.text().unwrap_or("an unknown processor");
-    const SLOW: [&str; 6] = [
-        "ARM1176",
-        "ARMv6",
-        "ARMv7",
-        "Cortex-A7",
-        "Cortex-A53",
-        "Cortex-A9",
-    ];
     let is_32_bit = machine.system.user_space_bits.get() == Some(32);
-    // "Cortex-A7" is also how the names of two fast ones begin.
-    let is_fast = ["Cortex-A72", "Cortex-A76"]
-        .iter()
-        .any(|fast| model.contains(fast));
-    let is_slow = is_32_bit || !is_fast && SLOW.iter().any(|slow| model.contains(slow));
+    let is_slow = is_slow_processor(machine);
     let (method, kind) = match is_slow {
         true => ("zstd:1", "a small one"),
         false => ("zstd:3", "a fast one"),

@@ -1,8 +1,9 @@
 //! What the change gives, takes, risks and promises.
 
+use super::super::moving::ground::bus_bytes_per_second;
+use super::super::moving::time;
 use super::super::{Draft, Situation};
 use super::compression::{Chosen, Link};
-use super::ground::used_bytes;
 use super::layout::{NewDisk, ROOT_SUBVOLUME, SWAP_FILE, SWAP_POINT};
 use super::memory::SWAP_PRIORITY;
 use crate::machine::{BlockDevice, HopKind};
@@ -15,12 +16,6 @@ use crate::units::{bytes_iec, rate_si};
 
 /// Assumed where neither a measurement nor a bus says anything: a disk at USB 2.
 const ASSUMED_BYTES_PER_SECOND: f64 = 30e6;
-/// What the copy needs for each file besides its bytes, seconds, on a slow card.
-const ENTRY_S: f64 = 2e-3;
-/// Bytes per file of a usual root, where nobody counted.
-const USUAL_FILE_BYTES: f64 = 30e3;
-/// Making one initial RAM filesystem on a slow board, seconds.
-const INITRAMFS_S: f64 = 60.0;
 /// What may be written to a disk that is only there to start from, per second: nothing but a rare timestamp.
 const QUIET_BYTES_PER_SECOND: u64 = 1024;
 
@@ -57,19 +52,6 @@ fn assumed() -> Link {
         write: ASSUMED_BYTES_PER_SECOND,
         source: "assumed: nothing was measured and the bus is not known".into(),
     }
-}
-
-/// The narrowest hop on the way to a disk.
-fn bus_bytes_per_second(disk: &BlockDevice) -> Option<(f64, String)> {
-    let hops = disk.path.iter().filter_map(|hop| {
-        let rate = hop.usable_bytes_per_second.value()?;
-        Some((*rate, hop))
-    });
-    let (rate, hop) = hops.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some((
-        rate,
-        format!("the disk was not measured; {} carries this", hop.link),
-    ))
 }
 
 /// Before and after, by what was measured here, else by what was published of such a pair.
@@ -173,23 +155,16 @@ pub(super) fn effort(
     link: &Link,
     kernels: usize,
 ) -> Effort {
-    let Some(used) = used_bytes(situation) else {
-        return Effort::default();
-    };
-    let speeds = &situation.facts.speeds;
-    let measured = old.and_then(|old| speeds.get(&old.name)?.read_bytes_per_second);
-    let bus = old.and_then(bus_bytes_per_second).map(|(rate, _)| rate);
-    let source = measured.or(bus).unwrap_or(ASSUMED_BYTES_PER_SECOND);
-    let written = used as f64 * chosen.share();
     let expected = chosen.forecast.as_ref().map_or(link.write, |one| one.write);
-    let least = (used as f64 / source).max(used as f64 / expected);
-    let counted = situation.facts.trees.get(std::path::Path::new("/"));
-    let entries = counted.map_or(used as f64 / USUAL_FILE_BYTES, |size| size.entries as f64);
-    Effort {
-        written_bytes: written as u64,
-        least_s: least.round(),
-        most_s: (3.0 * least + entries * ENTRY_S + kernels as f64 * INITRAMFS_S).round(),
-    }
+    time::effort(
+        situation,
+        &time::Move {
+            old,
+            write: expected,
+            share: chosen.share(),
+            kernels,
+        },
+    )
 }
 
 /// Share of the original size below which a root counts as compressed. What it will be depends on the

@@ -441,6 +441,7 @@ fn told(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, draft:
         least_s: (written as f64 / FAST_BYTES_PER_SECOND).round(),
         most_s: (2.0 * written as f64 / SLOW_BYTES_PER_SECOND + 300.0 * scene.kernels.len() as f64)
             .round(),
+        source: "The disk and the processor of this machine were not measured.".into(),
     };
     draft.risks.push(
         "Everything on the disk that the new image is written to is lost; look twice at its name then.".into(),

@@ -1,20 +1,15 @@
 //! What the change takes, risks and promises.
 
+use super::super::moving::time;
 use super::super::{Draft, Situation, network_disk};
 use super::checks::Scene;
-use super::ground::used_bytes;
+use super::ground;
 use crate::ceiling;
-use crate::plan::Effort;
 use crate::plan::promise::{Look, Promise};
 use crate::units::rate_si;
 
 /// Assumed where the link does not say its rate: 100 Mbit/s.
 const ASSUMED_BITS_PER_SECOND: u64 = 100_000_000;
-/// What the copy needs for each file besides its bytes, seconds, on a slow card.
-const ENTRY_S: f64 = 2e-3;
-/// Making one initial RAM filesystem on a slow board, seconds.
-const INITRAMFS_S: f64 = 60.0;
-
 pub(super) fn all(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     effort(situation, scene, draft);
     risks(situation, scene, draft);
@@ -25,17 +20,15 @@ pub(super) fn all(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draf
 fn effort(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let bits = scene.link.bits_per_second.get().filter(|bits| *bits > 0);
     let rate = ceiling::ethernet(bits.unwrap_or(ASSUMED_BITS_PER_SECOND)).bytes_per_second;
-    let bytes = used_bytes(situation).unwrap_or(0);
-    let trees = &situation.facts.trees;
-    let entries = trees.values().map(|tree| tree.entries).sum::<u64>() as f64;
-    let kernels = scene.kernels.len() as f64;
-    let least_s = bytes as f64 / rate;
-    draft.effort = Effort {
-        written_bytes: bytes,
-        least_s,
-        // A card reads small files slower than a cable carries them, and the copy is compared.
-        most_s: 3.0 * least_s + entries * ENTRY_S + kernels * INITRAMFS_S,
-    };
+    draft.effort = time::effort(
+        situation,
+        &time::Move {
+            old: ground::old_disks(situation.machine).first().copied(),
+            write: rate,
+            share: 1.0,
+            kernels: scene.kernels.len(),
+        },
+    );
     draft.notes.push(format!(
         "{} carries {} at most{}: everything that the board reads and writes shares that. `rubus bench` on the mounted export \
          says beforehand whether it is worth it.",
