@@ -109,7 +109,7 @@ fn apply(board: &mut Session, serial: &str) {
         1,
         "It waits for its trial: `sudo reboot '0 tryboot'`",
     );
-    says(board, "rubus verify", 0, "It waits for its trial");
+    says(board, "rubus verify", 1, "It waits for its trial");
     says(board, "rubus apply zswap --yes", 2, "waits for its trial");
 }
 

@@ -369,9 +369,7 @@ fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyh
     let name = &change.name;
     match ended {
         Ok(Ending::Applied) => {
-            say(&format!(
-                "{name} is applied. `rubus undo` puts everything back.\n"
-            ))?;
+            say(&rubus_show::plan::applied(name, &change.plan))?;
             Ok(Exit::Fine)
         }
         Ok(Ending::OnTrial) => {
@@ -383,7 +381,12 @@ fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyh
             Ok(Exit::Fine)
         }
         Ok(Ending::RolledBack { why }) => {
-            let now = "everything is as it was before";
+            let now = match change.plan.needs_boot {
+                true => {
+                    "everything is as it was before: the machine goes on, and starts, from its old root"
+                }
+                false => "everything is as it was before",
+            };
             eprintln!("{}", teller.went_back(&why, now));
             Ok(Exit::RolledBack)
         }

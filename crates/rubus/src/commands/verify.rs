@@ -79,7 +79,9 @@ pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
         }
     }
     let is_rolled_back = |looked: &Looked| matches!(looked.kept, Some(Ending::RolledBack { .. }));
-    Ok(match holds {
+    // What comes true only after the next start does not hold yet.
+    let is_waiting = looked.iter().any(Looked::waits_for_a_start);
+    Ok(match holds && !is_waiting {
         _ if looked.iter().any(is_rolled_back) => Exit::RolledBack,
         true => Exit::Fine,
         false => Exit::AnswerIsNo,
@@ -208,6 +210,12 @@ impl Looked {
         self.answers
             .iter()
             .all(|answer| matches!(answer.standing, Standing::Holds | Standing::AfterStart))
+    }
+
+    /// Whether something can be looked at only after the next start.
+    fn waits_for_a_start(&self) -> bool {
+        let mut all = self.answers.iter();
+        all.any(|answer| answer.standing == Standing::AfterStart)
     }
 
     fn shown(&self) -> Verified<'_> {

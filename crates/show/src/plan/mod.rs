@@ -48,6 +48,25 @@ pub fn render(plan: &Plan, style: Style) -> String {
     lines.join("\n") + "\n"
 }
 
+/// What is said when a change is applied, with the next step. A plan whose effect comes with a start has a note that says
+/// what to do when that fails; it is repeated where it is needed.
+pub fn applied(name: &str, plan: &Plan) -> String {
+    let name = clean(name);
+    if !plan.needs_boot {
+        return format!("{name} is applied. `rubus undo` puts everything back.\n");
+    }
+    let next = format!(
+        "{name} is applied. Restart now (`sudo reboot`), then `rubus verify`; `rubus undo` puts everything back, before the \
+         restart and after it."
+    );
+    let mut lines = hang("", &next, COLUMNS);
+    let notes = plan.notes.iter();
+    for rescue in notes.filter(|note| note.starts_with(rubus_core::plan::RESCUE)) {
+        lines.extend(hang("", &clean(rescue), COLUMNS));
+    }
+    lines.join("\n") + "\n"
+}
+
 /// Adds a section after an empty line; nothing for an empty one.
 fn section(lines: &mut Vec<String>, section: Vec<String>) {
     if !section.is_empty() {
@@ -297,6 +316,23 @@ fn notes(plan: &Plan) -> Vec<String> {
 mod tests {
     use super::*;
     use rubus_core::fixture::{big_plan, small_plan};
+
+    #[test]
+    fn what_is_applied_names_the_restart_and_what_to_do_if_it_fails() {
+        let mut plan = small_plan();
+        plan.needs_boot = true;
+        plan.notes = vec![
+            "Compression: zstd:1.".into(),
+            "If the board does not come up: put the card into any PC.".into(),
+        ];
+        let said = applied("0001-desktop", &plan);
+        for words in ["sudo reboot", "`rubus verify`", "put the card into any PC"] {
+            assert!(said.contains(words), "{said}");
+        }
+        assert!(!said.contains("Compression"), "{said}");
+        plan.needs_boot = false;
+        assert!(!applied("0001-zswap", &plan).contains("reboot"));
+    }
 
     #[test]
     fn a_plan_with_each_kind_of_step() {

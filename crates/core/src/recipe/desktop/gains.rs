@@ -9,7 +9,7 @@ use super::memory::SWAP_PRIORITY;
 use crate::machine::{BlockDevice, HopKind};
 use crate::plan::promise::{Look, Promise};
 use crate::plan::volume::{FilesystemKind, partition_path};
-use crate::plan::{Effort, Gain};
+use crate::plan::{Effort, Gain, RESCUE};
 use crate::reference::Reference;
 use crate::spec::{Direction, Pattern};
 use crate::units::{bytes_iec, rate_si};
@@ -349,8 +349,14 @@ pub(super) fn notes(
                 .into(),
         );
     }
+    draft.notes.push(
+        "Restart soon after applying, and change nothing before: what is edited in /etc or installed until then, a kernel among \
+         it, stays on the old root and is missing on the new one. Afterwards install and edit as always; the initial RAM \
+         filesystem of each new kernel is made with what the new root needs."
+            .into(),
+    );
     draft.notes.push(format!(
-        "If the board does not come up: put the card into any PC, delete cmdline.txt on its FAT partition ({} here) and \
+        "{RESCUE} put the card into any PC, delete cmdline.txt on its FAT partition ({} here) and \
          rename cmdline.txt.before-rubus to cmdline.txt. The old system then starts as before.",
         point.display()
     ));
