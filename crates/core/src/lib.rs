@@ -38,6 +38,7 @@ pub mod memory;
 pub mod parse;
 pub mod pipes;
 pub mod plan;
+pub mod platters;
 pub mod processor;
 pub mod queueing;
 pub mod recipe;

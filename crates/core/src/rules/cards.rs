@@ -2,7 +2,7 @@
 
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, disks, is_card};
-use crate::machine::{BlockDevice, Machine, Mmc};
+use crate::machine::{BlockDevice, HopKind, Machine, Mmc};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
@@ -46,6 +46,13 @@ pub(super) static RULES: &[Rule] = &[
         when: "the card's numbers of maker and OEM are nobody's",
         source: "SD Physical Layer Simplified Specification, CID register: the maker's number is given out by the SD-3C; 0 and letters that cannot be printed are nobody's",
         look: Facts(no_maker),
+    },
+    Rule {
+        name: "system-on-card-beside-a-disk",
+        weight: Weight::Cost,
+        when: "the system is on a card, and a disk on USB or PCIe, no stick, is plugged in of which nothing is in use",
+        source: "SD Association, application performance classes: 500 to 2000 random writes per second are promised at best",
+        look: Facts(beside_a_disk),
     },
 ];
 
@@ -105,6 +112,47 @@ fn one_line(machine: &Machine) -> Vec<Seen> {
             command: None,
         })
         .collect()
+}
+
+/// A card that carries the system, and a disk on USB or PCIe of which nothing is in use.
+fn beside_a_disk(machine: &Machine) -> Vec<Seen> {
+    let root = super::root(machine).and_then(|root| root.device.as_deref());
+    let below = root.map_or(Vec::new(), |root| machine.disks_below(root));
+    let Some(card) = below.into_iter().find(|disk| disk.mmc.is_some()) else {
+        return Vec::new();
+    };
+    let is_held = |disk: &BlockDevice| {
+        let mut all = machine.block_devices.iter();
+        all.any(|device| {
+            machine
+                .disks_below(&device.name)
+                .iter()
+                .any(|other| other.name == disk.name)
+                && !device.below.is_empty()
+        })
+    };
+    let is_local =
+        |hop: &crate::machine::Hop| matches!(hop.kind, HopKind::UsbDevice | HopKind::Nvme);
+    let free = crate::recipe::free_disks(machine)
+        .filter(|disk| disk.mmc.is_none() && disk.path.iter().any(is_local) && !is_held(disk))
+        // A stick may be slower than the card.
+        .filter(|disk| disk.removable.get() != Some(true));
+    let free: Vec<&BlockDevice> = free.collect();
+    let Some(disk) = free.first() else {
+        return Vec::new();
+    };
+    vec![Seen {
+        about: card.name.clone(),
+        evidence: format!(
+            "the system is on the card, and of {} ({}) nothing is in use",
+            disk.name,
+            disk.model.text().unwrap_or("a disk without a name")
+        ),
+        read_from: "/proc/self/mountinfo, /sys/class/block".into(),
+        consequence: "Cards do 20 to 500 small random writes per second, an SSD thousands: that is what a desktop waits for.".into(),
+        fix: "Move the system to it, with compression; the card only starts it. What is on the disk is lost.".into(),
+        command: Some(format!("rubus plan desktop device=/dev/{}", disk.name)),
+    }]
 }
 
 fn no_application_class(machine: &Machine) -> Vec<Seen> {

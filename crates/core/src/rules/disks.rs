@@ -3,6 +3,7 @@
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, disks, narrowest_hop, root};
 use crate::machine::{BlockDevice, BlockKind, HopKind, Machine};
+use crate::platters::has_platters;
 use crate::units::{bit_rate, rate_si};
 
 pub(super) static RULES: &[Rule] = &[
@@ -168,9 +169,9 @@ fn spinning_root(machine: &Machine) -> Vec<Seen> {
     machine
         .disks_below(device)
         .into_iter()
-        // Sticks say so and do not.
+        // Sticks and bridges say so and do not.
         .filter(|disk| {
-            disk.rotational.get() == Some(true)
+            has_platters(disk) == Some(true)
                 && disk.removable.get() == Some(false)
                 && !super::is_card(disk)
         })

@@ -31,6 +31,13 @@ pub(super) static RULES: &[Rule] = &[
         look: Facts(read_only_root),
     },
     Rule {
+        name: "disk-gone",
+        weight: Weight::Danger,
+        when: "a filesystem is mounted, or a swap area in use, from a disk that is no longer there",
+        source: "Linux: a disk that was unplugged leaves its mounts behind; each request to them fails",
+        look: Facts(gone),
+    },
+    Rule {
         name: "btrfs-without-compression",
         weight: Weight::Cost,
         when: "btrfs without compression behind a link of 60 MB/s or less",
@@ -124,7 +131,10 @@ fn nearly_full(machine: &Machine) -> Vec<Seen> {
                 } else {
                     "Files are scattered, flash gets slower the fuller it is, and an update may stop in the middle.".into()
                 },
-                fix: "Make room: old packages (apt clean), logs (journalctl --vacuum-size=100M); compression gives about a third of a system's size back.".into(),
+                fix: match mount.compression.is_some() {
+                    true => "Make room: old packages (apt clean), logs (journalctl --vacuum-size=100M), snapshots that nobody needs.".into(),
+                    false => "Make room: old packages (apt clean), logs (journalctl --vacuum-size=100M); compression gives about a third of a system's size back.".into(),
+                },
                 command: Some(format!("rubus compression {}", mount.point)).filter(|_| mount.filesystem == "btrfs"),
             })
         })
@@ -170,6 +180,56 @@ fn read_only_root(machine: &Machine) -> Vec<Seen> {
         fix: "Look at `dmesg`, copy what matters away, then check the card (another reader, another card).".into(),
         command: None,
     }]
+}
+
+/// Filesystems that lie on a disk.
+const ON_DISKS: [&str; 10] = [
+    "bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "ntfs3", "vfat", "xfs",
+];
+
+/// What is mounted or swapped to, from a device that the kernel does not list any more.
+fn gone(machine: &Machine) -> Vec<Seen> {
+    // Where no device is seen at all (some containers), none is missing.
+    if machine.block_devices.is_empty() {
+        return Vec::new();
+    }
+    let name_of = |path: &str| {
+        let name = path.strip_prefix("/dev/")?.split(' ').next()?;
+        let is_plain = !name.contains('/') && name != "root";
+        (is_plain && machine.device(name).is_none()).then(|| name.to_string())
+    };
+    let mounts = machine.mounts.iter().filter_map(|mount| {
+        let is_on_disk = ON_DISKS.contains(&mount.filesystem.as_str());
+        let name = name_of(&mount.source).filter(|_| is_on_disk && mount.device.is_none())?;
+        let is_root = mount.point == "/";
+        Some(Seen {
+            about: mount.point.clone(),
+            evidence: format!("{name}, which is mounted there, is gone"),
+            read_from: "/proc/self/mountinfo, /sys/class/block".into(),
+            consequence: match is_root {
+                true => "The system runs without its disk: what is not in memory cannot be read, nothing can be written, and what was not written yet is lost.".into(),
+                false => "What is not in memory cannot be read, nothing can be written there, and what was not written yet is lost.".into(),
+            },
+            fix: match is_root {
+                true => "Plug the disk in firmly and start the machine again; plugging it in alone does not help. If it happens again: another port, another cable, a stronger power supply.".into(),
+                false => format!("Plug it in firmly, then umount {0} and mount it again. If it happens again: another port, another cable, a stronger power supply.", mount.point),
+            },
+            command: None,
+        })
+    });
+    let areas = machine.swap.areas.iter().filter_map(|area| {
+        let name = name_of(&area.path).filter(|_| area.device.value().is_none())?;
+        Some(Seen {
+            about: name.clone(),
+            evidence: format!("{name}, on which there is swap in use, is gone"),
+            read_from: "/proc/swaps, /sys/class/block".into(),
+            consequence: "A program whose pages are there is killed as soon as it needs one."
+                .into(),
+            fix: "Plug the disk in firmly and start the machine again.".into(),
+            command: None,
+        })
+    });
+    mounts.chain(areas).collect()
 }
 
 /// Up to here a link is slow enough for compression by any of these boards.

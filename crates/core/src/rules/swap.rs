@@ -32,7 +32,7 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "zswap-off",
         weight: Weight::Cost,
-        when: "a swap area on a disk, and zswap is there and off",
+        when: "a swap area on a disk that is no card, and zswap is there and off",
         source: ZSWAP,
         look: Facts(zswap_off),
     },
@@ -121,15 +121,17 @@ fn on_card(machine: &Machine) -> Vec<Seen> {
         .collect()
 }
 
+fn is_over_network(machine: &Machine, area: &SwapArea) -> bool {
+    let device = area.device.text().unwrap_or_default();
+    let below = machine.disks_below(device);
+    below.iter().any(|disk| {
+        disk.kind == BlockKind::Nbd || disk.path.iter().any(|hop| hop.kind == HopKind::Network)
+    })
+}
+
 fn over_network(machine: &Machine) -> Vec<Seen> {
     on_disks(machine)
-        .filter(|area| {
-            let device = area.device.text().unwrap_or_default();
-            let below = machine.disks_below(device);
-            below.iter().any(|disk| {
-                disk.kind == BlockKind::Nbd || disk.path.iter().any(|hop| hop.kind == HopKind::Network)
-            })
-        })
+        .filter(|area| is_over_network(machine, area))
         .map(|area| Seen {
             about: area.path.clone(),
             evidence: "swap is on a network disk".into(),
@@ -167,7 +169,9 @@ fn zswap_off(machine: &Machine) -> Vec<Seen> {
     if enabled.get() != Some(false) {
         return Vec::new();
     }
+    // Swap on a card or over the network is a finding of its own, which goes another way.
     on_disks(machine)
+        .filter(|area| !is_on_card(machine, area) && !is_over_network(machine, area))
         .take(1)
         .map(|area| Seen {
             about: "zswap".into(),

@@ -207,6 +207,11 @@ const CASES: &[(&str, Change, Change)] = &[
         AS_IT_IS,
     ),
     (
+        "system-on-card-beside-a-disk",
+        |m| m.mounts.retain(|mount| mount.point != "/srv/data"),
+        AS_IT_IS,
+    ),
+    (
         "disk-does-not-answer",
         |m| {
             let why = "sda does not answer: nothing came within 4 s";
@@ -236,9 +241,15 @@ const CASES: &[(&str, Change, Change)] = &[
         "system-on-platters",
         |m| {
             device(m, "sda").rotational = is(true);
+            device(m, "sda").model = text("WDC WD10SPZX");
             mount(m, "/").device = Some("sda1".into());
         },
-        AS_IT_IS,
+        // Bridges say so of SSDs.
+        |m| {
+            device(m, "sda").rotational = is(true);
+            device(m, "sda").model = text("USB3.0 Device");
+            mount(m, "/").device = Some("sda1".into());
+        },
     ),
     (
         "stick-says-it-spins",
@@ -341,6 +352,20 @@ const CASES: &[(&str, Change, Change)] = &[
         |m| {
             option(m, "/", &["ro", "errors=remount-ro"]);
             command_line(m, "ro");
+        },
+    ),
+    (
+        "disk-gone",
+        |m| {
+            m.block_devices
+                .retain(|device| !device.name.starts_with("sda"));
+            mount(m, "/srv/data").device = None;
+        },
+        // A place in memory has no device either.
+        |m| {
+            mount(m, "/srv/data").device = None;
+            mount(m, "/srv/data").filesystem = "tmpfs".into();
+            mount(m, "/srv/data").source = "tmpfs".into();
         },
     ),
     (
@@ -600,4 +625,91 @@ fn of_a_network_root_only_the_shutdown_is_told() {
     assert_eq!(found[0].0, "/");
     assert!(!found[0].1.contains("emergency"), "{found:?}");
     assert!(found[0].1.contains("systemd-networkd"), "{found:?}");
+}
+
+#[test]
+fn a_root_whose_disk_was_pulled_is_a_danger() {
+    let mut machine = pi3_with_usb_ssd();
+    mount(&mut machine, "/").device = None;
+    mount(&mut machine, "/").source = "/dev/sdb2".into();
+    let found = of_machine(&machine);
+    let gone = found.iter().find(|finding| finding.rule == "disk-gone");
+    let gone = gone.expect("a finding");
+    assert_eq!((gone.about.as_str(), gone.weight), ("/", Weight::Danger));
+    assert!(gone.fix.contains("start the machine again"), "{}", gone.fix);
+    let by_label = |m: &mut Machine| mount(m, "/").source = "/dev/root".into();
+    by_label(&mut machine);
+    assert!(
+        of_machine(&machine)
+            .iter()
+            .all(|finding| finding.rule != "disk-gone")
+    );
+}
+
+/// Who compresses already has that third back.
+#[test]
+fn a_compressed_filesystem_is_not_told_to_compress() {
+    let fix = |compression: Option<&str>| {
+        let mut machine = pi3_with_usb_ssd();
+        let data = mount(&mut machine, "/srv/data");
+        data.filesystem = "btrfs".into();
+        data.compression = compression.map(Into::into);
+        data.size_bytes = is(4_000_000_000);
+        data.available_bytes = is(100_000_000);
+        let found = of_machine(&machine).into_iter();
+        let mut full = found.filter(|finding| finding.rule == "filesystem-nearly-full");
+        full.next().expect("it is nearly full").fix
+    };
+    assert!(fix(None).contains("a third"));
+    assert!(!fix(Some("zstd:3")).contains("a third"));
+}
+
+#[test]
+fn a_free_disk_beside_the_card_is_named_with_the_command_that_takes_it() {
+    let mut machine = pi3_with_usb_ssd();
+    machine.mounts.retain(|mount| mount.point != "/srv/data");
+    let commands = |machine: &Machine| -> Vec<String> {
+        let found = of_machine(machine).into_iter();
+        found.filter_map(|finding| finding.command).collect()
+    };
+    let wanted = "rubus plan desktop device=/dev/sda".to_string();
+    assert!(commands(&machine).contains(&wanted));
+    // A member of an array is not free.
+    array(&mut machine, 1 << 36);
+    assert!(!commands(&machine).contains(&wanted));
+}
+
+/// A card with swap needs compressed memory in one way, not in two.
+#[test]
+fn zram_and_zswap_are_not_recommended_together() {
+    let mut machine = pi3_with_usb_ssd();
+    machine.swap.areas.clear();
+    swap_on(&mut machine, "/var/swap", "mmcblk0p2", -2);
+    let found = of_machine(&machine).into_iter();
+    let commands: Vec<String> = found.filter_map(|finding| finding.command).collect();
+    assert!(
+        commands.contains(&"rubus plan swap to=zram".to_string()),
+        "{commands:?}"
+    );
+    assert!(
+        !commands.contains(&"rubus plan zswap".to_string()),
+        "{commands:?}"
+    );
+}
+
+#[test]
+fn a_measurement_does_not_recommend_itself() {
+    let mut run = crate::fixture::slow_sd_card_run();
+    let promises = |m: &mut Machine| {
+        let mmc = device(m, "mmcblk0").mmc.as_mut().expect("a card");
+        mmc.promises = mmc.promises.clone().map(|promises| SdStatus {
+            application_class: 0,
+            ..promises
+        });
+    };
+    promises(&mut run.machine);
+    let of_its_machine = of_machine(&run.machine);
+    let is_it = |finding: &RuleFinding| finding.command.as_deref() == Some("rubus checkup");
+    assert!(of_its_machine.iter().any(is_it), "a survey does");
+    assert!(!of_run(&run).iter().any(is_it));
 }

@@ -11,9 +11,12 @@ use crate::style::Tone;
 use crate::text::clean;
 
 pub(super) fn disks(view: &View<'_>, look: &Look, columns: usize) -> Section {
-    let mut disks: Vec<&DiskLook> = look.disks.iter().collect();
-    // Where the list is cut, what does nothing is at its end; else every disk keeps its place.
-    disks.sort_by_key(|disk| is_idle(disk));
+    let lost: Vec<DiskLook> = lost(view, look);
+    let is_lost = |disk: &DiskLook| lost.iter().any(|gone| gone.name == disk.name);
+    let mut disks: Vec<&DiskLook> = look.disks.iter().chain(&lost).collect();
+    // Where the list is cut, what is gone is at its beginning and what does nothing at its end; else every disk keeps its
+    // place.
+    disks.sort_by_key(|disk| (!is_lost(disk), is_idle(disk)));
     if disks.is_empty() {
         return Section::default();
     }
@@ -36,6 +39,7 @@ pub(super) fn disks(view: &View<'_>, look: &Look, columns: usize) -> Section {
                 Some(Some(words)) => (tone, words),
                 // Nothing happened, so there is no time of it.
                 Some(None) => (Tone::Faint, "-".to_string()),
+                None if is_lost(disk) => (Tone::Bad, "-".to_string()),
                 None => (Tone::Faint, "new".to_string()),
             }
         })
@@ -52,6 +56,7 @@ pub(super) fn disks(view: &View<'_>, look: &Look, columns: usize) -> Section {
         rated("write ms", 5, &|r| ms(r.write_ms)),
         column("busy", 2, &|disk| match &disk.rates {
             Some(rates) => (busy_tone(rates), whole_percent(rates.busy)),
+            None if is_lost(disk) => (Tone::Bad, "GONE".to_string()),
             None => (Tone::Faint, "new".to_string()),
         }),
         rated("flushes/s", 7, &|r| Some(iops(r.flushes_per_second))),
@@ -84,6 +89,21 @@ pub(super) fn disks(view: &View<'_>, look: &Look, columns: usize) -> Section {
     // A disk is what this is about: more of them stay than of any other list.
     section.least = section.rows.len().min(3);
     section
+}
+
+/// Disks that were taken out while it was watched, as rows without figures.
+fn lost(view: &View<'_>, look: &Look) -> Vec<DiskLook> {
+    let before = view.trail.gone();
+    let now = look.vanished.iter().filter(|name| !before.contains(name));
+    let is_gone = |name: &&String| look.disks.iter().all(|disk| disk.name != **name);
+    let names = before.iter().chain(now).filter(is_gone);
+    names
+        .map(|name| DiskLook {
+            name: name.clone(),
+            in_flight: 0,
+            rates: None,
+        })
+        .collect()
 }
 
 fn left(

@@ -291,6 +291,31 @@ fn with_view(test: impl FnOnce(&View<'_>)) {
     test(&view(&header, &look, &trail));
 }
 
+/// The root's disk was pulled out, and its row was gone with the next look.
+#[test]
+fn a_disk_that_was_pulled_keeps_its_row_and_is_marked() {
+    let header = header();
+    let mut look = Look::between(&before(), &now(), &header.pipes, header.page_bytes);
+    let name = look.disks.remove(0).name;
+    let mut trail = Trail::default();
+    let gone_row = |look: &Look, trail: &Trail| {
+        let screen = shown(100, 40, &view(&header, look, trail));
+        let row = screen.lines().find(|line| line.contains("GONE"));
+        row.map(str::to_string)
+    };
+    look.vanished = vec![name.clone()];
+    trail.push(&look);
+    let at_once = gone_row(&look, &trail).expect("a row");
+    assert!(at_once.contains(&name), "{at_once}");
+    look.vanished.clear();
+    trail.push(&look);
+    let later = gone_row(&look, &trail).expect("the row stays");
+    assert!(later.contains(&name), "{later}");
+    let back = Look::between(&before(), &now(), &header.pipes, header.page_bytes);
+    trail.push(&back);
+    assert_eq!(gone_row(&back, &trail), None);
+}
+
 #[test]
 fn a_terminal_of_80_by_24() {
     with_view(|view| insta::assert_snapshot!(shown(80, 24, view)));

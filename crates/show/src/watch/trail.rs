@@ -11,6 +11,7 @@ const MOST: usize = 60;
 #[derive(Clone, Debug, Default)]
 pub struct Trail {
     disks: Vec<(String, VecDeque<f64>)>,
+    gone: Vec<String>,
 }
 
 impl Trail {
@@ -18,6 +19,13 @@ impl Trail {
     pub fn push(&mut self, look: &Look) {
         self.disks
             .retain(|(name, _)| look.disks.iter().any(|disk| disk.name == *name));
+        for name in &look.vanished {
+            if !self.gone.contains(name) {
+                self.gone.push(name.clone());
+            }
+        }
+        self.gone
+            .retain(|name| look.disks.iter().all(|disk| disk.name != *name));
         for disk in &look.disks {
             let Some(rates) = disk.rates else {
                 continue;
@@ -33,6 +41,11 @@ impl Trail {
                 shares.pop_front();
             }
         }
+    }
+
+    /// Disks that were taken out and did not come back.
+    pub(super) fn gone(&self) -> &[String] {
+        &self.gone
     }
 
     /// The last of a disk as columns of eighths, at most so many.

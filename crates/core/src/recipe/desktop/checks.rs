@@ -10,7 +10,7 @@ use super::kernels::Kernel;
 use super::layout::{NewDisk, mount_options, new_disk, root_least_bytes};
 use super::options::{Choice, SwapKind};
 use super::{gains, memory, root, trial};
-use crate::machine::{BlockDevice, Machine};
+use crate::machine::{BlockDevice, BlockKind, Machine};
 use crate::plan::TextFile;
 use crate::plan::volume::DiskIdentity;
 use crate::units::{bytes_iec, bytes_si};
@@ -212,16 +212,20 @@ fn uses(machine: &Machine, disk: &str) -> Vec<String> {
     used
 }
 
-/// The disks that could be named.
-pub(super) fn others(machine: &Machine, not: &Path) -> String {
-    let disks = machine.block_devices.iter().filter(|device| {
-        use crate::machine::BlockKind;
+/// The disks of which nothing is in use.
+pub(crate) fn free_disks(machine: &Machine) -> impl Iterator<Item = &BlockDevice> {
+    machine.block_devices.iter().filter(|device| {
         device.kind == BlockKind::Disk
             && device.parent.is_none()
             && uses(machine, &device.name).is_empty()
             && device.size_bytes.get().unwrap_or(0) > 0
-            && Path::new("/dev").join(&device.name) != not
-    });
+    })
+}
+
+/// The disks that could be named.
+pub(super) fn others(machine: &Machine, not: &Path) -> String {
+    let disks = free_disks(machine);
+    let disks = disks.filter(|device| Path::new("/dev").join(&device.name) != not);
     let words: Vec<String> = disks
         .map(|device| {
             let size = device

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use super::moving::{ground, kernels};
 use super::{Draft, LookAt, Recipe, Situation, Wishes};
 use crate::machine::Machine;
+pub(crate) use checks::free_disks;
 use options::Choice;
 
 pub(super) static RECIPE: Recipe = Recipe {
