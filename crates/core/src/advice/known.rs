@@ -76,6 +76,8 @@ pub struct MeasuredDisk {
     pub cpu_s: Option<f64>,
     /// When, in words.
     pub source: String,
+    /// Figures that did not settle: wide, but what they exclude is excluded.
+    pub unsettled: Option<Box<MeasuredDisk>>,
 }
 
 impl Known {
@@ -168,11 +170,17 @@ fn when(id: RunId, run: &Run) -> String {
 impl MeasuredDisk {
     /// Adds what a run knows and a newer one did not.
     fn add(&mut self, id: RunId, run: &Run) {
+        self.add_those(id, run, is_sound);
+        let unsettled = self.unsettled.get_or_insert_default();
+        unsettled.add_those(id, run, is_unsettled);
+    }
+
+    fn add_those(&mut self, id: RunId, run: &Run, counts: fn(&JobResult) -> bool) {
         let rate = |result: &JobResult| result.bytes_per_second;
         let operations = |result: &JobResult| result.iops;
         let found = |name: &str, of: fn(&JobResult) -> Estimate| {
-            let result = run.job(name).filter(|result| is_sound(result))?;
-            Some(of(result)).filter(|estimate| estimate.low > 0.0)
+            let result = run.job(name).filter(|result| counts(result))?;
+            Some(of(result)).filter(|estimate| estimate.value > 0.0 && estimate.high.is_finite())
         };
         let pairs = [
             (&mut self.random_read, found(job::RANDOM_READ, operations)),
@@ -209,8 +217,40 @@ impl MeasuredDisk {
         }
     }
 
-    /// Puts what was measured in the place of what is usual.
+    /// When it was measured, in words, with what did not settle named so.
+    pub fn when(&self) -> String {
+        let mut words = self.source.clone();
+        if let Some(unsettled) = &self.unsettled {
+            let pairs = self.figures().into_iter().zip(unsettled.figures());
+            let mut only = pairs.filter(|(own, other)| own.is_none() && other.is_some());
+            if only.next().is_some() {
+                if !words.is_empty() {
+                    words.push_str("; ");
+                }
+                words += &format!("{}, not settled", unsettled.source);
+            }
+        }
+        words
+    }
+
+    fn figures(&self) -> [Option<Estimate>; 7] {
+        [
+            self.random_read,
+            self.random_read_deep,
+            self.random_write,
+            self.random_write_deep,
+            self.sequential_read,
+            self.sequential_write,
+            self.commits,
+        ]
+    }
+
+    /// Puts what was measured in the place of what is usual. Of what did not settle the range counts, if it has a lower end;
+    /// else it only bounds from above.
     pub fn lay_over(&self, figures: &mut Figures, bases: &mut Bases) {
+        if let Some(unsettled) = &self.unsettled {
+            unsettled.lay_over(figures, bases);
+        }
         let all = [
             (
                 self.random_read,
@@ -245,11 +285,28 @@ impl MeasuredDisk {
             (self.commits, &mut figures.commits, &mut bases.commits),
         ];
         for (measured, figure, basis) in all {
-            if let Some(measured) = measured {
-                (*figure, *basis) = (measured, Basis::Measured);
+            match measured {
+                Some(measured) if measured.low > 0.0 => {
+                    (*figure, *basis) = (measured, Basis::Measured);
+                }
+                Some(bound) => *figure = at_most(*figure, bound.high),
+                None => {}
             }
         }
     }
+}
+
+/// What is usual, as far as it is possible.
+fn at_most(usual: Estimate, most: f64) -> Estimate {
+    Estimate::new(
+        usual.value.min(most),
+        usual.low.min(most),
+        usual.high.min(most),
+    )
+}
+
+fn is_unsettled(result: &JobResult) -> bool {
+    result.operations > 0 && result.outcome == Outcome::Inconclusive
 }
 
 fn is_sound(result: &JobResult) -> bool {
@@ -283,17 +340,64 @@ mod tests {
         assert!(Known::of(&machine, &[]).disks.is_empty());
     }
 
+    /// Nobody is told that a card may do 4000 writes per second after it has just done at most 300.
     #[test]
-    fn what_did_not_settle_is_not_known() {
+    fn what_did_not_settle_still_bounds_what_is_possible() {
         let mut run = fixture::slow_sd_card_run();
         for result in &mut run.results {
             result.outcome = Outcome::Inconclusive;
         }
         let machine = run.machine.clone();
-        let known = Known::of(&machine, &[(RunId(7), run)]);
-        assert_eq!(known.disks["mmcblk0"].random_write, None);
-        let bases = laid_over(&known.disks["mmcblk0"]);
-        assert_eq!(bases, Bases::all(Basis::Assumed));
+        let known = Known::of(&machine, &[(RunId(7), run.clone())]);
+        let card = &known.disks["mmcblk0"];
+        assert_eq!(card.random_write, None);
+        let seen = run.job(job::RANDOM_WRITE).map(|result| result.iops);
+        let mut figures = usual();
+        card.lay_over(&mut figures, &mut Bases::all(Basis::Assumed));
+        assert_eq!(Some(figures.random_write), seen);
+        assert!(
+            card.when().ends_with("run 7, not settled"),
+            "{}",
+            card.when()
+        );
+    }
+
+    #[test]
+    fn a_range_without_a_lower_end_bounds_from_above() {
+        let bound = Estimate::new(50.0, 0.0, 120.0);
+        let card = MeasuredDisk {
+            unsettled: Some(Box::new(MeasuredDisk {
+                random_write: Some(bound),
+                ..MeasuredDisk::default()
+            })),
+            ..MeasuredDisk::default()
+        };
+        let (mut figures, mut bases) = (usual(), Bases::all(Basis::Assumed));
+        assert!(figures.random_write.high > 120.0);
+        card.lay_over(&mut figures, &mut bases);
+        assert_eq!(figures.random_write.high, 120.0);
+        assert_eq!(bases.random_write, Basis::Assumed);
+    }
+
+    #[test]
+    fn a_settled_figure_counts_before_a_newer_one_that_is_not() {
+        let settled = fixture::slow_sd_card_run();
+        let mut newer = settled.clone();
+        for result in &mut newer.results {
+            result.outcome = Outcome::Inconclusive;
+            result.iops = Estimate::new(1.0, 0.5, 2.0);
+        }
+        let machine = settled.machine.clone();
+        let seen = settled.job(job::RANDOM_WRITE).map(|result| result.iops);
+        let known = Known::of(&machine, &[(RunId(8), newer), (RunId(7), settled)]);
+        let mut figures = usual();
+        known.disks["mmcblk0"].lay_over(&mut figures, &mut Bases::all(Basis::Assumed));
+        assert_eq!(Some(figures.random_write), seen);
+    }
+
+    fn usual() -> Figures {
+        let card = crate::reference::kinds::DeviceClass::by_id("card").expect("a kind");
+        Figures::of_class(card)
     }
 
     /// How figures are known of which none was, with what was measured over them.

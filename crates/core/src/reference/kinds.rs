@@ -83,7 +83,7 @@ const fn assumed(seen: Seen) -> Seen {
 const CARDS_WEAR: &str = "Flash cards wear out by small writes.";
 
 /// All kinds.
-pub const CLASSES: [DeviceClass; 12] = [
+pub const CLASSES: [DeviceClass; 13] = [
     DeviceClass {
         id: "card",
         what: "SD card without an application class",
@@ -226,6 +226,20 @@ pub const CLASSES: [DeviceClass; 12] = [
         euros: (50, 90),
         risk: "",
         source: "half a turn at 5400 per minute takes 5.6 ms, and a seek about as long",
+    },
+    DeviceClass {
+        id: "usb-unknown",
+        what: "USB disk (SSD or platters, its bridge does not tell)",
+        random_read: assumed(seen(1500.0, 60.0, 6000.0)),
+        random_read_deep: assumed(seen(4000.0, 90.0, 30_000.0)),
+        random_write: assumed(seen(1500.0, 60.0, 10_000.0)),
+        random_write_deep: assumed(seen(3000.0, 90.0, 30_000.0)),
+        sequential_read: assumed(mega(150.0, 80.0, 400.0)),
+        sequential_write: assumed(mega(130.0, 70.0, 400.0)),
+        commits: assumed(seen(150.0, 15.0, 2000.0)),
+        euros: (20, 90),
+        risk: "",
+        source: "from the least of a spinning disk to the most of an SSD; measuring tells which it is",
     },
     DeviceClass {
         id: "nvme",

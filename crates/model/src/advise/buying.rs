@@ -52,8 +52,11 @@ pub(super) fn worth_buying(machine: &Machine, places: &[Place]) -> Vec<&'static 
     if board == Some("5") && !has("a2-card-queued") && !cards.is_empty() {
         classes.push(by_id("a2-card-queued"));
     }
-    let has_fast_usb = has("usb3-ssd") || is_here("@usb3") && has("usb2-ssd");
+    let has_fast_usb =
+        has("usb3-ssd") || has("usb3-ssd-storage") || is_here("@usb3") && has("usb2-ssd");
     match has_usb_3(machine) {
+        // Nobody is told to buy what may be plugged in already.
+        _ if has("usb-unknown") => {}
         true if !has_fast_usb && !has("nvme") => classes.push(by_id("usb3-ssd")),
         false if !has("usb2-ssd") => classes.push(by_id("usb2-ssd")),
         _ => {}
@@ -122,7 +125,7 @@ fn on_board(machine: &Machine, class: &'static DeviceClass) -> OnBoard {
             buses: usb(machine, false),
             why: Some("no USB 3 here"),
         },
-        "usb3-ssd" | "usb3-ssd-storage" | "usb-stick" | "usb-disk" => {
+        "usb3-ssd" | "usb3-ssd-storage" | "usb-stick" | "usb-disk" | "usb-unknown" => {
             as_it_is(usb(machine, !lacks_usb_3(machine)))
         }
         "nvme" if lacks_pcie(machine) => OnBoard {

@@ -2,6 +2,7 @@
 
 use rubus_core::advice::{Bases, Basis, Figures, MeasuredDisk, Purpose, What, Wish};
 use rubus_core::machine::{BlockDevice, BlockKind, Hop, HopKind, Machine};
+use rubus_core::platters::has_platters;
 use rubus_core::reference::kinds::DeviceClass;
 
 use super::buying::{bought, has_usb_3, worth_buying};
@@ -157,7 +158,7 @@ fn of_disk(question: &Question<'_>, disk: &BlockDevice) -> Place {
 
 fn source(class: &DeviceClass, measured: Option<&MeasuredDisk>, bases: &Bases) -> String {
     let usual = format!("{}: {}", class.what, class.source);
-    match measured.filter(|measured| !measured.source.is_empty()) {
+    match measured.filter(|measured| !measured.when().is_empty()) {
         None => format!("not measured; {usual}"),
         Some(measured) => partly(measured, bases, &usual),
     }
@@ -177,12 +178,12 @@ pub(super) fn partly(measured: &MeasuredDisk, bases: &Bases, rest: &str) -> Stri
         .filter(|(_, basis)| *basis == Basis::Measured)
         .map(|(what, _)| what.words());
     match seen.clone().count() {
-        5 => measured.source.clone(),
-        0 => format!("{}; the rest: {rest}", measured.source),
+        5 => measured.when(),
+        0 => format!("{}; the rest: {rest}", measured.when()),
         _ => format!(
             "{} {}; the rest not measured: {rest}",
             list(seen),
-            measured.source
+            measured.when()
         ),
     }
 }
@@ -244,7 +245,6 @@ fn bus_name(hop: &Hop) -> String {
 pub(super) fn class_of(disk: &BlockDevice) -> &'static DeviceClass {
     let over = |kind| disk.path.iter().any(|hop| hop.kind == kind);
     let usb = disk.path.iter().find(|hop| hop.kind == HopKind::UsbDevice);
-    let model = disk.model.text().unwrap_or_default();
     let id = if let Some(mmc) = &disk.mmc {
         let class = mmc
             .promises
@@ -265,13 +265,17 @@ pub(super) fn class_of(disk: &BlockDevice) -> &'static DeviceClass {
             .line_bits_per_second
             .get()
             .is_some_and(|bits| bits >= USB_3_BITS);
-        let spins = disk.rotational.get() == Some(true) && !model.contains("SSD");
-        match (disk.removable.get() == Some(true), spins, is_fast) {
+        match (
+            disk.removable.get() == Some(true),
+            has_platters(disk),
+            is_fast,
+        ) {
             (true, _, _) => "usb-stick",
-            (false, true, _) => "usb-disk",
-            (false, false, true) if usb.driver.text() == Some("uas") => "usb3-ssd",
-            (false, false, true) => "usb3-ssd-storage",
-            (false, false, false) => "usb2-ssd",
+            (false, Some(true), _) => "usb-disk",
+            (false, None, _) if disk.rotational.get() == Some(true) => "usb-unknown",
+            (false, _, true) if usb.driver.text() == Some("uas") => "usb3-ssd",
+            (false, _, true) => "usb3-ssd-storage",
+            (false, _, false) => "usb2-ssd",
         }
     } else if over(HopKind::Virtio) || disk.path.is_empty() {
         "virtual-disk"
