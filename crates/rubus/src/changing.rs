@@ -314,7 +314,7 @@ impl Teller {
     /// Ends the line of the progress.
     pub fn close(&mut self) {
         if self.is_line_open {
-            eprint!("\r\x1b[K");
+            std::eprint!("\r\x1b[K");
             self.is_line_open = false;
         }
     }
@@ -341,7 +341,7 @@ impl Teller {
         if self.is_live {
             // Longer than the terminal is wide it would leave its first rows behind.
             let cut: String = words.chars().take(78).collect();
-            eprint!("\r\x1b[K      {cut}");
+            std::eprint!("\r\x1b[K      {}", rubus_show::text::clean(&cut));
             // A progress that cannot be shown is no reason to stop.
             let _ = std::io::stderr().flush();
             self.is_line_open = true;

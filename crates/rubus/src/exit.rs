@@ -44,8 +44,14 @@ pub struct Refused(pub String);
 /// Prints a usage error, help or version as clap does, and gives its status. Whoever left out the
 /// command meant the checkup, if the arguments are right for one.
 pub fn of_usage(error: &clap::Error) -> ExitCode {
-    // Printing can only fail when nobody reads; there is nobody left to tell.
-    let _ = error.print();
+    let has_controls =
+        |argument: OsString| argument.to_string_lossy().chars().any(char::is_control);
+    if error.use_stderr() && std::env::args_os().any(has_controls) {
+        eprintln!("{}", error.to_string().trim_end());
+    } else {
+        // Printing can only fail when nobody reads; there is nobody left to tell.
+        let _ = error.print();
+    }
     if let Some(line) = meant_a_checkup(std::env::args_os().skip(1)) {
         if error.use_stderr() {
             eprintln!("\n  tip: for a checkup with these arguments: {line}");
@@ -75,5 +81,21 @@ pub fn of_error(error: &anyhow::Error) -> ExitCode {
         return ExitCode::from(3);
     }
     eprintln!("rubus: {error:#}");
+    if is_of_too_large_a_file(error) {
+        eprintln!(
+            "Allow larger files first: `ulimit -f unlimited`, or fsize in /etc/security/limits.conf; on FAT the limit is 4 GiB."
+        );
+    }
     ExitCode::from(2)
+}
+
+/// Whether a file would have become larger than this user, or its filesystem, allows.
+fn is_of_too_large_a_file(error: &anyhow::Error) -> bool {
+    let is_it = |cause: &(dyn std::error::Error + 'static)| {
+        let told = cause.downcast_ref::<std::io::Error>();
+        told.and_then(std::io::Error::raw_os_error) == Some(libc::EFBIG)
+    };
+    // Some errors carry the system's words only.
+    let words = std::io::Error::from_raw_os_error(libc::EFBIG).to_string();
+    error.chain().any(is_it) || format!("{error:#}").contains(&words)
 }

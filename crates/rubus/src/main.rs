@@ -3,6 +3,10 @@
 //! Nothing here is worth testing on its own: what decides lives in `rubus-core`, what touches the
 //! machine in the rooms below.
 
+// First, since what it defines holds from here on.
+#[macro_use]
+mod said;
+
 mod args;
 mod attached;
 mod changing;
@@ -37,6 +41,7 @@ use exit::Exit;
 
 fn main() -> std::process::ExitCode {
     signals::die_quietly_on_a_closed_pipe();
+    signals::survive_large_files();
     let matches = Args::command().try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, matches)));
     let (args, matches) = match parsed {

@@ -58,8 +58,8 @@ pub fn survive_closed_pipes() {
     }
 }
 
-/// Lets a write beyond the largest file that this user may make fail like any other, for who answers
-/// to others and must not die of one request.
+/// Lets a write beyond the largest file that this user may make (`ulimit -f`) fail like any other, with words, instead of
+/// killing the program.
 pub fn survive_large_files() {
     // SAFETY: ignoring a signal has no handler that could do anything wrong.
     unsafe {

@@ -343,3 +343,46 @@ fn memory_that_cannot_be_spared_is_not_used() {
     assert!(refuse(&["ram:4MiB", "--size", "2MiB"]).contains("--size does not go with ram:4MiB"));
     assert!(refuse(&[".", "--suite", "ram"]).contains("the suite 'ram' is for memory"));
 }
+
+/// A directory called so by somebody who wants to write into the terminal of who measures there.
+#[test]
+fn a_name_can_neither_move_the_cursor_nor_break_a_line() {
+    let home = home();
+    let name = "/nowhere/a\nrubus: all is well\u{1b}[2Jb";
+    let usage = format!("--purpose={name}");
+    for arguments in [
+        vec!["bench", name],
+        vec!["compare", name, name],
+        vec!["advise", "--from", name],
+        vec!["bench", &usage],
+    ] {
+        let output = rubus(home.path()).args(&arguments).output().expect("runs");
+        let said = text(&output.stderr);
+        assert_ne!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(!said.contains('\u{1b}'), "{arguments:?}: {said:?}");
+        assert!(
+            !said.contains("\nrubus: all is well"),
+            "{arguments:?}: {said:?}"
+        );
+    }
+}
+
+/// `ulimit -f` killed the program by SIGXFSZ, without a word.
+#[test]
+fn a_limit_of_the_size_of_files_is_told() {
+    let home = home();
+    let job = home.path().join("work.fio");
+    let wanted = "[one]\nrw=write\nsize=8m\nbs=64k\nfilename=file\n";
+    std::fs::write(&job, wanted).expect("a job file");
+    let script = "ulimit -f 64; exec \"$0\" bench \"$1\" --fio-job \"$2\" --no-history --no-html";
+    let output = std::process::Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_rubus")])
+        .args([home.path(), &job])
+        .env("XDG_DATA_HOME", home.path())
+        .output()
+        .expect("a shell");
+    let said = text(&output.stderr) + &text(&output.stdout);
+    assert_ne!(output.status.code(), Some(0), "{said}");
+    assert!(output.status.code().is_some(), "killed: {said}");
+    assert!(said.contains("ulimit -f"), "{said}");
+}

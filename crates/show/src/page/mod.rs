@@ -82,7 +82,16 @@ fn shell(title: &str, version: &str, content: Markup, data: Markup) -> String {
             }
         }
     };
-    page.into_string()
+    without_controls(page.into_string())
+}
+
+/// HTML has no words for control characters, and whoever reads the page in a terminal would obey them.
+fn without_controls(page: String) -> String {
+    let is_one = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    match page.contains(is_one) {
+        true => page.replace(is_one, "\u{fffd}"),
+        false => page,
+    }
 }
 
 /// What the page calls the run.

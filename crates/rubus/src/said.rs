@@ -1,0 +1,81 @@
+//! What is said on standard error. In this program `eprintln!` and `eprint!` are these, not the standard library's: every
+//! message passes one place where what a terminal would obey is taken out, and line breaks in names are written as `\n`.
+
+use std::path::Path;
+
+macro_rules! eprintln {
+    ($($words:tt)*) => {
+        ::std::eprintln!("{}", $crate::said::harmless(&::std::format!($($words)*)))
+    };
+}
+
+macro_rules! eprint {
+    ($($words:tt)*) => {
+        ::std::eprint!("{}", $crate::said::harmless(&::std::format!($($words)*)))
+    };
+}
+
+/// A message that moves no cursor and whose lines are its own. Names come from the command line and from the directory that
+/// the program runs in.
+pub fn harmless(message: &str) -> String {
+    let mut names: Vec<String> = std::env::args_os()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    let here = std::env::current_dir().unwrap_or_default();
+    names.push(Path::new(&here).to_string_lossy().into_owned());
+    escaped(message, &names)
+}
+
+/// Parts of names that hold control characters are escaped where they stand in the message; of what is left, line breaks and
+/// tabs are the message's own.
+fn escaped(message: &str, names: &[String]) -> String {
+    let mut parts: Vec<&str> = names
+        .iter()
+        .flat_map(|name| name.split(['/', '=']))
+        .filter(|part| part.chars().any(char::is_control))
+        .collect();
+    // A part may be the beginning of another.
+    parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
+    let mut text = message.to_string();
+    for part in parts {
+        // A name of nothing but a line break cannot be told from the message's own.
+        if !part.trim().is_empty() {
+            text = text.replace(part, &in_one_line(part));
+        }
+    }
+    let lines = text.split('\n').map(|line| {
+        let cells = line.split('\t').map(rubus_show::text::clean);
+        cells.collect::<Vec<_>>().join("\t")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn in_one_line(part: &str) -> String {
+    let each = part.chars().map(|c| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_breaks_of_names_are_escaped_and_those_of_the_message_are_not() {
+        let names = ["rubus".to_string(), "--data=/tmp/a\nb/c\u{1b}[31md".into()];
+        let message = "cannot read /tmp/a\nb/c\u{1b}[31md/e: no such file\nMake it first.\n\tmkdir";
+        assert_eq!(
+            escaped(message, &names),
+            "cannot read /tmp/a\\nb/c\\u{1b}[31md/e: no such file\nMake it first.\n\tmkdir"
+        );
+    }
+
+    /// The model of a disk, or a file that was found on the way.
+    #[test]
+    fn what_no_argument_named_cannot_move_the_cursor_either() {
+        let said = escaped("sda: \u{1b}[2JEvil\rdisk", &[]);
+        assert!(!said.contains(['\u{1b}', '\r']), "{said:?}");
+    }
+}
