@@ -114,14 +114,18 @@ pub fn runs_before() -> Vec<(RunId, Run)> {
 
 fn last_runs(is_wanted: impl Fn(&RunSummary) -> bool) -> Vec<(RunId, Run)> {
     const MOST: u32 = 50;
-    let Some(history) = places::present_history().and_then(|path| History::open(&path).ok()) else {
-        return Vec::new();
-    };
-    let lines = history.list(MOST, 0).unwrap_or_default().into_iter();
-    lines
-        .filter(is_wanted)
-        .filter_map(|line| Some((line.id, history.get(line.id).ok()?.run)))
-        .collect()
+    let own = places::present_history().and_then(|path| History::open(&path).ok());
+    let of_caller = places::history_of_caller().and_then(|path| History::open_to_read(&path).ok());
+    let mut runs = Vec::new();
+    for history in own.iter().chain(&of_caller) {
+        let lines = history.list(MOST, 0).unwrap_or_default().into_iter();
+        let wanted = lines.filter(&is_wanted);
+        runs.extend(wanted.filter_map(|line| Some((line.id, history.get(line.id).ok()?.run))));
+    }
+    // Moments are in UTC and written in one way, so that they can be compared as texts.
+    runs.sort_by(|(_, a), (_, b)| b.started.cmp(&a.started));
+    runs.truncate(MOST as usize);
+    runs
 }
 
 /// The user's word for every disk of a plan that has something on it, or of which that cannot be known: from `given`,

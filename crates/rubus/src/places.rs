@@ -32,6 +32,33 @@ pub fn present_history() -> Option<PathBuf> {
     path.exists().then_some(path)
 }
 
+/// The history of the user who called this program through sudo, where there is one: what pi measured counts when root
+/// plans. It is only read.
+pub fn history_of_caller() -> Option<PathBuf> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let name = std::env::var("SUDO_USER").ok()?;
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let (uid, home) = home_of(&users, &name)?;
+    let path = home.join(".local/share/rubus/history.db");
+    // A link could lead root elsewhere.
+    let found = std::fs::symlink_metadata(&path).ok()?;
+    let is_theirs = found.is_file() && std::os::unix::fs::MetadataExt::uid(&found) == uid;
+    (is_theirs && Some(&path) != present_history().as_ref()).then_some(path)
+}
+
+/// A user's number and home in `/etc/passwd` (passwd(5)). Root is not one who called.
+fn home_of(users: &str, name: &str) -> Option<(u32, PathBuf)> {
+    let line = users.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        (fields.first() == Some(&name)).then_some(fields)
+    })?;
+    let uid: u32 = line.get(2)?.parse().ok()?;
+    let home = PathBuf::from(*line.get(5)?);
+    (uid != 0 && home.is_absolute()).then_some((uid, home))
+}
+
 fn data_home() -> anyhow::Result<PathBuf> {
     // The specification: a relative path in the variable is to be ignored.
     let absolute =
@@ -104,4 +131,19 @@ pub fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
                 path.display()
             )
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_home_of_who_called_sudo_is_found() {
+        let users =
+            "root:x:0:0:root:/root:/bin/bash\npi:x:1000:1000:,,,:/home/pi:/bin/bash\nodd:x:7:7\n";
+        assert_eq!(home_of(users, "pi"), Some((1000, "/home/pi".into())));
+        assert_eq!(home_of(users, "p"), None);
+        assert_eq!(home_of(users, "odd"), None);
+        assert_eq!(home_of(users, "root"), None);
+    }
 }

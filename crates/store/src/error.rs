@@ -82,8 +82,8 @@ pub enum StoreError {
     },
     /// No space.
     #[error(
-        "no space is left for the history {path}: this run was not added, all earlier runs are \
-         intact. Free some space and repeat"
+        "no space is left for the history {path}: nothing was changed, all its runs are intact. \
+         Free some space and repeat"
     )]
     Full {
         /// The file.
@@ -184,8 +184,7 @@ pub(crate) fn explain(path: &Path, waited_ms: u32, error: rusqlite::Error) -> St
             _ => StoreError::Other { path, reason },
         };
     };
-    // On a full disk the shared-memory file is what fails to grow.
-    if code.extended_code == ffi::SQLITE_IOERR_SHMSIZE {
+    if is_full(&error) {
         return StoreError::Full { path };
     }
     match code.code {
@@ -194,7 +193,6 @@ pub(crate) fn explain(path: &Path, waited_ms: u32, error: rusqlite::Error) -> St
         }
         ErrorCode::NotADatabase => StoreError::NotADatabase { path },
         ErrorCode::DatabaseCorrupt => StoreError::Damaged { path, reason },
-        ErrorCode::DiskFull => StoreError::Full { path },
         ErrorCode::ReadOnly => StoreError::ReadOnly { path, reason },
         ErrorCode::CannotOpen | ErrorCode::PermissionDenied => StoreError::CannotOpen {
             reason: what_is_in_the_way(&path).unwrap_or(reason),
@@ -203,6 +201,13 @@ pub(crate) fn explain(path: &Path, waited_ms: u32, error: rusqlite::Error) -> St
         ErrorCode::SystemIoFailure => StoreError::Io { path, reason },
         _ => StoreError::Other { path, reason },
     }
+}
+
+/// Whether no space is left. On a full disk the shared-memory file is what fails to grow.
+pub(crate) fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|code| {
+        code.code == ErrorCode::DiskFull || code.extended_code == ffi::SQLITE_IOERR_SHMSIZE
+    })
 }
 
 /// SQLite only says that it cannot open a file; the file system says why.

@@ -7,11 +7,12 @@
 //! interruption, is harmless.
 
 use std::io::{Read, Write};
+use std::time::{Duration, Instant};
 
 use rubus_core::history::{RunId, is_same_measurement};
 use rubus_core::result::Run;
 use rubus_core::verdict::verdict;
-use rusqlite::{OptionalExtension, Transaction};
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior};
 use serde_json::{Value, json};
 
 use crate::error::StoreError;
@@ -19,8 +20,8 @@ use crate::history::{History, insert};
 
 /// Version of the form of a line.
 const FORM: u64 = 1;
-/// So many runs are added in one transaction: each costs a flush of the disk.
-const AT_ONCE: usize = 200;
+/// How long others may be kept from adding a run of theirs; they wait for longer than that.
+const MOST_HELD: Duration = Duration::from_secs(2);
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,62 +104,96 @@ impl History {
     /// When the input is something else, or the history cannot be written. Runs before the error may have
     /// been added; importing the same again does not make them twice.
     pub fn import(&mut self, input: &mut dyn Read) -> Result<Imported, StoreError> {
-        let mut imported = Imported::default();
-        let mut waiting: Vec<Incoming> = Vec::new();
-        let values = serde_json::Deserializer::from_reader(input).into_iter::<Value>();
-        for (number, value) in (1_u64..).zip(values) {
-            let refuse = |reason: String, added: usize| StoreError::NotAnExport {
-                number,
-                reason,
-                added: added as u64,
-            };
-            let parsed = value.map_err(|error| error.to_string()).and_then(incoming);
-            match parsed {
-                Ok(runs) => waiting.extend(runs),
-                Err(reason) => {
-                    self.take_in(&mut waiting, &mut imported)?;
-                    return Err(refuse(reason, imported.added.len()));
-                }
-            }
-            if waiting.len() >= AT_ONCE {
-                self.take_in(&mut waiting, &mut imported)?;
-            }
-        }
-        self.take_in(&mut waiting, &mut imported)?;
-        Ok(imported)
+        self.import_within(input, MOST_HELD)
     }
 
-    fn take_in(
+    pub(crate) fn import_within(
         &mut self,
-        waiting: &mut Vec<Incoming>,
-        imported: &mut Imported,
-    ) -> Result<(), StoreError> {
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        let runs = std::mem::take(waiting);
-        let (added, known) = self.in_one(|transaction| {
-            let (mut added, mut known) = (Vec::new(), 0);
-            for one in &runs {
-                if is_known(transaction, &one.run)? {
-                    known += 1;
-                    continue;
+        input: &mut dyn Read,
+        most_held: Duration,
+    ) -> Result<Imported, StoreError> {
+        let mut adding = Adding {
+            history: self,
+            most_held,
+            open: None,
+            pending: Imported::default(),
+            done: Imported::default(),
+        };
+        let values = serde_json::Deserializer::from_reader(input).into_iter::<Value>();
+        for (number, value) in (1_u64..).zip(values) {
+            let parsed = value.map_err(|error| error.to_string()).and_then(incoming);
+            match parsed {
+                Ok(runs) => adding.take_in(&runs)?,
+                Err(reason) => {
+                    adding.commit()?;
+                    return Err(StoreError::NotAnExport {
+                        number,
+                        reason,
+                        added: adding.done.added.len() as u64,
+                    });
                 }
-                let label = one.label.as_deref();
-                added.push(insert(
-                    transaction,
-                    &one.run,
-                    &one.headline,
-                    label,
-                    &one.json,
-                )?);
             }
-            Ok((added, known))
-        })?;
-        imported.added.extend(added);
-        imported.known += known;
+        }
+        adding.commit()?;
+        Ok(adding.done)
+    }
+}
+
+/// Runs on their way in: many in one transaction, since each costs a flush of the disk.
+struct Adding<'h> {
+    history: &'h History,
+    most_held: Duration,
+    open: Option<(Transaction<'h>, Instant)>,
+    /// What the open transaction did.
+    pending: Imported,
+    /// What is on the disk.
+    done: Imported,
+}
+
+impl Adding<'_> {
+    fn take_in(&mut self, runs: &[Incoming]) -> Result<(), StoreError> {
+        if self.open.is_none() {
+            let begun = Transaction::new_unchecked(
+                &self.history.connection,
+                TransactionBehavior::Immediate,
+            );
+            let begun = begun.map_err(|error| self.history.explain(error))?;
+            self.open = Some((begun, Instant::now()));
+        }
+        let Some((transaction, begun)) = &self.open else {
+            return Ok(());
+        };
+        for one in runs {
+            match add_one(transaction, one).map_err(|error| self.history.explain(error))? {
+                Some(id) => self.pending.added.push(id),
+                None => self.pending.known += 1,
+            }
+        }
+        match begun.elapsed() >= self.most_held {
+            true => self.commit(),
+            false => Ok(()),
+        }
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        let pending = std::mem::take(&mut self.pending);
+        if let Some((transaction, _)) = self.open.take() {
+            let committed = transaction.commit();
+            committed.map_err(|error| self.history.explain(error))?;
+        }
+        self.done.added.extend(pending.added);
+        self.done.known += pending.known;
         Ok(())
     }
+}
+
+/// Nothing where it is there already.
+fn add_one(transaction: &Transaction<'_>, one: &Incoming) -> rusqlite::Result<Option<RunId>> {
+    if is_known(transaction, &one.run)? {
+        return Ok(None);
+    }
+    let label = one.label.as_deref();
+    insert(transaction, &one.run, &one.headline, label, &one.json).map(Some)
 }
 
 /// Whether the same measurement is in the history. Only runs that began in the same moment are

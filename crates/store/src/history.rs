@@ -10,7 +10,7 @@ use rusqlite::{
     TransactionBehavior,
 };
 
-use crate::error::{StoreError, explain};
+use crate::error::{StoreError, explain, is_full};
 use crate::schema::{self, Kind, VERSION};
 
 /// How long a call waits for another program that is writing.
@@ -41,6 +41,35 @@ impl History {
     /// then left exactly as it was.
     pub fn open(path: &Path) -> Result<History, StoreError> {
         History::open_with_timeout(path, BUSY_TIMEOUT_MS)
+    }
+
+    /// Opens another user's history, which nothing is changed of. What its owner adds in this moment may be missing.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); also when it is older than this version.
+    pub fn open_to_read(path: &Path) -> Result<History, StoreError> {
+        let explain = |error| explain(path, BUSY_TIMEOUT_MS, error);
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let (connection, kind) = Connection::open_with_flags(path, flags)
+            .and_then(|connection| prepare(connection, BUSY_TIMEOUT_MS))
+            .map_err(explain)?;
+        match kind {
+            Kind::History(VERSION) => Ok(History {
+                connection,
+                path: path.into(),
+                busy_timeout_ms: BUSY_TIMEOUT_MS,
+            }),
+            Kind::History(found) if found > VERSION => Err(StoreError::Newer {
+                path: path.into(),
+                found,
+                known: VERSION,
+            }),
+            Kind::Fresh | Kind::History(_) => Err(StoreError::ReadOnly {
+                path: path.into(),
+                reason: "it is empty or of an older version, and here it is only read".into(),
+            }),
+            Kind::Foreign => Err(StoreError::Foreign { path: path.into() }),
+        }
     }
 
     pub(crate) fn open_with_timeout(
@@ -190,37 +219,37 @@ pub(crate) fn insert(
 ) -> rusqlite::Result<RunId> {
     let line = RunSummary::of(RunId(0), run, headline);
     let figures = line.figures;
-    transaction.execute(
+    // Prepared once: an import adds many.
+    let mut add = transaction.prepare_cached(
         "INSERT INTO run (started, rubus_version, suite, target, device, device_model, board, \
              elapsed_s, bytes_written, headline, doubts, sequential_read_bytes_per_second, \
              sequential_write_bytes_per_second, random_read_iops, random_write_iops, \
              commits_per_second, label) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
-        rusqlite::params![
-            line.started,
-            line.rubus_version,
-            line.suite,
-            line.target,
-            line.device,
-            line.device_model,
-            line.board,
-            line.elapsed_s,
-            i64::try_from(line.bytes_written).unwrap_or(i64::MAX),
-            line.headline,
-            line.doubts,
-            figures.sequential_read_bytes_per_second,
-            figures.sequential_write_bytes_per_second,
-            figures.random_read_iops,
-            figures.random_write_iops,
-            figures.commits_per_second,
-            label,
-        ],
     )?;
+    add.execute(rusqlite::params![
+        line.started,
+        line.rubus_version,
+        line.suite,
+        line.target,
+        line.device,
+        line.device_model,
+        line.board,
+        line.elapsed_s,
+        i64::try_from(line.bytes_written).unwrap_or(i64::MAX),
+        line.headline,
+        line.doubts,
+        figures.sequential_read_bytes_per_second,
+        figures.sequential_write_bytes_per_second,
+        figures.random_read_iops,
+        figures.random_write_iops,
+        figures.commits_per_second,
+        label,
+    ])?;
     let id = transaction.last_insert_rowid();
-    transaction.execute(
-        "INSERT INTO record (run_id, json) VALUES (?1, ?2)",
-        (id, json),
-    )?;
+    let mut keep =
+        transaction.prepare_cached("INSERT INTO record (run_id, json) VALUES (?1, ?2)")?;
+    keep.execute((id, json))?;
     Ok(RunId(id))
 }
 
@@ -422,6 +451,9 @@ fn open_file(path: &Path, busy_timeout_ms: u32) -> Result<(Connection, Kind), St
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
     );
     let readable = path.is_file() && std::fs::File::open(path).is_ok();
+    if is_full(&error) && readable {
+        return open_alone(path, flags, busy_timeout_ms);
+    }
     if !no_shared_memory || !readable {
         return Err(explain(path, busy_timeout_ms, error));
     }
@@ -436,6 +468,23 @@ fn open_file(path: &Path, busy_timeout_ms: u32) -> Result<(Connection, Kind), St
     Connection::open_with_flags(immutable_uri(path), flags)
         .and_then(|connection| prepare(connection, busy_timeout_ms))
         .map_err(|error| explain(path, busy_timeout_ms, error))
+}
+
+/// Opens a history on a full filesystem, where SQLite's shared memory finds no place: alone it needs none. Others wait
+/// until this one is closed; adding still fails for want of space.
+fn open_alone(
+    path: &Path,
+    flags: OpenFlags,
+    busy_timeout_ms: u32,
+) -> Result<(Connection, Kind), StoreError> {
+    let explain = |error| explain(path, busy_timeout_ms, error);
+    let connection = Connection::open_with_flags(path, flags).map_err(explain)?;
+    connection
+        .query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))
+        .map_err(explain)?;
+    let opened = prepare(connection, busy_timeout_ms).map_err(explain)?;
+    refuse_a_cut_page(&opened.0, path, busy_timeout_ms)?;
+    Ok(opened)
 }
 
 fn prepare(connection: Connection, busy_timeout_ms: u32) -> rusqlite::Result<(Connection, Kind)> {

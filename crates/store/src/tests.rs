@@ -691,3 +691,55 @@ fn root_a_disk_full_from_the_start_is_named() {
     let error = refused(&tiny.0.join("history.db"));
     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
 }
+
+/// Looking needs no space, and who looks has not lost a run.
+#[test]
+fn root_a_full_disk_can_still_be_read() {
+    if !am_root() {
+        eprintln!("skipped: needs root to mount a small filesystem");
+        return;
+    }
+    let (directory, _) = scratch();
+    let Some(tiny) = TinyFilesystem::mount(&directory.path().join("tiny"), 1 << 20) else {
+        eprintln!("skipped: this system does not let root mount a tmpfs");
+        return;
+    };
+    let path = tiny.0.join("history.db");
+    let mut history = History::open(&path).unwrap();
+    let id = history.add(&run(1), "").unwrap();
+    drop(history);
+    // Writes until it is full; that it fails at the end is the point.
+    let _ = std::fs::write(tiny.0.join("filler"), vec![1_u8; 2 << 20]);
+    let mut history = History::open(&path).unwrap();
+    assert_eq!(history.list(10, 0).unwrap().len(), 1);
+    assert_eq!(history.get(id).unwrap().run.seed, 1);
+    let mut out = Vec::new();
+    assert_eq!(history.export(None, &mut out).unwrap(), 1);
+    let error = loop {
+        if let Err(error) = history.add(&run(2), "") {
+            break error;
+        }
+    };
+    assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
+    let words = error.to_string();
+    assert!(
+        !words.contains("this run"),
+        "who reads adds no run: {words}"
+    );
+}
+
+#[test]
+fn another_users_history_is_read_and_never_changed() {
+    let (_directory, path) = scratch();
+    let mut own = History::open(&path).unwrap();
+    let id = own.add(&run(1), "").unwrap();
+    let mut other = History::open_to_read(&path).unwrap();
+    assert_eq!(other.get(id).unwrap().run.seed, 1);
+    assert!(other.add(&run(2), "").is_err());
+    drop((own, other));
+    let empty = path.with_file_name("empty.db");
+    std::fs::write(&empty, b"").unwrap();
+    assert!(History::open_to_read(&empty).is_err());
+    assert_eq!(std::fs::metadata(&empty).unwrap().len(), 0);
+    assert!(History::open_to_read(&path.with_file_name("none.db")).is_err());
+}

@@ -272,3 +272,51 @@ fn an_import_of_something_else_says_what_and_where() {
         .unwrap_err();
     assert!(error.to_string().contains("newer rubus"), "{error}");
 }
+
+/// What another program sees of the history while an import goes on.
+struct Watched<'a> {
+    input: &'a [u8],
+    path: &'a std::path::Path,
+    most_seen: u64,
+}
+
+impl std::io::Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let seen = History::open(self.path).and_then(|history| history.count());
+        self.most_seen = self.most_seen.max(seen.map_err(std::io::Error::other)?);
+        self.input.read(buffer)
+    }
+}
+
+/// Each transaction is a flush of the disk; 100 000 runs took 500 of them.
+#[test]
+fn an_import_is_one_transaction_unless_it_holds_up_others() {
+    use std::time::Duration;
+    let (_directory, path) = scratch();
+    let mut source = History::open(&path).unwrap();
+    for seed in 0..30 {
+        let run = Run {
+            started: format!("2026-03-01T00:00:{seed:02}Z"),
+            ..run(seed)
+        };
+        source.add(&run, "").unwrap();
+    }
+    let mut exported = Vec::new();
+    source.export(None, &mut exported).unwrap();
+    for (most_held, is_split) in [(Duration::MAX, false), (Duration::ZERO, true)] {
+        let (_directory, path) = scratch();
+        let mut history = History::open(&path).unwrap();
+        let watched = Watched {
+            input: &exported,
+            path: &path,
+            most_seen: 0,
+        };
+        let mut input = std::io::BufReader::with_capacity(32 << 10, watched);
+        let done = history.import_within(&mut input, most_held).unwrap();
+        assert_eq!(done.added.len(), 30);
+        assert_eq!(history.count().unwrap(), 30);
+        // The last look is at the end of the input, before the last transaction ends.
+        let most_seen = input.get_ref().most_seen;
+        assert_eq!(most_seen > 0, is_split, "{most_seen}");
+    }
+}
