@@ -264,6 +264,9 @@ fn cause(
     let Some((first, last)) = around(start_ns, end_ns, samples) else {
         return StallCause::Device;
     };
+    if explained(stopped_ns(&samples[first], &samples[last])) {
+        return StallCause::Stopped;
+    }
     if explained(stolen_ns(&samples[first], &samples[last])) {
         return StallCause::CpuStarvation;
     }
@@ -295,6 +298,19 @@ fn around(start_ns: u64, end_ns: u64, samples: &[Sample]) -> Option<(usize, usiz
         .rposition(|sample| sample.at_ns <= start_ns)?;
     let last = samples.iter().position(|sample| sample.at_ns >= end_ns)?;
     (first < last).then_some((first, last))
+}
+
+/// How long the program itself was stopped between two samples.
+fn stopped_ns(first: &Sample, last: &Sample) -> u64 {
+    last.stopped_ns.saturating_sub(first.stopped_ns)
+}
+
+/// The doubt about a program that was stopped while it measured.
+pub(crate) fn stopped_doubt(first: &Sample, last: &Sample) -> Option<Doubt> {
+    let stopped_ns = stopped_ns(first, last);
+    (stopped_ns > 0).then(|| Doubt::Stopped {
+        seconds: stopped_ns as f64 / 1e9,
+    })
 }
 
 /// How much processor time the hypervisor took between two samples, on the core that lost most.

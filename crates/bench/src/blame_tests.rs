@@ -7,7 +7,7 @@ use rubus_core::spec::Direction;
 use rubus_core::stats::Histogram;
 
 use crate::blame::{
-    Effort, SlowMoments, cpu_doubts, cpu_shares, power_doubts, stalls, traffic_doubt,
+    Effort, SlowMoments, cpu_doubts, cpu_shares, power_doubts, stalls, stopped_doubt, traffic_doubt,
 };
 use crate::lane::SlowSpan;
 use crate::watch::{Sample, Traffic};
@@ -313,4 +313,23 @@ fn others_that_kept_the_device_busy_are_to_blame() {
         cause_of(span(500, 900, Some(0)), &quiet),
         StallCause::Device
     );
+}
+
+/// Ctrl-Z, and `fg` after a while: neither the device nor another program did that.
+#[test]
+fn who_was_stopped_does_not_blame_the_device() {
+    let stopped = |ms: u64, stopped_ms: u64, written: u64| Sample {
+        stopped_ns: stopped_ms * MS,
+        ..moved(ms, 0, written)
+    };
+    let samples = [stopped(400, 0, 0), stopped(5600, 5000, 100 << 20)];
+    let gap = span(500, 5500, None);
+    assert_eq!(cause_of(gap, &samples), StallCause::Stopped);
+    assert_eq!(
+        stopped_doubt(&samples[0], &samples[1]),
+        Some(Doubt::Stopped { seconds: 5.0 })
+    );
+    let running = [stopped(400, 0, 0), stopped(5600, 0, 0)];
+    assert_eq!(cause_of(gap, &running), StallCause::Device);
+    assert_eq!(stopped_doubt(&running[0], &running[1]), None);
 }

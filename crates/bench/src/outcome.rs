@@ -126,6 +126,7 @@ fn result(
         waited_share(harvest),
         used_share(harvest, elapsed_ns, cpu.per_core_busy.len()),
     ));
+    doubts.extend(blame::stopped_doubt(machine.first, machine.last));
     doubts.extend(blame::power_doubts(machine.samples));
     doubts.extend(blame::traffic_doubt(machine.first, machine.last, &effort));
     if long_flush {

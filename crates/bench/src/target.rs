@@ -22,6 +22,7 @@ use crate::error::{BenchError, advice};
 use crate::filesystem::{self, Filesystem};
 use crate::page_cache;
 use crate::remote::{Connections, Remote};
+use crate::tree;
 
 /// What is to be measured on.
 #[derive(Debug)]
@@ -368,6 +369,7 @@ fn open_directory(path: &Path) -> Result<Opened, BenchError> {
     let directory = open(path, flags, Mode::empty())
         .map_err(|errno| trouble(path, "open the directory", errno))?;
     remove_stale(directory.as_fd());
+    tree::remove_stale(directory.as_fd());
     let (file, access) = match nameless(directory.as_fd(), OFlags::DIRECT) {
         Ok(file) => (file, Access::Direct),
         // The filesystem takes the file, but not the flag.

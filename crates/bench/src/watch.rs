@@ -22,6 +22,8 @@ const PERIOD: Duration = Duration::from_millis(250);
 const MOST_SAMPLES: usize = 4000;
 /// How often the sleeping watcher checks whether it is still wanted.
 const NAP: Duration = Duration::from_millis(50);
+/// A nap that was longer than it should by less than this was merely a slow one.
+const LEAST_STOP_NS: u64 = 500_000_000;
 
 /// Where to look. Whatever is absent is not watched, and a doubt says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +53,8 @@ pub(crate) struct Sample {
     pub(crate) process_ns: u64,
     /// Processor time of the server of a network disk, if it was asked and said it.
     pub(crate) server: Option<FarLook>,
+    /// How long this process was stopped so far: not waiting for a processor, but not running at all.
+    pub(crate) stopped_ns: u64,
     /// Processor times: all cores together, then each core.
     pub(crate) cpus: Vec<CpuTimes>,
     /// Traffic of the device below the target.
@@ -117,6 +121,7 @@ fn look(paths: &WatchPaths) -> Sample {
         at_ns: now_ns(),
         process_ns: 0,
         server: None,
+        stopped_ns: 0,
         cpus: stat::parse(&read(Path::new("/proc/stat")).unwrap_or_default()),
         traffic,
         throttled: paths
@@ -139,6 +144,10 @@ fn look(paths: &WatchPaths) -> Sample {
 struct Shared {
     enough: AtomicBool,
     own_cpu_ns: AtomicU64,
+    /// How long the process was stopped so far.
+    stopped_ns: AtomicU64,
+    /// When the watcher went to sleep; 0 while it is awake.
+    asleep_ns: AtomicU64,
     samples: Mutex<Vec<Sample>>,
 }
 
@@ -170,6 +179,7 @@ impl Watcher {
         let sample = Sample {
             process_ns,
             server,
+            stopped_ns: self.shared.stopped_ns_at(now_ns()),
             ..look(&self.paths)
         };
         self.shared.keep(sample.clone());
@@ -228,6 +238,15 @@ impl Shared {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How long the process was stopped until now. Whoever was woken first sees that the watcher should be awake, too.
+    fn stopped_ns_at(&self, now_ns: u64) -> u64 {
+        let known = self.stopped_ns.load(Ordering::Relaxed);
+        match self.asleep_ns.load(Ordering::Relaxed) {
+            0 => known,
+            since => known + overslept_ns(now_ns.saturating_sub(since), 0),
+        }
+    }
+
     fn keep(&self, sample: Sample) {
         let mut samples = self.lock();
         samples.push(sample);
@@ -261,17 +280,45 @@ fn thin(samples: &mut Vec<Sample>) {
     *samples = thinned;
 }
 
+/// How long a process was stopped that wanted to take a nap and slept for so long. Waiting for a processor, `delayed_ns`, is
+/// something else.
+fn overslept_ns(slept_ns: u64, delayed_ns: u64) -> u64 {
+    let wanted = NAP.as_nanos() as u64;
+    let over = slept_ns.saturating_sub(wanted).saturating_sub(delayed_ns);
+    match over >= LEAST_STOP_NS {
+        true => over,
+        false => 0,
+    }
+}
+
 fn watch(shared: &Shared, paths: &WatchPaths) {
+    let account = crate::schedstat::Account::of_this_thread();
     let mut next_ns = 0;
     while !shared.enough.load(Ordering::Relaxed) {
         if now_ns() >= next_ns {
-            let sample = look(paths);
+            let sample = Sample {
+                stopped_ns: shared.stopped_ns.load(Ordering::Relaxed),
+                ..look(paths)
+            };
             next_ns = sample.at_ns + PERIOD.as_nanos() as u64;
             shared.keep(sample);
             shared.own_cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
         }
-        std::thread::sleep(NAP);
+        nap(shared, &account);
     }
+}
+
+/// Sleeps, and notes when that took much longer than it should.
+fn nap(shared: &Shared, account: &crate::schedstat::Account) {
+    let (from_ns, delay_ns) = (now_ns(), account.run_delay_ns());
+    shared.asleep_ns.store(from_ns, Ordering::Relaxed);
+    std::thread::sleep(NAP);
+    let slept_ns = now_ns() - from_ns;
+    let delayed = account.run_delay_ns().zip(delay_ns);
+    let delayed_ns = delayed.map_or(0, |(now, before)| now.saturating_sub(before));
+    let stopped_ns = overslept_ns(slept_ns, delayed_ns);
+    shared.stopped_ns.fetch_add(stopped_ns, Ordering::Relaxed);
+    shared.asleep_ns.store(0, Ordering::Relaxed);
 }
 
 #[cfg(test)]
@@ -323,6 +370,26 @@ mod tests {
             last_minute.map(|s| s.at_ns).min(),
             Some(345_360 * 250_000_000)
         );
+    }
+
+    #[test]
+    fn a_nap_that_lasts_for_seconds_was_a_stop_unless_the_processor_was_missing() {
+        let s = 1_000_000_000;
+        assert_eq!(overslept_ns(NAP.as_nanos() as u64, 0), 0);
+        assert_eq!(overslept_ns(s / 4, 0), 0, "a slow machine");
+        assert!(overslept_ns(5 * s, 0) > 4 * s);
+        assert_eq!(overslept_ns(5 * s, 5 * s), 0, "no free processor");
+    }
+
+    /// The session's thread may be woken before the watcher.
+    #[test]
+    fn a_stop_is_seen_by_who_wakes_first() {
+        let shared = Shared::default();
+        let s = 1_000_000_000;
+        assert_eq!(shared.stopped_ns_at(9 * s), 0);
+        shared.asleep_ns.store(2 * s, Ordering::Relaxed);
+        assert!(shared.stopped_ns_at(9 * s) > 6 * s);
+        assert_eq!(shared.stopped_ns_at(2 * s + 100_000_000), 0);
     }
 
     #[test]

@@ -39,6 +39,11 @@ pub enum Doubt {
         /// Share of the elapsed time spent runnable but not running.
         share: f64,
     },
+    /// The program itself was stopped meanwhile: Ctrl-Z, SIGSTOP, a frozen control group.
+    Stopped {
+        /// For how long.
+        seconds: f64,
+    },
     /// The hypervisor took the processor away.
     CpuStolen {
         /// Share of all processor time.
@@ -177,6 +182,9 @@ impl Doubt {
                     percent(*share)
                 )
             }
+            Doubt::Stopped { seconds } => {
+                format!("rubus itself was stopped for {seconds:.1} s (Ctrl-Z or SIGSTOP)")
+            }
             Doubt::CpuStolen { share } => {
                 format!(
                     "the hypervisor took {} of the processor time away",
@@ -271,6 +279,7 @@ impl Doubt {
             Doubt::CpuStarved { .. } | Doubt::CpuStolen { .. } => {
                 "stop other programs and measure again"
             }
+            Doubt::Stopped { .. } => "measure again and let it run to its end",
             Doubt::CpuBound { .. } => {
                 "read the result as a limit of this processor, not the device"
             }

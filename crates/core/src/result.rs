@@ -531,6 +531,8 @@ pub enum StallCause {
     Throttling,
     /// Other programs kept the same device busy in that moment.
     OtherWriters,
+    /// The program itself was stopped (Ctrl-Z, SIGSTOP, a frozen control group).
+    Stopped,
 }
 
 /// A measured series in equal bins.

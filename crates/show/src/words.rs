@@ -140,6 +140,7 @@ pub fn stall_cause(cause: StallCause) -> &'static str {
         StallCause::CpuStarvation => "no free processor",
         StallCause::Throttling => "throttling or low voltage",
         StallCause::OtherWriters => "other programs on the device",
+        StallCause::Stopped => "rubus itself was stopped",
     }
 }
 

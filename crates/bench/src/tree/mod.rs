@@ -294,4 +294,20 @@ mod tests {
         drop((held, second));
         assert_eq!(fs::read_dir(here.path()).expect("it").count(), 1);
     }
+
+    /// 37 MB stayed until somebody measured small files again.
+    #[test]
+    fn whatever_is_measured_in_a_directory_removes_a_tree_that_was_left_there() {
+        use crate::target::{Opened, Target};
+        let here = tempfile::tempdir().expect("a directory");
+        let left = here.path().join(".rubus-tree-1-2");
+        fs::create_dir_all(left.join("0-0")).expect("a tree");
+        File::create(left.join("0-0/f0")).expect("a file");
+        let target = Target::Directory {
+            path: here.path().into(),
+        };
+        let opened = Opened::new(target).expect("a target");
+        assert!(!left.exists());
+        drop(opened);
+    }
 }
