@@ -66,6 +66,8 @@ pub enum Standing {
     HelpsLittle,
     /// It costs more than it gives.
     DoesNotHelp,
+    /// Swap is full: no page can go anywhere any more.
+    Full,
     /// The kernel does not tell enough.
     Unknown,
 }
@@ -331,8 +333,32 @@ fn judge(reading: &Reading, sums: &Sums) -> (Standing, String, Option<String>) {
         }
         _ => {}
     }
+    if let Some(words) = full(reading, sums) {
+        let advice = "close programs now; then more swap (`rubus plan swap`), or more memory: without room the kernel ends \
+                      programs";
+        return (Standing::Full, words, Some(advice.into()));
+    }
     let (standing, advice) = weigh(reading, sums);
     (standing, in_words(sums, standing), advice)
+}
+
+/// Share from which an area or the pool counts as full.
+const FULL: f64 = 0.95;
+
+/// How full everything is, where swap has no room left. Each page in the pool has its place in swap, too.
+fn full(reading: &Reading, sums: &Sums) -> Option<String> {
+    let of = |bytes: fn(&SwapArea) -> u64| reading.areas.iter().map(bytes).sum::<u64>();
+    let (used, size) = (of(|area| area.used_bytes), of(|area| area.size_bytes));
+    let swap = share(used, size).filter(|share| *share >= FULL)?;
+    let pool = sums.pool_bytes.zip(sums.limit_bytes);
+    let pool = pool.and_then(|(pool, limit)| share(pool, limit));
+    let pool = pool.map_or(String::new(), |pool| {
+        format!(" and zswap's pool {}", percent(pool.min(1.0)))
+    });
+    Some(format!(
+        "The machine has run out of swap: it is {} full{pool}.",
+        percent(swap)
+    ))
 }
 
 fn weigh(reading: &Reading, sums: &Sums) -> (Standing, Option<String>) {
@@ -542,6 +568,20 @@ mod tests {
                 .iter()
                 .all(|counter| !counter.meaning.contains("not known"))
         );
+    }
+
+    #[test]
+    fn full_swap_is_no_help() {
+        let mut reading = today(900_000, 5_000, 100);
+        reading.areas[0].used_bytes = reading.areas[0].size_bytes;
+        reading.pool_bytes = known(10 << 30);
+        let report = Report::of(&reading);
+        assert_eq!(report.standing, Standing::Full);
+        let words = "The machine has run out of swap: it is 100 % full and zswap's pool 100 %.";
+        assert_eq!(report.verdict, words);
+        reading.areas[0].used_bytes /= 2;
+        reading.pool_bytes = known(100 << 20);
+        assert_eq!(Report::of(&reading).standing, Standing::Helps);
     }
 
     #[test]

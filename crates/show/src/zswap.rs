@@ -14,6 +14,7 @@ const COLUMNS: usize = 100;
 pub fn render(report: &Report, style: Style) -> String {
     let tone = match report.standing {
         Standing::Helps => Tone::Good,
+        Standing::Full => Tone::Bad,
         Standing::HelpsLittle | Standing::WithoutSwap => Tone::Warn,
         Standing::DoesNotHelp => Tone::Bad,
         Standing::Absent | Standing::Off | Standing::Idle | Standing::Unknown => Tone::Strong,

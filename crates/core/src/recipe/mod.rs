@@ -414,6 +414,12 @@ struct Draft {
 
 impl Draft {
     fn check(&mut self, what: &str, is_met: bool, found: String, remedy: &str) {
+        // What may not be looked at says nothing about the machine.
+        let is_forbidden = found.to_lowercase().contains("permission denied");
+        let remedy = match is_forbidden && !remedy.contains("sudo") {
+            true => "run it with sudo: as this user it cannot be seen",
+            false => remedy,
+        };
         self.checks.push(Check {
             what: what.into(),
             found,

@@ -47,8 +47,22 @@ pub(super) fn certainty(run: &Run) -> String {
         .filter(|result| result.outcome != Outcome::Inconclusive)
         .map(|result| result.iops.largest_deviation())
         .fold(0.0_f64, f64::max);
-    let mut sentence = if inconclusive.len() == run.results.len() {
+    // More names than this are no sentence; the tables mark them.
+    const MOST_NAMES: usize = 4;
+    let (all, out) = (run.results.len(), inconclusive.len());
+    let mut sentence = if out == all {
         "No figure settled in the time and bytes allowed.".to_string()
+    } else if out > MOST_NAMES || 2 * out > all {
+        let settled = all - out;
+        let hold = match settled {
+            1 => "1 figure holds".to_string(),
+            count => format!("{count} figures hold"),
+        };
+        let within = match widest.is_finite() {
+            true => format!("within ±{} or better (95 % confidence)", percent(widest)),
+            false => "within the interval given (95 % confidence)".into(),
+        };
+        format!("Only {hold} {within}; the other {out} of {all} did not settle")
     } else if widest.is_finite() {
         format!(
             "The figures hold within ±{} or better (95 % confidence)",
@@ -57,13 +71,8 @@ pub(super) fn certainty(run: &Run) -> String {
     } else {
         "The figures hold within the intervals given (95 % confidence)".to_string()
     };
-    if !inconclusive.is_empty() && inconclusive.len() < run.results.len() {
-        // More names than this are no sentence; the tables mark them.
-        const MOST_NAMES: usize = 4;
-        let which = match inconclusive.len() <= MOST_NAMES {
-            true => inconclusive.join(", "),
-            false => format!("{} of {}", inconclusive.len(), run.results.len()),
-        };
+    if sentence.starts_with("The figures") && !inconclusive.is_empty() {
+        let which = inconclusive.join(", ");
         sentence.push_str(&format!(", except {which}, which did not settle"));
     }
     if !sentence.ends_with('.') {
@@ -76,4 +85,29 @@ pub(super) fn certainty(run: &Run) -> String {
         sentence.push_str(&format!(" {} were written.", bytes_iec(run.bytes_written)));
     }
     sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// "±20 % or better, except 7 of 10" praised what hardly anything was.
+    #[test]
+    fn where_most_did_not_settle_the_sentence_begins_with_that() {
+        let mut run = fixture::slow_sd_card_run();
+        let all = run.results.len();
+        assert!(all > 4);
+        for result in &mut run.results {
+            result.outcome = Outcome::Converged;
+        }
+        assert!(certainty(&run).starts_with("The figures hold within"));
+        for result in run.results.iter_mut().skip(2) {
+            result.outcome = Outcome::Inconclusive;
+        }
+        let words = certainty(&run);
+        assert!(words.starts_with("Only 2 figures hold within ±"), "{words}");
+        let others = format!("the other {} of {all} did not settle.", all - 2);
+        assert!(words.contains(&others), "{words}");
+    }
 }

@@ -70,6 +70,11 @@ fn dirty_bytes(write_bytes_per_second: f64, memory_bytes: Option<u64>) -> (u64, 
     (hard, background)
 }
 
+/// How long a disk takes for so much, as a user would work it out.
+fn seconds(bytes: u64, bytes_per_second: f64) -> String {
+    format!("{:.1} s", bytes as f64 / bytes_per_second.max(1.0))
+}
+
 /// How eagerly memory of programs is swapped out before files are dropped: 200 r / (1 + r) where swap is r
 /// times as fast as the filesystem (Linux, Documentation/admin-guide/sysctl/vm.rst).
 fn swappiness(swap_by_filesystem: f64) -> u32 {
@@ -94,9 +99,10 @@ pub(super) fn sysctls(
             "dirty_bytes",
             hard.to_string(),
             format!(
-                "At most {} wait to be written: some {DIRTY_S:.0} s of this disk's writes ({rate}, {source}), never more than a \
-                 tenth of the memory{}.",
+                "At most {} wait to be written: {} of this disk's writes ({rate}, {source}), never more than a tenth of the \
+                 memory{}.",
                 bytes_iec(hard),
+                seconds(hard, write_bytes_per_second),
                 match situation.facts.image {
                     None => String::new(),
                     Some(_) => format!(" of a board with {}", bytes_iec(SMALL_MEMORY_BYTES)),
@@ -106,7 +112,11 @@ pub(super) fn sysctls(
         (
             "dirty_background_bytes",
             background.to_string(),
-            format!("Writing begins at {}.", bytes_iec(background)),
+            format!(
+                "Writing begins at {}, {} of them.",
+                bytes_iec(background),
+                seconds(background, write_bytes_per_second)
+            ),
         ),
     ];
     if choice.swap != SwapKind::None {
@@ -153,6 +163,16 @@ pub(super) fn paths() -> Vec<std::path::PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 90 MiB at 34.5 MB/s are not 4 s.
+    #[test]
+    fn a_limit_that_the_memory_sets_is_told_in_its_own_seconds() {
+        let memory = Some(944_000_000);
+        let (hard, _) = dirty_bytes(34.5e6, memory);
+        assert_eq!(seconds(hard, 34.5e6), "2.7 s");
+        let (hard, _) = dirty_bytes(34.5e6, Some(8 * GIB));
+        assert_eq!(seconds(hard, 34.5e6), "4.0 s");
+    }
 
     #[test]
     fn unwritten_data_is_seconds_of_the_disk_and_never_much_memory() {

@@ -99,20 +99,23 @@ pub(in crate::recipe) fn quiet(situation: &Situation<'_>, draft: &mut Draft) {
         "wait until it has ended, or the copy has half of a package",
     );
     let power = &situation.machine.power.throttling;
-    let is_low = power.value().is_some_and(|word| word.undervoltage_now);
-    draft.check(
-        "the supply voltage is right",
-        !is_low,
-        match (power.value(), power.reason()) {
-            (Some(_), _) if is_low => "too low now".into(),
-            (Some(word), _) if word.undervoltage_seen => {
-                "right now, too low at some time since the boot".into()
-            }
-            (Some(_), _) => "right".into(),
-            (None, reason) => format!("not known: {}", reason.unwrap_or("nobody looked")),
-        },
-        "use a stronger power supply or a shorter cable; disks lose data before the board stops",
-    );
+    match power.value() {
+        Some(word) => draft.check(
+            "the supply voltage is right",
+            !word.undervoltage_now,
+            match (word.undervoltage_now, word.undervoltage_seen) {
+                (true, _) => "too low now".into(),
+                (false, true) => "right now, too low at some time since the boot".into(),
+                (false, false) => "right".into(),
+            },
+            "use a stronger power supply or a shorter cable; disks lose data before the board stops",
+        ),
+        // What nobody measured is neither right nor wrong.
+        None => draft.notes.push(format!(
+            "Whether the supply voltage is right is not known here ({}): a USB disk needs a power supply that carries it too.",
+            power.reason().unwrap_or("nobody looked")
+        )),
+    }
     let available = situation.machine.memory.available_bytes.get();
     draft.check(
         "there is memory to work with",
