@@ -30,6 +30,16 @@ pub const CASES: &[Case] = &[
     ("unknown data at the start", Power::Loop, unknown_start),
     ("unknown data at the end", Power::Loop, unknown_end),
     ("unknown data in the middle", Power::Loop, unknown_middle),
+    (
+        "a partition whose table is gone",
+        Power::Loop,
+        partition_without_table,
+    ),
+    (
+        "copies of superblocks behind a blank start",
+        Power::Loop,
+        superblock_copies,
+    ),
     ("content of partitions", Power::Loop, partitions),
     (
         "blank partitions that the kernel knows",
@@ -188,6 +198,40 @@ fn unknown_middle(yard: &mut Yard) -> Step<String> {
     let device = yard.blank(64)?;
     yard.write(&device, 20 * MIB, &vec![0x5A; 4 << 20])?;
     yard.asks(&device, None, &device, &["behind a blank start"])
+}
+
+fn partition_without_table(yard: &mut Yard) -> Step<String> {
+    for (start, bytes) in [
+        (4, 60_000_000_000),
+        (8, 120_000_000_000),
+        (516, 2_000_000_000_000),
+    ] {
+        let image = yard.sparse(&format!("card{start}.img"), bytes)?;
+        let device = yard.attach(&image, &[])?;
+        let offset = (start * MIB).to_string();
+        let part = yard.attach(&image, &["-o", &offset, "--sizelimit", "67108864"])?;
+        yard.ext4(&part, "rootfs")?;
+        yard.run("losetup", &["-d", &part])?;
+        let shown = "an ext4 filesystem \"rootfs\" behind a blank start";
+        yard.asks(&device, None, &device, &[shown])?;
+    }
+    Ok("asks, on disks of 60 GB to 2 TB".into())
+}
+
+fn superblock_copies(yard: &mut Yard) -> Step<String> {
+    const MAGIC: [&[u8]; 2] = [b"_BHRfS_M", &[0x53, 0xEF]];
+    let copies = [
+        (64 * MIB + 0x40, MAGIC[0]),
+        (262_144 * MIB + 0x40, MAGIC[0]),
+    ];
+    let groups = [8 * MIB + 1024, 32 * MIB, 128 * MIB].map(|at| (at + 0x38, MAGIC[1]));
+    for (number, (at, magic)) in copies.into_iter().chain(groups).enumerate() {
+        let image = yard.sparse(&format!("copy{number}.img"), 500_000_000_000)?;
+        let device = yard.attach(&image, &[])?;
+        yard.write(&device, at, magic)?;
+        yard.asks(&device, None, &device, &["behind a blank start"])?;
+    }
+    Ok("asks".into())
 }
 
 fn partitions(yard: &mut Yard) -> Step<String> {

@@ -101,6 +101,14 @@ impl Yard {
         Ok(path)
     }
 
+    /// A file of zeros, too long to be read again after each question.
+    pub fn sparse(&mut self, name: &str, bytes: u64) -> Step<PathBuf> {
+        let path = self.path(name);
+        let file = File::create(&path).map_err(fail)?;
+        file.set_len(bytes).map_err(fail)?;
+        Ok(path)
+    }
+
     /// A loop device over a new file of zeros.
     pub fn blank(&mut self, mib: u64) -> Step<String> {
         let name = format!("disk{}.img", self.images.len());
