@@ -11,7 +11,7 @@ use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::ioctl;
 
@@ -531,6 +531,68 @@ pub fn openers(devices: &[DeviceNumber]) -> Vec<Opener> {
     }
     found.sort_by_key(|opener| (opener.pid, opener.number));
     found
+}
+
+/// The processes that have a regular file open, by the number of its filesystem and its inode; as far as this user can
+/// see them. The number in each is that of the filesystem.
+pub fn file_openers(on_device: DeviceNumber, inode: u64) -> Vec<Opener> {
+    let mut found = Vec::new();
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return found;
+    };
+    for process in processes.flatten() {
+        let Some(pid) = process.file_name().to_str().and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        let Some(writes) = file_opened_by(&process.path(), on_device, inode) else {
+            continue;
+        };
+        let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+        found.push(Opener {
+            pid,
+            name: name.trim_end().to_string(),
+            number: on_device,
+            writes,
+        });
+    }
+    found.sort_by_key(|opener| opener.pid);
+    found
+}
+
+/// Whether a process may write to a file that it has open; none where it has not.
+fn file_opened_by(process: &Path, on_device: DeviceNumber, inode: u64) -> Option<bool> {
+    let descriptors = std::fs::read_dir(process.join("fd")).ok()?;
+    let mut found = None;
+    for entry in descriptors.flatten() {
+        if is_file(&entry.path(), on_device, inode) {
+            let writes = access(&process.join("fdinfo").join(entry.file_name()));
+            found = match (found, writes) {
+                (Some(before), Some(now)) => Some(before | now),
+                (before, now) => before.or(now),
+            };
+        }
+    }
+    found
+}
+
+/// Whether a descriptor in `/proc` is of this file. Only what looks like a file is asked for, and from what the kernel
+/// remembers: a file on a dead network filesystem does not answer.
+fn is_file(descriptor: &Path, on_device: DeviceNumber, inode: u64) -> bool {
+    let target = std::fs::read_link(descriptor).unwrap_or_default();
+    let elsewhere = ["/dev/", "/proc/", "/sys/"];
+    if !target.is_absolute() || elsewhere.iter().any(|top| target.starts_with(top)) {
+        return false;
+    }
+    let flags = AtFlags::STATX_DONT_SYNC;
+    let wanted = StatxFlags::TYPE | StatxFlags::INO;
+    rustix::fs::statx(rustix::fs::CWD, descriptor, flags, wanted).is_ok_and(|stat| {
+        let device = DeviceNumber {
+            major: stat.stx_dev_major,
+            minor: stat.stx_dev_minor,
+        };
+        let is_regular = FileType::from_raw_mode(u32::from(stat.stx_mode)) == FileType::RegularFile;
+        is_regular && stat.stx_ino == inode && device == on_device
+    })
 }
 
 /// Which of the devices a process has open, and whether it may write.

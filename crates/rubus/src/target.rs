@@ -282,6 +282,9 @@ fn file(
         .len();
     let place = Place::of(&real, machine, files);
     let may_overwrite = may_overwrite_file(path, &real, allowance)?;
+    if may_overwrite {
+        guard::file_unused(files, &real).map_err(refused)?;
+    }
     Ok(Resolved {
         named: path.display().to_string(),
         target: Target::File {

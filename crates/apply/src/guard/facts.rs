@@ -193,6 +193,13 @@ pub enum UseKind {
         /// Whether it may write.
         writes: bool,
     },
+    /// A program has the file that backs the target open for writing.
+    BackingOpen {
+        /// Process id.
+        pid: u32,
+        /// Name of the program.
+        program: String,
+    },
     /// The kernel says that somebody claimed it. Where it can be told: who might.
     Claimed {
         /// Mounts of it that other mount namespaces have, for a sentence:

@@ -309,6 +309,10 @@ fn reason(device: &DeviceFacts, used: &Use) -> Reason {
             program,
             writes,
         } => opened(&name, *pid, program, *writes),
+        UseKind::BackingOpen { pid, program } => {
+            let file = format!("The backing file of {name}");
+            opened(&file, *pid, program, true)
+        }
         UseKind::Claimed { elsewhere } => claimed(&name, elsewhere),
     };
     Reason { what, next }

@@ -14,6 +14,7 @@
 mod contents;
 mod disks;
 mod facts;
+mod file;
 mod identity;
 mod judge;
 mod refusal;
@@ -32,6 +33,7 @@ use rubus_host::{Files, clock};
 
 pub use disks::{Disk, all as disks};
 pub use facts::{Content, DeviceFacts, Identity, Relation, TargetFacts, Use, UseKind};
+pub use file::file_unused;
 pub use judge::{Confirmation, ConfirmationKind, Consent, ConsentNeeded, Reason, Verdict, judge};
 pub use judge::{confirmation, may_lose};
 pub(crate) use refusal::content_words;
@@ -376,6 +378,13 @@ fn gather(files: &dyn Files, asked: &Path, opened: Opened<'_>, claimed_by_us: bo
     let numbers: Vec<_> = found.numbers.iter().map(|(_, _, number)| *number).collect();
     let openers = blockdev::openers(&numbers);
     uses::add_openers(&sys, &mut found, &openers, claimed_by_us);
+    let own_loop = uses::own_loop(&node, &loops);
+    if let Some(backing) =
+        own_loop.and_then(|own| own.backing.filter(|backing| backing.block.is_none()))
+    {
+        let openers = blockdev::file_openers(backing.on_device, backing.inode);
+        uses::add_backing_openers(&node, &mut found, &openers);
+    }
     facts.uses = found.uses;
     facts.unreadable.extend(found.unreadable);
     facts.name = node.name;

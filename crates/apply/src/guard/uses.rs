@@ -59,7 +59,7 @@ pub(super) fn find(sys: &Sys<'_>, target: &Node, loops: &[LoopFact]) -> Found {
     search.found
 }
 
-fn own_loop<'a>(node: &Node, loops: &'a [LoopFact]) -> Option<&'a LoopFact> {
+pub(super) fn own_loop<'a>(node: &Node, loops: &'a [LoopFact]) -> Option<&'a LoopFact> {
     let name = node.parent_name().unwrap_or_else(|| node.name.clone());
     loops.iter().find(|own| own.name == name)
 }
@@ -593,6 +593,24 @@ pub(super) fn add_openers(
                 pid: opener.pid,
                 program: opener.name.clone(),
                 writes: opener.writes,
+            },
+        });
+    }
+}
+
+/// Adds the programs that have the file under a loop device open for writing: a server of that image, or a virtual
+/// machine. This program's own is the one that made the loop device.
+pub(super) fn add_backing_openers(node: &Node, found: &mut Found, openers: &[Opener]) {
+    let others = openers
+        .iter()
+        .filter(|opener| opener.writes && opener.pid != std::process::id());
+    for opener in others {
+        found.uses.push(Use {
+            device: node.name.clone(),
+            relation: Relation::Itself,
+            kind: UseKind::BackingOpen {
+                pid: opener.pid,
+                program: opener.name.clone(),
             },
         });
     }

@@ -75,6 +75,22 @@ pub const CASES: &[Case] = &[
         lazily_unmounted,
     ),
     ("two loop devices over one file", Power::Loop, twins),
+    (
+        "the file under a mounted loop device",
+        Power::Loop,
+        file_of_mounted,
+    ),
+    (
+        "the file under an idle loop device",
+        Power::Loop,
+        file_of_idle,
+    ),
+    ("an active swap file", Power::Loop, file_is_swap),
+    (
+        "a loop device over a file that another process writes to",
+        Power::Loop,
+        backing_written,
+    ),
     ("a read-only loop device", Power::Loop, read_only),
     (
         "a device that this process has claimed",
@@ -322,6 +338,56 @@ fn twins(yard: &mut Yard) -> Step<String> {
     yard.refused(&other, None, &[same_file])?;
     yard.mount(&device, "point")?;
     yard.refused(&other, None, &[same_file, "is mounted at"])
+}
+
+/// The guard must refuse the file, for this reason.
+fn file_refused(path: &Path, reason: &str) -> Step<String> {
+    match rubus_apply::guard::file_unused(&rubus_host::Live, path) {
+        Ok(()) => Err(Stop::Fail("it was allowed".into())),
+        Err(refusal) if refusal.to_string().contains(reason) => Ok(format!("refused: {reason}")),
+        Err(refusal) => Err(Stop::Fail(format!("'{reason}' is no reason in\n{refusal}"))),
+    }
+}
+
+fn file_of_mounted(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(32)?;
+    yard.ext4(&device, "data")?;
+    let point = yard.mount(&device, "my data")?;
+    let image = yard.path("disk0.img");
+    let other_name = yard.path("hard-link.img");
+    fs::hard_link(&image, &other_name).map_err(fail)?;
+    let reason = format!("{device}, which is mounted at {}", point.display());
+    file_refused(&image, &reason)?;
+    file_refused(&other_name, &reason)
+}
+
+fn file_of_idle(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(8)?;
+    let image = yard.path("disk0.img");
+    file_refused(&image, &format!("the loop device {device}"))?;
+    yard.run("losetup", &["-d", &device])?;
+    Yard::wait_for(|| rubus_apply::guard::file_unused(&rubus_host::Live, &image).is_ok());
+    match rubus_apply::guard::file_unused(&rubus_host::Live, &image) {
+        Ok(()) => Ok("refused until it is detached".into()),
+        Err(refusal) => Err(Stop::Fail(refusal.to_string())),
+    }
+}
+
+fn file_is_swap(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(64)?;
+    yard.ext4(&device, "data")?;
+    let point = yard.mount(&device, "point")?;
+    let file = filled_file(&point, "swap", 8)?;
+    yard.swap_on(&file)?;
+    file_refused(Path::new(&file), "It is active swap")
+}
+
+fn backing_written(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(8)?;
+    let image = yard.path("disk0.img").display().to_string();
+    let script = format!("exec 3<>{image}; echo ready; read line");
+    yard.start("sh", &["-c", &script], "ready\n")?;
+    yard.refused(&device, None, &["The backing file of"])
 }
 
 fn read_only(yard: &mut Yard) -> Step<String> {

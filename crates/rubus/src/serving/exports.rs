@@ -338,6 +338,13 @@ fn same_file<'a>(wanted: &Wanted, before: &'a [Ready]) -> Option<&'a str> {
 
 fn file(wanted: &Wanted) -> anyhow::Result<Image> {
     let place = wanted.path.display();
+    if !wanted.read_only {
+        guard::file_unused(&Live::new(), &wanted.path).map_err(|refusal| {
+            Refused(format!(
+                "{refusal}\n  if clients are only to read it, give --read-only"
+            ))
+        })?;
+    }
     let opened = match (&wanted.found_in, wanted.path.file_name()) {
         (Some(directory), Some(name)) => Image::open_in(directory, name, !wanted.read_only),
         _ => Image::open(&wanted.path, !wanted.read_only),
