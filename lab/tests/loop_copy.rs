@@ -388,6 +388,104 @@ fn a_target_that_fails_ends_the_copy() {
 }
 
 #[test]
+fn nested_subvolumes_arrive_with_what_is_in_them() {
+    let _turn = take_turns();
+    let needs = [
+        Need::Root,
+        Need::Loop,
+        Need::Program("rsync", "rsync"),
+        Need::Program("btrfs", "btrfs-progs"),
+    ];
+    if !can_run("nested subvolumes", &needs) {
+        return;
+    }
+    let home = Home::new();
+    let source = SmallFilesystem::new(FilesystemKind::BtrfsCompressed, 512 * MIB).unwrap();
+    let target = SmallFilesystem::new(FilesystemKind::Ext4, 512 * MIB).unwrap();
+    // Each subvolume numbers its files from the same number on: hard links of one must not meet those of the other.
+    shell(
+        source.path(),
+        "btrfs subvolume create from; cd from; btrfs subvolume create var; btrfs subvolume create var/deep; mkdir plain; \
+         for d in . var var/deep plain; do echo \"content of $d\" > $d/file; ln $d/file $d/link; done; \
+         btrfs subvolume snapshot -r var kept; sync",
+    );
+    let (from, to) = (source.path().join("from"), target.path().join("to"));
+    let arguments = |more: &[&'static str]| {
+        let paths = [
+            "copy".into(),
+            from.display().to_string(),
+            to.display().to_string(),
+        ];
+        let more = more.iter().map(|text| text.to_string());
+        paths.into_iter().chain(more).collect::<Vec<String>>()
+    };
+    for more in [
+        &["--json", "--verify", "all"][..],
+        &["--json", "--again", "--verify", "all"],
+    ] {
+        let arguments = arguments(more);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let answer = home.run(&arguments);
+        assert_eq!(answer.status, Some(0), "{answer}");
+        let receipt = answer.json();
+        assert_eq!(receipt["copy"]["skipped"]["count"], 0, "{answer}");
+        assert_eq!(receipt["comparison"]["differences"]["count"], 0, "{answer}");
+        let compare = "rsync -aHn --checksum --delete --itemize-changes --exclude /.rubus-copy";
+        let found = shell(&from, &format!("{compare} ./ {}/", to.display()));
+        assert!(found.is_empty(), "{found}");
+        for place in [
+            "file",
+            "var/link",
+            "var/deep/link",
+            "plain/link",
+            "kept/link",
+        ] {
+            let text = fs::read_to_string(to.join(place)).unwrap();
+            assert_eq!(
+                text,
+                fs::read_to_string(from.join(place)).unwrap(),
+                "{place}"
+            );
+        }
+    }
+    // Within the source it would copy itself.
+    let inside = from.join("var/deep/new").display().to_string();
+    let answer = home.run(&["copy", &from.display().to_string(), &inside]);
+    assert!(answer.stderr.contains("lies within the source"), "{answer}");
+    assert!(!Path::new(&inside).exists());
+}
+
+#[test]
+fn a_copy_does_not_copy_itself_through_a_second_mount() {
+    let _turn = take_turns();
+    if !can_run("a second mount", &[Need::Root, Need::Loop]) {
+        return;
+    }
+    let home = Home::new();
+    let ground = SmallFilesystem::new(FilesystemKind::Ext4, 256 * MIB).unwrap();
+    shell(
+        ground.path(),
+        "mkdir -p src/in out; echo 1 > src/a; echo 2 > src/in/b; mount --bind src/in out",
+    );
+    let (from, to) = (ground.path().join("src"), ground.path().join("out/dest"));
+    let (from, to) = (from.display().to_string(), to.display().to_string());
+    let answer = home.run(&["copy", &from, &to, "--json", "--verify", "all"]);
+    let held = shell(
+        ground.path(),
+        "find out/dest -name .rubus-copy -prune -o -print | sort",
+    );
+    shell(ground.path(), "umount out");
+    assert_eq!(answer.status, Some(0), "{answer}");
+    assert_eq!(held, "out/dest\nout/dest/a\nout/dest/in\nout/dest/in/b\n");
+    let skipped = answer.json()["copy"]["skipped"].clone();
+    assert_eq!(skipped["count"], 1, "{skipped}");
+    assert!(
+        skipped.to_string().contains("is the target of this copy"),
+        "{skipped}"
+    );
+}
+
+#[test]
 fn memory_does_not_grow_with_the_tree() {
     let _turn = take_turns();
     if !can_run("memory of a copy", &NEEDS) {

@@ -14,11 +14,13 @@ use rubus_core::copy::{Comparison, Contents, Listing, Progress, Remark, Stage, p
 use rubus_host::copy_door::{Directory, Failure, Flags, Kind, Listed, Meta, Place, Reason};
 
 use super::dress::is_foreign;
+use super::links::{Identity, identity};
 use super::manifest::DIRECTORY;
 use super::paths::Paths;
 use super::read_both::{Job, Reading, read_both};
 use super::teller::Teller;
 use super::trouble::CopyError;
+use super::walk::{IS_MANIFEST, IS_TARGET, is_elsewhere};
 use super::window::join;
 
 /// Files whose contents are compared together.
@@ -86,6 +88,7 @@ pub fn compare(
     let mut comparing = Comparing {
         options,
         root: from.look().map_err(target_failed)?,
+        target: to.look().ok().as_ref().map(identity),
         from,
         to,
         found: Comparison {
@@ -130,11 +133,12 @@ struct Comparing<'a> {
     from: Directory,
     to: Directory,
     root: Meta,
+    target: Option<Identity>,
     found: Comparison,
     /// For files of the source with several names: their number in the target, and names still to come.
-    twins: HashMap<u64, (u64, u32)>,
+    twins: HashMap<Identity, (u64, u32)>,
     /// The other way round.
-    owners: HashMap<u64, u64>,
+    owners: HashMap<u64, Identity>,
     opened: Option<(Vec<u8>, Arc<Directory>, Arc<Directory>)>,
     jobs: Vec<Job>,
     jobs_bytes: u64,
@@ -196,6 +200,12 @@ impl Comparing<'_> {
             differences.extend(compare_dress(whole.0, whole.1));
         }
         self.differ_in(b"", differences);
+        if self.from.look_at(OsStr::new(DIRECTORY)).is_ok() {
+            self.found.skipped.add(Remark {
+                path: DIRECTORY.to_string(),
+                what: IS_MANIFEST.to_string(),
+            });
+        }
         self.enter(Vec::new(), &mut stack);
         while let Some(level) = stack.last_mut() {
             self.may_go_on()?;
@@ -266,6 +276,13 @@ impl Comparing<'_> {
                 return None;
             }
         };
+        if meta.kind == Kind::Directory && Some(identity(&meta)) == self.target {
+            self.found.skipped.add(Remark {
+                path: path_text(path),
+                what: IS_TARGET.to_string(),
+            });
+            return None;
+        }
         if self.is_elsewhere(&meta) {
             self.found.skipped.add(Remark {
                 path: path_text(path),
@@ -316,8 +333,8 @@ impl Comparing<'_> {
     }
 
     fn is_elsewhere(&self, meta: &Meta) -> bool {
-        let is_other_mount = meta.mount != 0 && meta.mount != self.root.mount;
-        meta.device != self.root.device || (meta.kind == Kind::Directory && is_other_mount)
+        let is_elsewhere = is_elsewhere(meta, &self.root);
+        is_elsewhere && (meta.kind == Kind::Directory || meta.device != self.root.device)
     }
 
     fn count(&mut self, kind: Kind) {
@@ -338,16 +355,16 @@ impl Comparing<'_> {
         if meta.names == 1 {
             return Some(format!("has {} names and not 1", there.names));
         }
-        let owner = *self.owners.entry(there.inode).or_insert(meta.inode);
+        let owner = *self.owners.entry(there.inode).or_insert(identity(meta));
         let (twin, left) = self
             .twins
-            .entry(meta.inode)
+            .entry(identity(meta))
             .or_insert((there.inode, meta.names));
         *left = left.saturating_sub(1);
-        let is_one = *twin == there.inode && owner == meta.inode;
+        let is_one = *twin == there.inode && owner == identity(meta);
         if *left == 0 {
             let twin = *twin;
-            self.twins.remove(&meta.inode);
+            self.twins.remove(&identity(meta));
             self.owners.remove(&twin);
         }
         (!is_one).then(|| "is not a name of the same file as in the source".to_string())

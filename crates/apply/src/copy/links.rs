@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use rubus_host::copy_door::Meta;
+
 /// What is known about a file with several names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct First {
@@ -16,26 +18,34 @@ pub(super) struct First {
     left: u32,
 }
 
-/// The files with several names, by their number in the source.
+/// What tells a file from all others: each subvolume of a btrfs numbers its own from the same number on.
+pub(super) type Identity = ((u32, u32), u64);
+
+/// The identity of an entry.
+pub(super) fn identity(meta: &Meta) -> Identity {
+    (meta.device, meta.inode)
+}
+
+/// The files with several names, by their identity in the source.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    firsts: HashMap<u64, First>,
+    firsts: HashMap<Identity, First>,
 }
 
 impl Links {
     /// Notes one more name of a file that has so many. Gives the first name, if this is not it.
     pub(super) fn meet(
         &mut self,
-        inode: u64,
+        file: Identity,
         names: u32,
         path: &[u8],
         target_inode: Option<u64>,
     ) -> Option<First> {
-        if let Some(first) = self.firsts.get_mut(&inode) {
+        if let Some(first) = self.firsts.get_mut(&file) {
             first.left = first.left.saturating_sub(1);
             let first = first.clone();
             if first.left == 0 {
-                self.firsts.remove(&inode);
+                self.firsts.remove(&file);
             }
             return Some(first);
         }
@@ -44,7 +54,7 @@ impl Links {
             inode: target_inode,
             left: names - 1,
         };
-        self.firsts.insert(inode, first);
+        self.firsts.insert(file, first);
         None
     }
 }
@@ -56,9 +66,12 @@ mod tests {
     #[test]
     fn a_file_is_forgotten_with_its_last_name() {
         let mut links = Links::default();
-        assert_eq!(links.meet(7, 3, b"a", None), None);
-        assert_eq!(&*links.meet(7, 3, b"b", None).unwrap().path, b"a");
-        assert_eq!(&*links.meet(7, 3, b"c", None).unwrap().path, b"a");
-        assert_eq!(links.meet(7, 2, b"d", None), None);
+        let seven = ((0, 30), 7);
+        assert_eq!(links.meet(seven, 3, b"a", None), None);
+        assert_eq!(&*links.meet(seven, 3, b"b", None).unwrap().path, b"a");
+        let in_another_subvolume = ((0, 31), 7);
+        assert_eq!(links.meet(in_another_subvolume, 2, b"s/a", None), None);
+        assert_eq!(&*links.meet(seven, 3, b"c", None).unwrap().path, b"a");
+        assert_eq!(links.meet(seven, 2, b"d", None), None);
     }
 }

@@ -30,7 +30,7 @@ mod trouble;
 mod walk;
 mod window;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,6 +48,7 @@ pub use paths::Paths;
 pub use trouble::CopyError;
 
 use dress::dress;
+use links::identity;
 use manifest::{DIRECTORY, Earlier, Head, Writer};
 use removal::{Bin, unlock};
 use run::Beginning;
@@ -66,6 +67,9 @@ pub struct CopyOptions {
     pub again: bool,
     /// Whether this is the last pass: the manifest (`.rubus-copy` in the target) is removed at its end.
     pub is_last: bool,
+    /// Whether a directory on which another filesystem is mounted is a loss, and not only told of: for a copy that has to
+    /// be the whole of what it is made from.
+    pub is_whole: bool,
     /// Whether small files are never read from the disk below the filesystem, several at once, but each through the
     /// filesystem. It is slower, and otherwise the same.
     pub by_file: bool,
@@ -76,7 +80,7 @@ pub struct CopyOptions {
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// Copies a directory with all that is in it on the same filesystem. The target must not exist, be an empty directory,
+/// Copies a directory with all that is in it on the same filesystem; subvolumes of btrfs become directories. The target must not exist, be an empty directory,
 /// or hold an interrupted copy of the same source, which is gone on with; for another pass over a finished copy see
 /// [`CopyOptions::again`]. `tell` is called a few times a second, in the caller's thread.
 ///
@@ -104,11 +108,17 @@ pub fn copy(
     };
     let from = Directory::open_root(source).map_err(source_failed)?;
     let source_meta = from.look().map_err(source_failed)?;
-    let to = open_target(target).map_err(target_failed)?;
+    let (to, made) = open_target(target).map_err(target_failed)?;
     let target_meta = to.look().map_err(target_failed)?;
-    keep_apart(&from, &source_meta, &to, &target_meta)?;
+    if let Err(refused) = keep_apart(&from, &source_meta, &to, &target_meta) {
+        if let Some((parent, name)) = made {
+            // It is empty: nothing was begun.
+            let _ = parent.remove_directory(&name);
+        }
+        return Err(refused);
+    }
 
-    let (own, earlier) =
+    let (own, earlier, is_fresh) =
         look_back(&to, options, &target_name).map_err(|trouble| match trouble {
             Ok(failure) => target_failed(failure),
             Err(refused) => CopyError::Refused(refused),
@@ -118,7 +128,6 @@ pub fn copy(
     let newest = earlier.newest();
     let head = head(newest, &source_meta, path_sum, options, &target_name)?;
     let is_resumed = newest.is_some_and(|(_, is_complete)| !is_complete);
-    let is_fresh = newest.is_none();
     let writer = Writer::new(&own, &earlier.next_name(), &head).map_err(target_failed)?;
     own.sync().map_err(target_failed)?;
     let stale = earlier.names.clone();
@@ -171,8 +180,11 @@ pub fn copy(
     Ok(receipt)
 }
 
+/// Where a directory was made, and its name.
+type Made = (Directory, OsString);
+
 /// Opens the root of the target, making it if it does not exist.
-fn open_target(target: &Path) -> Result<Directory, Failure> {
+fn open_target(target: &Path) -> Result<(Directory, Option<Made>), Failure> {
     match Directory::open_root(target) {
         Err(failure) if failure.reason() == Reason::Gone => {
             let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
@@ -184,9 +196,10 @@ fn open_target(target: &Path) -> Result<Directory, Failure> {
             };
             let parent = Directory::open_root(parent)?;
             parent.make_directory(name)?;
-            parent.open(name)
+            let opened = parent.open(name)?;
+            Ok((opened, Some((parent, name.to_owned()))))
         }
-        other => other,
+        other => other.map(|opened| (opened, None)),
     }
 }
 
@@ -199,10 +212,7 @@ fn keep_apart(
     target_meta: &Meta,
 ) -> Result<(), CopyError> {
     let refused = |what: &str| Err(CopyError::Refused(what.to_string()));
-    if source_meta.device != target_meta.device {
-        return Ok(());
-    }
-    if source_meta.inode == target_meta.inode {
+    if identity(source_meta) == identity(target_meta) {
         return refused("the source and the target are the same directory");
     }
     if lies_in(target, source_meta) {
@@ -217,26 +227,30 @@ fn keep_apart(
 }
 
 fn lies_in(inner: &Directory, outer: &Meta) -> bool {
-    let id = |meta: &Meta| (meta.device, meta.inode);
-    let Ok(mut at) = inner.again() else {
+    let (Ok(mut at), Ok(own)) = (inner.again(), inner.look()) else {
         return false;
     };
     let mut last = None;
     while let (Ok(meta), Ok(above)) = (at.look(), at.open(OsStr::new(".."))) {
-        if id(&meta) == id(outer) {
+        if identity(&meta) == identity(outer) {
             return true;
         }
-        // The root is above itself.
-        if last == Some(id(&meta)) {
+        // What is mounted within a directory is no part of it.
+        if walk::is_elsewhere(&meta, &own) {
             return false;
         }
-        last = Some(id(&meta));
+        // The root is above itself.
+        if last == Some(identity(&meta)) {
+            return false;
+        }
+        last = Some(identity(&meta));
         at = above;
     }
     false
 }
 
-type LookedBack = (Directory, Earlier);
+/// The copy's own directory, what earlier passes left in it, and whether the target was empty.
+type LookedBack = (Directory, Earlier, bool);
 
 /// Opens the copy's own directory in the target, and what earlier passes left in it; makes it in an empty target.
 /// Fails with a failure, or with words.
@@ -256,7 +270,7 @@ fn look_back(
                 "{target_name}/{DIRECTORY} may be changed by others; look at it, or take an empty target"
             )));
         }
-        return Ok((own, earlier));
+        return Ok((own, earlier, false));
     }
     if options.again {
         return Err(Err(format!(
@@ -274,7 +288,7 @@ fn look_back(
     target.make_directory(own_name).map_err(Ok)?;
     let own = target.open(own_name).map_err(Ok)?;
     target.sync().map_err(Ok)?;
-    Ok((own, Earlier::default()))
+    Ok((own, Earlier::default(), true))
 }
 
 /// What the new manifest says about its source; refuses when the earlier ones do not fit.

@@ -19,6 +19,7 @@ use super::CopyOptions;
 use super::contents::Ways;
 use super::dress::dress;
 use super::entry::{Copier, Done, count, tell_dressed};
+use super::links::{Identity, identity};
 use super::manifest::{Earlier, Writer, fingerprint};
 use super::removal::Bin;
 use super::teller::Teller;
@@ -247,7 +248,7 @@ struct Finisher<'a, 'b> {
     writer: Writer,
     windows: VecDeque<Open>,
     /// Files with several names whose first name could not be copied: the name that took its place.
-    moved_firsts: HashMap<u64, Box<[u8]>>,
+    moved_firsts: HashMap<Identity, Box<[u8]>>,
     receipt: CopyReceipt,
     root_meta: Option<Meta>,
     sync_wishes: Option<Sender<(u64, u64)>>,
@@ -378,7 +379,7 @@ impl Finisher<'_, '_> {
     /// One more name of a file; where its first name could not be copied, the file itself.
     fn name(&mut self, entry: &Entry, meta: &Meta, first: &[u8]) -> Result<Option<u64>, CopyError> {
         let path = entry.parent.path_of(&entry.name);
-        let first = self.moved_firsts.get(&meta.inode).map_or(first, |f| f);
+        let first = self.moved_firsts.get(&identity(meta)).map_or(first, |f| f);
         match self.copier.name(entry, first) {
             Ok(()) => {
                 count(meta.kind, &mut self.receipt);
@@ -401,7 +402,7 @@ impl Finisher<'_, '_> {
         let print = self.copier.one(entry, meta, file, None, &mut done)?;
         self.receipt.absorb(done.told);
         if print.is_some() {
-            self.moved_firsts.insert(meta.inode, path.into());
+            self.moved_firsts.insert(identity(meta), path.into());
         }
         Ok(print)
     }

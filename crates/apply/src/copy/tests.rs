@@ -283,3 +283,54 @@ fn wrong_targets_are_refused() {
     let other = Ground::new();
     assert!(refused(&other.from, to, true).contains("another source"));
 }
+
+#[test]
+fn a_refused_target_is_not_left_behind() {
+    let ground = Ground::new();
+    let inside = ground.from.join("new");
+    let refused = copy(&ground.from, &inside, &CopyOptions::default(), &mut |_| {});
+    assert!(matches!(refused, Err(CopyError::Refused(_))), "{refused:?}");
+    assert!(!inside.exists());
+    fs::create_dir(&inside).unwrap();
+    let refused = copy(&ground.from, &inside, &CopyOptions::default(), &mut |_| {});
+    assert!(matches!(refused, Err(CopyError::Refused(_))), "{refused:?}");
+    assert!(inside.exists(), "what was there stays");
+}
+
+#[test]
+fn the_manifest_of_an_earlier_copy_is_left_out_and_named() {
+    let ground = Ground::new();
+    ground.write("a", "x");
+    fs::create_dir(ground.from.join(".rubus-copy")).unwrap();
+    ground.write(".rubus-copy/manifest-1", "of another copy");
+    let receipt = ground.first();
+    let told = |skipped: &[rubus_core::copy::Remark]| {
+        skipped
+            .iter()
+            .any(|remark| remark.path.contains(".rubus-copy"))
+    };
+    assert!(told(&receipt.skipped.examples), "{receipt:?}");
+    let options = CompareOptions::default();
+    let compared = compare(&ground.from, &ground.to, &options, &mut |_| {}).unwrap();
+    assert!(told(&compared.skipped.examples), "{compared:?}");
+}
+
+#[test]
+fn a_copy_goes_on_over_an_emptied_manifest_and_removes_nothing() {
+    let ground = Ground::new();
+    fs::create_dir(ground.from.join("d")).unwrap();
+    ground.write("d/a", "one");
+    ground.first();
+    let manifests = fs::read_dir(ground.to.join(".rubus-copy")).unwrap();
+    for manifest in manifests.flatten() {
+        fs::write(manifest.path(), "").unwrap();
+    }
+    // Nothing tells any more whose copy it is.
+    fs::write(ground.to.join("d/only here"), "").unwrap();
+    ground.write("d/a", "two");
+    ground.again();
+    assert_eq!(fs::read(ground.to.join("d/a")).unwrap(), b"two");
+    assert!(ground.to.join("d/only here").exists());
+    ground.again();
+    assert!(!ground.to.join("d/only here").exists());
+}

@@ -4,12 +4,13 @@
 //! owner, mode and times when everything in them is done.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, PoisonError};
 
 use rubus_core::copy::{Remark, path_text};
 use rubus_host::copy_door::{Directory, Failure, Kind, Listed, Meta, Place, Reason};
 
-use super::links::Links;
+use super::links::{Identity, Links, identity};
 use super::manifest::{DIRECTORY, Earlier, fingerprint};
 use super::removal::unlock;
 use super::run::Shared;
@@ -46,6 +47,9 @@ pub(super) struct Walker<'a> {
     root: Arc<Pair>,
     root_meta: Meta,
     target_device: (u32, u32),
+    target: Identity,
+    /// Whether it is known that what is in the target is a copy of this source.
+    is_known: bool,
     stack: Vec<Frame>,
     /// Of the directory that the walk is in.
     path: Vec<u8>,
@@ -72,12 +76,14 @@ impl<'a> Walker<'a> {
         most_directories: usize,
     ) -> Result<Self, Trouble> {
         let root_meta = root.source.look().map_err(Trouble::Source)?;
-        let target_device = root.target.look().map_err(Trouble::Target)?.device;
+        let target_meta = root.target.look().map_err(Trouble::Target)?;
         Ok(Walker {
             shared,
             root,
             root_meta,
-            target_device,
+            target_device: target_meta.device,
+            target: identity(&target_meta),
+            is_known: earlier.newest().is_some(),
             stack: Vec::new(),
             path: Vec::new(),
             earlier,
@@ -146,6 +152,7 @@ impl<'a> Walker<'a> {
         };
         let name = name.to_owned();
         if self.stack.len() == 1 && name == DIRECTORY {
+            self.skip(name.as_bytes(), IS_MANIFEST);
             return Ok(());
         }
         let path = join(&self.path, &name);
@@ -246,7 +253,7 @@ impl<'a> Walker<'a> {
         path: &[u8],
         meta: Meta,
     ) -> Result<(), CopyError> {
-        if meta.device != self.root_meta.device {
+        if is_elsewhere(&meta, &self.root_meta) && meta.device != self.root_meta.device {
             self.skip(path, "is on another filesystem");
             return Ok(());
         }
@@ -260,7 +267,7 @@ impl<'a> Walker<'a> {
         let first = match meta.names > 1 {
             true => {
                 let inode = in_target.map(|there| there.inode);
-                self.links.meet(meta.inode, meta.names, path, inode)
+                self.links.meet(identity(&meta), meta.names, path, inode)
             }
             false => None,
         };
@@ -316,6 +323,10 @@ impl<'a> Walker<'a> {
             Ok(opened) => opened,
             Err(failure) => return self.not_copied(&path, Trouble::Source(failure)),
         };
+        if identity(&meta) == self.target {
+            self.skip(&path, IS_TARGET);
+            return Ok(());
+        }
         let (target, is_fresh) = match self.counterpart(parent, name) {
             Ok(made) => made,
             Err(NotEntered::Elsewhere) => {
@@ -329,13 +340,15 @@ impl<'a> Walker<'a> {
         };
         // So that a file with this very path, in an earlier pass, is passed by.
         self.find(&path)?;
-        let is_other_mount =
-            meta.mount != 0 && self.root_meta.mount != 0 && meta.mount != self.root_meta.mount;
-        let listed = if meta.device != self.root_meta.device || is_other_mount {
-            self.skip(
-                &path,
-                "another filesystem is mounted here; only the empty directory was made",
-            );
+        let listed = if is_elsewhere(&meta, &self.root_meta) {
+            let what = "another filesystem is mounted here; only the empty directory was made";
+            match self.shared.options.is_whole {
+                true => self.window.told.lost.add(Remark {
+                    path: path_text(&path),
+                    what: what.to_string(),
+                }),
+                false => self.skip(&path, what),
+            }
             Listed::default()
         } else {
             match source.list() {
@@ -436,6 +449,9 @@ impl<'a> Walker<'a> {
         path: &[u8],
         in_source: &Listed,
     ) -> Result<(), CopyError> {
+        if !self.is_known {
+            return Ok(());
+        }
         let stop = |path: &[u8], failure| CopyError::Target {
             path: path_text(path),
             failure,
@@ -489,6 +505,21 @@ impl<'a> Walker<'a> {
             path: path_text(path),
             what: what.to_string(),
         });
+    }
+}
+
+/// Said of the target where it is found within the source, through a second mount.
+pub(super) const IS_TARGET: &str = "is the target of this copy";
+/// Said of what an earlier copy left at the top of the source.
+pub(super) const IS_MANIFEST: &str =
+    "is the manifest of an earlier copy, and not a part of what was copied";
+
+/// Whether an entry is not on the filesystem of the root. A subvolume of btrfs has a device number of its own, and is a part of
+/// the mount that it is reached through.
+pub(super) fn is_elsewhere(meta: &Meta, root: &Meta) -> bool {
+    match meta.mount != 0 && root.mount != 0 {
+        true => meta.mount != root.mount,
+        false => meta.device != root.device,
     }
 }
 

@@ -66,6 +66,7 @@ impl LastPass<'_> {
         let options = CopyOptions {
             excludes: self.excludes.clone(),
             again: true,
+            is_whole: true,
             stop: Some(Arc::clone(&self.stop)),
             ..CopyOptions::default()
         };

@@ -81,6 +81,7 @@ impl LiveWorks {
     ) -> Result<CopyReceipt, String> {
         let mut options = CopyOptions {
             excludes,
+            is_whole: true,
             stop: Some(Arc::clone(&self.stop)),
             ..CopyOptions::default()
         };

@@ -41,6 +41,10 @@ pub(in crate::recipe) fn system<'a>(
         "the running system is on a disk of its own",
         is_on_disk,
         match root {
+            Some(root) if root.filesystem == "btrfs" => format!(
+                "/ is btrfs on {}; subvolumes and snapshots within it become directories of the copy",
+                root.source
+            ),
             Some(root) => format!("/ is {} on {}", root.filesystem, root.source),
             None => "nobody knows what is mounted at /".into(),
         },
