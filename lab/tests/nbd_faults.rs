@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::program::Home;
-use crate::common::served::{Served, directory};
+use crate::common::served::{SIZE as SIZE_SERVED, Served, directory};
 use crate::common::{can_run, report, take_turns};
 use rubus_host::net::Stream;
 use rubus_lab::devices::needs::Need;
@@ -161,4 +161,60 @@ fn told_identity(served: &Served) -> Identity {
     let (_stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
     let description = offer.description.unwrap_or_default();
     Identity::parse(&description).expect("it names itself")
+}
+
+#[test]
+fn an_image_that_shrinks_or_vanishes_is_an_error_and_never_zeros() {
+    let _turn = take_turns();
+    let none = CommandFlags::NONE;
+    let fua = CommandFlags::FUA;
+    let served = Served::new(directory(), &[]);
+    let mut client = served.connect();
+    let far = (SIZE_SERVED - BLOCK) as u64;
+    assert_eq!(ask(&mut client, Command::Write, fua, far), ErrorCode::NONE);
+    let file = std::fs::File::options()
+        .write(true)
+        .open(served.image())
+        .expect("the image");
+    file.set_len(1 << 20).expect("it shrinks");
+    assert_eq!(ask(&mut client, Command::Read, none, far), ErrorCode::IO);
+    for flags in [none, fua] {
+        assert_eq!(ask(&mut client, Command::Write, flags, far), ErrorCode::IO);
+    }
+    assert_eq!(ask(&mut client, Command::Read, none, far), ErrorCode::IO);
+    assert_eq!(file.metadata().expect("its length").len(), 1 << 20);
+    drop(client);
+    let (status, said, _place) = served.end();
+    assert_eq!(status, 2, "{said}");
+    assert!(said.contains("cut off"), "{said}");
+
+    let served = Served::new(directory(), &[]);
+    let mut client = served.connect();
+    assert_eq!(ask(&mut client, Command::Write, fua, 0), ErrorCode::NONE);
+    std::fs::remove_file(served.image()).expect("it goes");
+    assert_eq!(ask(&mut client, Command::Write, fua, 0), ErrorCode::IO);
+    let socket = served.directory.path().join("socket");
+    let stream = Stream::unix(&socket).expect("it listens");
+    let wish = Wish {
+        export: String::new(),
+        tls: false,
+        structured_replies: true,
+    };
+    // It agrees, and hangs up.
+    let admitted = agree(stream, wish, PATIENCE, Ok).is_ok_and(|(stream, offer)| {
+        let mut client = Client::new(stream, &offer);
+        let due = Due {
+            slot: 0,
+            command: Command::Read,
+            flags: none,
+            offset: 0,
+            length: BLOCK as u32,
+            memory_at: 0,
+        };
+        let (mut memory, mut answers) = (vec![0; BLOCK], Vec::new());
+        let answered = client.exchange_within(&[due], &mut memory, &mut answers, PATIENCE);
+        answered.is_ok() && !answers.is_empty()
+    });
+    assert!(!admitted, "nobody comes in any more");
+    assert_eq!(served.end().0, 2);
 }

@@ -62,6 +62,8 @@ pub struct Image {
     /// The filesystem cannot take what is in a pipe.
     cannot_drain: AtomicBool,
     descriptions: Descriptions,
+    /// It had a name when it was opened.
+    was_named: bool,
 }
 
 /// Open file descriptions for what makes writes durable. The kernel reports a failed write-back to each description
@@ -182,7 +184,9 @@ impl Image {
             true => Ground::FileInMemory,
             false => Ground::File,
         };
-        Ok(Image::new(fd, stat.st_size as u64, writable, ground))
+        let mut image = Image::new(fd, stat.st_size as u64, writable, ground);
+        image.was_named = stat.st_nlink > 0;
+        Ok(image)
     }
 
     /// An image on a device that the guard has given.
@@ -212,6 +216,7 @@ impl Image {
             ground,
             cannot_ask: AtomicBool::new(false),
             cannot_drain: AtomicBool::new(false),
+            was_named: false,
         }
     }
 
@@ -228,6 +233,31 @@ impl Image {
     /// Whether it is a block device.
     pub fn is_device(&self) -> bool {
         matches!(self.ground, Ground::Device { .. })
+    }
+
+    /// Whether the file is as long as it was and still has a name. A write behind the end of one that became shorter
+    /// would make zeros of what is missing, and what is in a file without a name is gone when it is closed.
+    ///
+    /// # Errors
+    /// That it is not so, in words; the system's.
+    #[inline]
+    pub fn is_whole(&self) -> io::Result<()> {
+        if self.is_device() {
+            return Ok(());
+        }
+        let flags = rustix::fs::AtFlags::EMPTY_PATH | rustix::fs::AtFlags::STATX_DONT_SYNC;
+        let wanted = StatxFlags::SIZE | StatxFlags::NLINK;
+        let stat = rustix::fs::statx(&self.fd, "", flags, wanted)?;
+        if stat.stx_size < self.size_bytes {
+            return Err(io::Error::other(format!(
+                "the image was cut off: it has {} bytes and had {}",
+                stat.stx_size, self.size_bytes
+            )));
+        }
+        match stat.stx_nlink == 0 && self.was_named {
+            true => Err(io::Error::other("the image was deleted or replaced")),
+            false => Ok(()),
+        }
     }
 
     /// Fills `into` with what is in memory, without waiting for a device.
@@ -753,6 +783,34 @@ mod tests {
         let mut found = vec![0; 130];
         image.read(0, &mut found).unwrap();
         assert_eq!(found, [&[7; 10], &wanted[..]].concat());
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_deleted_or_replaced_is_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        let image = image(directory.path(), &[7; 8192]);
+        image.is_whole().unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(4096)
+            .unwrap();
+        let why = image.is_whole().unwrap_err().to_string();
+        assert!(why.contains("cut off"), "{why}");
+        image.write(4096, &[7; 8192]).unwrap();
+        image.is_whole().unwrap();
+        let other = directory.path().join("other");
+        std::fs::write(&other, [1; 8192]).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        let why = image.is_whole().unwrap_err().to_string();
+        assert!(why.contains("replaced"), "{why}");
+        // Somebody serves a file that never had one.
+        let mut nameless = Image::open(&path, true).unwrap();
+        nameless.was_named = false;
+        std::fs::remove_file(&path).unwrap();
+        nameless.is_whole().unwrap();
     }
 
     #[test]

@@ -133,6 +133,14 @@ pub trait Disk: Send + Sync {
     /// fail, too: an operating system reports the loss once and then forgets it.
     fn flush(&self) -> io::Result<()>;
 
+    /// Whether new clients may come: what they write will be found again.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn admits(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// A random number that is there once acknowledged writes may have been lost: clients are to be
     /// told that this is not the disk that they had.
     fn lost_writes(&self) -> Option<Uuid> {

@@ -57,9 +57,16 @@ impl FileDisk {
         self.ledger.as_ref()
     }
 
-    /// Notes a write.
+    /// Fails when the file is not what it was. That is as final as a failed flush: what clients wrote is gone.
     #[inline]
-    fn noted<T>(&self, write: impl FnOnce() -> T) -> T {
+    fn check_file(&self) -> io::Result<()> {
+        self.image.is_whole().inspect_err(|error| self.lose(error))
+    }
+
+    /// Does a write and notes it.
+    #[inline]
+    fn noted<T>(&self, write: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        self.check_file()?;
         let Some(ledger) = &self.ledger else {
             return write();
         };
@@ -79,7 +86,7 @@ impl FileDisk {
         match self.loss.get() {
             None => Ok(()),
             Some(Loss { why, .. }) => Err(io::Error::other(format!(
-                "writes may be lost since the disk below failed ({why}): check that disk, then restart the server"
+                "writes may be lost ({why}): check the disk below, then restart the server"
             ))),
         }
     }
@@ -98,6 +105,7 @@ impl FileDisk {
     /// Does what makes writes durable.
     fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.check()?;
+        self.check_file()?;
         sync().inspect_err(|error| self.lose(error))?;
         // Another one may have failed meanwhile, and this one covers its writes, too.
         self.check()
@@ -177,6 +185,10 @@ impl Disk for FileDisk {
 
     fn flush(&self) -> io::Result<()> {
         self.sync(|| self.image.sync())
+    }
+
+    fn admits(&self) -> io::Result<()> {
+        self.check_file()
     }
 
     fn lost_writes(&self) -> Option<Uuid> {
@@ -304,6 +316,48 @@ mod tests {
             Ok(())
         });
         assert!(flushed.is_err());
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_is_not_grown_again_by_a_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        let disk = writable(directory.path());
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(4096).unwrap();
+        assert!(disk.read(4096, &mut [0; 10]).is_err());
+        let how = Zeroing {
+            may_punch: false,
+            only_if_fast: false,
+        };
+        for done in [
+            disk.write(8000, &[2]),
+            disk.write_durably(8000, &[2]),
+            disk.zero(4096, 4096, how),
+            disk.flush(),
+            disk.admits(),
+        ] {
+            assert_eq!(code_of(&done.unwrap_err()), ErrorCode::IO);
+        }
+        assert!(disk.read(4096, &mut [0; 10]).is_err(), "no zeros");
+        assert_eq!(file.metadata().unwrap().len(), 4096);
+        assert!(disk.lost_writes().is_some());
+        // What is left can be read.
+        disk.read(0, &mut [0; 4096]).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_acknowledged_by_an_image_that_was_deleted() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = writable(directory.path());
+        disk.write_durably(0, &[2]).unwrap();
+        disk.admits().unwrap();
+        std::fs::remove_file(directory.path().join("image")).unwrap();
+        let error = disk.write_durably(0, &[3]).unwrap_err().to_string();
+        assert!(error.contains("deleted"), "{error}");
+        assert!(disk.write(0, &[3]).is_err());
+        assert!(disk.flush().is_err());
+        assert!(disk.admits().is_err());
     }
 
     #[test]

@@ -56,6 +56,7 @@ impl Source for OneDisk {
     }
 
     fn open(&self, _: &Caller) -> Result<Opened, String> {
+        self.disk.admits().map_err(|error| error.to_string())?;
         Ok(Opened {
             disk: Arc::clone(&self.disk),
             sync: self.sync,
