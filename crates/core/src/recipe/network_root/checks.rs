@@ -131,14 +131,22 @@ fn address(situation: &Situation<'_>, node: &str, draft: &mut Draft) -> Option<S
     );
     let address = address?;
     draft.check(
-        "its server is named by a number",
+        "its server is named by an IPv4 address",
         server(address).is_some(),
         match server(address) {
             Some(server) => server.to_string(),
             None => address.into(),
         },
-        "names cannot be looked up before there is a root: detach it (sudo rubus detach), and attach it by the number, such as \
-         nbd://192.168.1.2/root",
+        match address.starts_with("nbd://[") {
+            true => {
+                "the network is set up with IPv4 before there is a root, and this is an IPv6 address: detach it (sudo rubus \
+                 detach), and attach it by the server's IPv4 address, such as nbd://192.168.1.2/root"
+            }
+            false => {
+                "names cannot be looked up before there is a root: detach it (sudo rubus detach), and attach it by the number, \
+                 such as nbd://192.168.1.2/root"
+            }
+        },
     );
     server(address).map(|_| address.to_owned())
 }

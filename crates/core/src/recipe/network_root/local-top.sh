@@ -92,6 +92,20 @@ DNS=$servers" >/run/systemd/resolved.conf.d/90-rubus-network-root.conf
   fi
 }
 
+# Reads which filesystem is on the disk. A server may give the disk and then freeze, and nothing that reads from it can
+# be ended: so the reader is not waited for longer than a start may wait, but for 5 s if the server was late.
+told_uuid=/run/rubus-root-uuid
+find_uuid() {
+  least=$(($(seconds) + 5))
+  [ "$least" -le "$end" ] || end=$least
+  { blkid -p -o value -s UUID @DEVICE@ >"$told_uuid.new"; mv "$told_uuid.new" "$told_uuid"; } >/dev/null &
+  while [ ! -e "$told_uuid" ]; do
+    is_time_left || return 1
+    sleep 0.1 2>/dev/null || sleep 1
+  done
+  uuid=$(cat "$told_uuid")
+}
+
 say 5 "the root is $address; its server has $most s to answer"
 modprobe -q nbd
 begin_network || take_the_card "no network within $most s: no cable, or nobody who gives addresses (DHCP)"
@@ -103,7 +117,11 @@ if [ $? -ne 0 ]; then
   set -- $why
   take_the_card "within $most s the server did not give the disk: $*"
 fi
-uuid=$(blkid -p -o value -s UUID @DEVICE@)
+if ! find_uuid; then
+  # What waits fails then, the reader too.
+  @HELPER@ detach --give-up @DEVICE@ >/dev/null
+  take_the_card "the server gave the disk and then did not answer within $most s"
+fi
 if [ "$uuid" != @UUID@ ]; then
   @HELPER@ detach @DEVICE@ >/dev/null
   take_the_card "$address holds another filesystem than the one that was made there (UUID '$uuid' and not @UUID@)"

@@ -153,6 +153,43 @@ fn the_scripts_have_no_gap_left_and_say_what_was_wished() {
     assert!(script.contains("\nROOTFSTYPE=ext4\n"), "{script}");
 }
 
+/// Runs what the script does with the disk, in a shell with a reader of our own.
+fn reads_the_disk(reader: &str) -> (String, std::time::Duration) {
+    let script = written(&drawn(&[], &[]), "local-top/rubus-network-root");
+    let from = script.find("told_uuid=").expect("it reads the disk");
+    let to = from + script[from..].find("\n}\n").expect("a function") + 3;
+    let place = tempfile::tempdir().expect("a directory");
+    let told = place.path().join("uuid").display().to_string();
+    let function = script[from..to].replace("/run/rubus-root-uuid", &told);
+    let program = format!(
+        "seconds() {{ read -r up rest </proc/uptime; echo \"${{up%%.*}}\"; }}
+         is_time_left() {{ left=$((end - $(seconds))); [ \"$left\" -gt 0 ]; }}
+         blkid() {{ {reader}; }}
+         end=$(seconds)
+         {function}
+         if find_uuid; then echo \"found $uuid\"; else echo late; fi"
+    );
+    let start = std::time::Instant::now();
+    let mut shell = std::process::Command::new("sh");
+    let said = shell
+        .args(["-c", &program])
+        .stderr(std::process::Stdio::null());
+    let said = said.output().expect("a shell");
+    let said = String::from_utf8_lossy(&said.stdout).trim().to_string();
+    (said, start.elapsed())
+}
+
+#[test]
+fn a_server_that_freezes_after_the_handshake_does_not_hold_the_start_up() {
+    let (said, _) = reads_the_disk("echo 1234");
+    assert_eq!(said, "found 1234");
+    let (said, _) = reads_the_disk("false");
+    assert_eq!(said, "found", "it has no filesystem");
+    let (said, took) = reads_the_disk("exec sleep 20");
+    assert_eq!(said, "late");
+    assert!(took.as_secs() < 18, "{took:?}");
+}
+
 #[test]
 fn a_root_that_is_there_already_is_left_alone() {
     let mut machine = fixture::pi3_with_usb_ssd();
@@ -181,6 +218,13 @@ fn every_obstacle_says_what_to_do() {
         ],
         &[],
     );
+    let six = [(
+        "/sys/block/nbd0/backend",
+        text("rubus nbd://[fd00::2]/root\n"),
+    )];
+    let six = obstacles(&drawn(&six, &[])).join("\n");
+    assert!(six.contains("this is an IPv6 address"), "{six}");
+    assert!(!six.contains("names cannot"), "{six}");
     let mut wireless = fixture::pi3_with_usb_ssd();
     wireless.links.retain(|link| link.kind != "ethernet");
     let wireless = plan(&RECIPE, &wireless, &facts(&wireless, &[]), &[]);
