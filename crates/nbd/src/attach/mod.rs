@@ -29,6 +29,8 @@ use driver::Setting;
 
 /// How long one step of connecting may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections to a server that promises that they agree, where nobody asks for another number.
+const USUAL_CONNECTIONS: u32 = 4;
 /// The kernel's driver takes block sizes from here up to its page size.
 const LEAST_BLOCK_BYTES: u32 = 512;
 const MOST_BLOCK_BYTES: u32 = 4096;
@@ -38,8 +40,8 @@ const MOST_BLOCK_BYTES: u32 = 4096;
 pub struct Settings {
     /// Number of the device; the first free one otherwise.
     pub index: Option<u32>,
-    /// How many connections.
-    pub connections: u32,
+    /// How many connections; up to [`USUAL_CONNECTIONS`] otherwise, as the server allows.
+    pub connections: Option<u32>,
     /// How long a request may take before its connection is given up, in seconds; 0 is for ever.
     pub timeout_s: u32,
     /// How long requests wait for a server that is gone, in seconds.
@@ -178,6 +180,16 @@ const KNOWN_FLAGS: u16 = TransmissionFlags::HAS_FLAGS.0
     | TransmissionFlags::SEND_WRITE_ZEROES.0
     | TransmissionFlags::CAN_MULTI_CONN.0;
 
+/// How many connections there are to be, of a server that promises that they agree if `multi`.
+fn connections_of(asked: Option<u32>, multi: bool) -> Result<u32, AttachError> {
+    match (asked, multi) {
+        (Some(2..), false) => Err(AttachError::OneConnection),
+        (Some(number), _) => Ok(number),
+        (None, true) => Ok(USUAL_CONNECTIONS),
+        (None, false) => Ok(1),
+    }
+}
+
 /// Connects to an export and makes it a block device.
 ///
 /// # Errors
@@ -190,9 +202,7 @@ pub fn attach(
 ) -> Result<Device, AttachError> {
     let (first, offer) = server.connect().map_err(AttachError::Server)?;
     let multi = offer.flags.has(TransmissionFlags::CAN_MULTI_CONN);
-    if settings.connections > 1 && !multi {
-        return Err(AttachError::OneConnection);
-    }
+    let wanted = connections_of(settings.connections, multi)?;
     let blocks = offer.blocks();
     let block_bytes = blocks.least_bytes.max(LEAST_BLOCK_BYTES);
     if block_bytes > MOST_BLOCK_BYTES {
@@ -206,8 +216,13 @@ pub fn attach(
         appearance.flags = appearance.flags.with(TransmissionFlags::READ_ONLY);
     }
     let mut lines = vec![first];
-    while (lines.len() as u32) < settings.connections {
-        let (line, another) = server.connect().map_err(AttachError::Server)?;
+    while (lines.len() as u32) < wanted {
+        let (line, another) = match server.connect() {
+            Ok(connected) => connected,
+            // The server takes no more from here, which nobody has asked for.
+            Err(_) if settings.connections.is_none() => break,
+            Err(why) => return Err(AttachError::Server(why)),
+        };
         let mut seen = Appearance::of(&another);
         if settings.read_only {
             seen.flags = seen.flags.with(TransmissionFlags::READ_ONLY);
@@ -370,5 +385,21 @@ impl Kernel for LiveKernel {
 
     fn counters(&mut self) -> Option<Counters> {
         counters_in(&self.block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_connections_are_used_where_the_server_promises_that_they_agree() {
+        assert_eq!(connections_of(None, true).unwrap(), 4);
+        assert_eq!(connections_of(None, false).unwrap(), 1);
+        assert_eq!(connections_of(Some(1), true).unwrap(), 1);
+        assert_eq!(connections_of(Some(9), true).unwrap(), 9);
+        assert_eq!(connections_of(Some(1), false).unwrap(), 1);
+        let refused = connections_of(Some(2), false);
+        assert!(matches!(refused, Err(AttachError::OneConnection)));
     }
 }

@@ -27,8 +27,9 @@ pub struct Attach {
     #[arg(long, value_name = "DIR", requires = "address", value_hint = clap::ValueHint::DirPath)]
     pub mount: Option<PathBuf>,
     /// Use so many connections; the server must promise that they agree
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
-    pub connections: u32,
+    /// [default: 4 where it does, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub connections: Option<u32>,
     /// Give a connection up when a request takes longer; 0: never, a server
     /// whose machine is gone is noticed after 30 seconds anyway
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=86_400))]
