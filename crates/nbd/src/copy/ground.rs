@@ -252,6 +252,15 @@ impl Ledger {
         self.done_bytes.fetch_add(left, Ordering::Relaxed);
     }
 
+    /// A section has to be done again.
+    pub fn is_left_again(&self, number: usize) {
+        let (from, to) = self.grid.section(number);
+        self.digests[number].store(0, Ordering::Relaxed);
+        let before = self.left[number].swap(to - from, Ordering::Relaxed);
+        self.done_bytes
+            .fetch_sub(to - from - before, Ordering::Relaxed);
+    }
+
     /// Whether nothing of a section is left.
     pub fn is_done(&self, number: usize) -> bool {
         self.left[number].load(Ordering::Acquire) == 0

@@ -248,6 +248,14 @@ impl<T: Transport> End<T> {
         }
     }
 
+    /// Whether somebody may have written to it since an earlier run of a copy, and nothing would show that.
+    pub fn may_have_changed(&self) -> bool {
+        match self {
+            End::Image { image, .. } => image.is_device(),
+            End::Export(export) => !export.can(TransmissionFlags::READ_ONLY),
+        }
+    }
+
     /// Everything that was written is on stable storage.
     ///
     /// # Errors
@@ -420,6 +428,42 @@ pub fn compare<T: Transport>(
         }
     }
     Ok(places)
+}
+
+/// Reads what an earlier run has copied from the source again, and has the sections copied once more that are
+/// not what they were. Gives how many bytes these are.
+///
+/// # Errors
+/// [`CopyError`].
+pub fn recheck<T: Transport>(
+    source: &End<T>,
+    (grid, ledger): (Grid, &Ledger),
+    options: &Options,
+    cancel: &AtomicBool,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<u64, CopyError> {
+    let found = Ledger::new(grid);
+    let (done, left): (Vec<_>, Vec<_>) =
+        (0..grid.sections()).partition(|number| ledger.is_done(*number));
+    for number in left {
+        found.is_done_already(number, 0);
+    }
+    let pass = Pass {
+        source,
+        target: None,
+        grid,
+        options,
+        keeper: None,
+        was_lost: AtomicBool::new(false),
+    };
+    pass.run(&found, cancel, tell)?;
+    let before = ledger.done_bytes();
+    for number in done {
+        if found.digest(number) != ledger.digest(number) {
+            ledger.is_left_again(number);
+        }
+    }
+    Ok(before - ledger.done_bytes())
 }
 
 /// Whether a whole export reads as zeros, as far as its server says; nothing when it does not say.
@@ -614,4 +658,61 @@ impl Target {
         tells: false,
         unit_bytes: 1,
     };
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Files of its own.
+mod tests {
+    use rubus_host::net::Stream;
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_to_the_source_since_an_earlier_run_is_copied_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("source");
+        let bytes: Vec<u8> = (0..24 << 20).map(|at: u32| (at / 4096) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let end = |path: &std::path::Path, writable| End::<Stream>::Image {
+            image: Arc::new(Image::open(path, writable).unwrap()),
+            name: path.display().to_string(),
+        };
+        let source = end(&path, false);
+        let to = directory.path().join("target");
+        std::fs::write(&to, vec![0; bytes.len()]).unwrap();
+        let target = end(&to, true);
+        let grid = cut(&source, &target, 256 << 10).unwrap();
+        assert!(grid.sections() >= 3, "{grid:?}");
+        let options = Options {
+            connections: 2,
+            depth: 4,
+            target_is_zero: true,
+            has_digests: true,
+            skips_unreadable: false,
+        };
+        let (cancel, mut tell) = (AtomicBool::new(false), |_: Progress| {});
+        let earlier = Ledger::new(grid);
+        let book = (grid, &earlier);
+        copy(&source, &target, book, &options, None, &cancel, &mut tell).unwrap();
+
+        // The last section was not done when it was interrupted. Of the first somebody wrote a part since.
+        let ledger = Ledger::new(grid);
+        let last = grid.sections() - 1;
+        for number in 0..last {
+            ledger.is_done_already(number, earlier.digest(number));
+        }
+        let book = (grid, &ledger);
+        let again = || recheck(&source, book, &options, &cancel, &mut |_| {}).unwrap();
+        assert_eq!(again(), 0);
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.write_all_at(&[0xee; 4096], 8192).unwrap();
+        let (from, to_byte) = grid.section(0);
+        assert_eq!(again(), to_byte - from);
+        assert!(!ledger.is_done(0) && ledger.is_done(1) && !ledger.is_done(last));
+        copy(&source, &target, book, &options, None, &cancel, &mut tell).unwrap();
+        assert!(std::fs::read(&to).unwrap() == std::fs::read(&path).unwrap());
+        let different = compare(&target, book, &options, &cancel, &mut tell).unwrap();
+        assert_eq!(different, []);
+    }
 }

@@ -10,7 +10,7 @@ use rubus_host::clock::monotonic_ns;
 use rubus_host::kept_file;
 use rubus_nbd::copy::ground::{Grid, Ledger};
 use rubus_nbd::copy::journal::Head;
-use rubus_nbd::copy::{CopyError, End, Keeper, Options, Progress, compare, copy, cut};
+use rubus_nbd::copy::{CopyError, End, Keeper, Options, Progress, compare, copy, cut, recheck};
 use rubus_show::disk_copy::{line, receipt};
 
 use crate::args::{General, NbdCopy};
@@ -41,17 +41,14 @@ pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
     let destination = destination::open(&to, source.end.size_bytes(), arguments)?;
     let grid = cut(&source.end, &destination.end, REQUEST_BYTES)?;
     let ledger = Ledger::new(grid);
-    let resumed_bytes = match &destination.journal {
-        None => 0,
-        Some(journal) => {
-            let head = Head {
-                source: source.mark.clone(),
-                target: destination.mark.clone(),
-                grid,
-            };
-            journal.begin(&head, &ledger)?
-        }
-    };
+    if let Some(journal) = &destination.journal {
+        let head = Head {
+            source: source.mark.clone(),
+            target: destination.mark.clone(),
+            grid,
+        };
+        journal.begin(&head, &ledger)?;
+    }
     let terminal = Terminal::of(general);
     let cancel = signals::cancel_flag()?;
     let bar = bar(terminal);
@@ -79,7 +76,6 @@ pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
     let done = DiskCopy {
         source: from.to_string(),
         destination: to.to_string(),
-        resumed_bytes,
         ..done
     };
     let done = finish(done, destination)?;
@@ -112,6 +108,11 @@ impl Work<'_> {
         let keeper = keeper.map(|journal| journal as &dyn Keeper);
         let mut tell = |progress: Progress| self.tell(progress);
         let book = (self.grid, self.ledger);
+        let mut remarks = self.source.remarks.clone();
+        if self.ledger.done_bytes() > 0 && source.may_have_changed() {
+            remarks.extend(self.recheck(verify, &mut tell)?);
+        }
+        let resumed_bytes = self.ledger.done_bytes();
         let began_ns = monotonic_ns();
         let connections = copy(
             source,
@@ -131,7 +132,8 @@ impl Work<'_> {
             copy_s,
             is_durable: target.can_flush(),
             unreadable: self.ledger.unreadable(),
-            remarks: self.source.remarks.clone(),
+            resumed_bytes,
+            remarks,
             ..DiskCopy::default()
         };
         if verify {
@@ -156,6 +158,32 @@ impl Work<'_> {
             }
         }
         Ok(done)
+    }
+
+    /// Whether the source is still what the earlier run has copied; what is not is copied again. Gives what has to
+    /// be said.
+    fn recheck(
+        &self,
+        verify: bool,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<Option<String>, CopyError> {
+        let source = &self.source.end;
+        if !verify {
+            return Ok(Some(format!(
+                "{} may have been written to since the earlier run, which --no-verify does not look for: \
+                 the copy may be of no single moment",
+                source.name()
+            )));
+        }
+        let book = (self.grid, self.ledger);
+        let changed = recheck(source, book, &self.options, self.cancel, tell)?;
+        Ok((changed > 0).then(|| {
+            format!(
+                "{} was written to since the earlier run: {} were copied again",
+                source.name(),
+                bytes_iec(changed)
+            )
+        }))
     }
 
     fn tell(&self, progress: Progress) {

@@ -49,11 +49,11 @@ impl Kept {
         })
     }
 
-    /// Goes on where the earlier run ended, or begins; gives the bytes that are done.
+    /// Goes on where the earlier run ended, or begins.
     ///
     /// # Errors
     /// When the earlier run copied something else, or the journal cannot be written.
-    pub fn begin(&self, head: &Head, ledger: &Ledger) -> anyhow::Result<u64> {
+    pub fn begin(&self, head: &Head, ledger: &Ledger) -> anyhow::Result<()> {
         let place = self.file.path().display();
         let cannot = || format!("cannot write the journal {place}");
         let Some(earlier) = &self.earlier else {
@@ -61,7 +61,7 @@ impl Kept {
             self.file
                 .begin_at(0, head.as_bytes())
                 .with_context(cannot)?;
-            return Ok(0);
+            return Ok(());
         };
         if let Err((what, was, is)) = earlier.head.is_of(head) {
             anyhow::bail!(
@@ -74,7 +74,7 @@ impl Kept {
         for (section, digest) in &earlier.done {
             ledger.is_done_already(*section, *digest);
         }
-        Ok(ledger.done_bytes())
+        Ok(())
     }
 
     /// Removes it: the copy is whole.
