@@ -14,6 +14,8 @@ use std::time::Duration;
 use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
+use crate::clock::monotonic_ns;
+use crate::min_rate::MinRate;
 use crate::net::Stream;
 
 /// A pipe holds so many bytes at most, if they begin where a page does.
@@ -86,11 +88,17 @@ impl Conduit {
     /// # Errors
     /// As there.
     pub fn send(&mut self, to: &Stream) -> io::Result<()> {
+        let mut rate = MinRate::default();
         while self.held_bytes > 0 {
             let (held, flags) = (self.held_bytes, SpliceFlags::empty());
             match retry_on_intr(|| splice(&self.from, None, to, None, held, flags))? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                count => self.held_bytes -= count,
+                count => {
+                    self.held_bytes -= count;
+                    if self.held_bytes > 0 && rate.is_too_slow(count, monotonic_ns()) {
+                        return Err(io::ErrorKind::WouldBlock.into());
+                    }
+                }
             }
         }
         Ok(())

@@ -528,14 +528,21 @@ impl Image {
     /// there are none before `end`. A device has them everywhere.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; `UnexpectedEof` when the file has become shorter than `end`.
     pub fn next_data(&self, offset: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
         if self.is_device() {
             return Ok(Some((offset, end)));
         }
         let start = match rustix::fs::seek(&self.fd, SeekFrom::Data(offset)) {
             Ok(start) => start,
-            Err(Errno::NXIO) => return Ok(None),
+            Err(Errno::NXIO) => {
+                // Behind the end of a file that became shorter there are no zeros.
+                let stat = rustix::fs::fstat(&self.fd)?;
+                return match (stat.st_size as u64) < end {
+                    true => Err(io::ErrorKind::UnexpectedEof.into()),
+                    false => Ok(None),
+                };
+            }
             // The filesystem does not tell.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Some((offset, end))),
             Err(errno) => return Err(errno.into()),
@@ -916,6 +923,11 @@ mod tests {
                 Some((2 * BLOCK, 3 * BLOCK))
             );
             assert_eq!(image.next_data(3 * BLOCK, end).unwrap(), None);
+            // What a file has lost are no zeros.
+            rustix::fs::ftruncate(&image.fd, 3 * BLOCK).unwrap();
+            let error = image.next_data(3 * BLOCK, end).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+            rustix::fs::ftruncate(&image.fd, end).unwrap();
             // Zeros that must take room do.
             image.zero(3 * BLOCK, BLOCK, false, false).unwrap();
             let mut block = vec![1; BLOCK as usize];

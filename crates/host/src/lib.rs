@@ -27,6 +27,7 @@ pub mod live_words;
 pub mod loop_device;
 mod mailbox;
 pub mod memory_group;
+pub mod min_rate;
 pub mod mounting;
 pub mod net;
 pub mod netlink;

@@ -17,6 +17,7 @@ use rustix::net::{
 };
 
 use crate::clock;
+use crate::min_rate::MinRate;
 
 /// Why there is no stream, in words, with what to do.
 #[derive(Debug, thiserror::Error)]
@@ -189,11 +190,11 @@ impl Stream {
         Ok(set_socket_timeout(&self.fd, Timeout::Send, sending)?)
     }
 
-    /// Sends everything, and waits for room as long as some comes now and then.
+    /// Sends everything, and waits for room as long as it comes fast enough.
     ///
     /// # Errors
     /// `WouldBlock` when the other end has taken nothing for as long as [`Stream::set_patience`]
-    /// says; others when the connection is broken.
+    /// says, or too little ([`MinRate`]); others when the connection is broken.
     #[inline]
     pub fn send_all(&self, bytes: &[u8]) -> io::Result<()> {
         self.send_whole(bytes, SendFlags::NOSIGNAL)
@@ -209,10 +210,18 @@ impl Stream {
 
     #[inline]
     fn send_whole(&self, mut bytes: &[u8], flags: SendFlags) -> io::Result<()> {
+        let mut rate = MinRate::default();
         while !bytes.is_empty() {
             match rustix::net::send(&self.fd, bytes, flags) {
                 Err(Errno::INTR) => {}
-                answer => bytes = bytes.get(answer?..).unwrap_or_default(),
+                answer => {
+                    let sent = answer?;
+                    bytes = bytes.get(sent..).unwrap_or_default();
+                    // Only then its time was up before there was room for all.
+                    if !bytes.is_empty() && rate.is_too_slow(sent, clock::monotonic_ns()) {
+                        return Err(io::ErrorKind::WouldBlock.into());
+                    }
+                }
             }
         }
         Ok(())

@@ -89,6 +89,10 @@ struct Run {
 impl Run {
     /// A server with the exports "one" and "other".
     fn new() -> Run {
+        Run::with(Settings::default())
+    }
+
+    fn with(settings: Settings) -> Run {
         let directory = tempfile::tempdir().expect("a directory");
         let listener = Listener::unix(&directory.path().join("socket")).expect("a socket");
         let disks = [Arc::new(Cold::default()), Arc::new(Cold::default())];
@@ -102,7 +106,7 @@ impl Run {
             }),
         };
         let shelf = Shelf::new(vec![offered("one", &disks[0]), offered("other", &disks[1])]);
-        let server = Server::new(Arc::new(shelf), Settings::default(), |_| {}).expect("a server");
+        let server = Server::new(Arc::new(shelf), settings, |_| {}).expect("a server");
         let runs = Arc::clone(&server);
         let thread = std::thread::spawn(move || runs.run(vec![listener]));
         Run {
@@ -186,6 +190,81 @@ fn clients_that_ask_for_much_and_read_nothing_stall_nobody() {
         is_served(&mut run.connect("one"), length);
     }
     drop(greedy);
+    run.end();
+}
+
+#[test]
+fn clients_that_begin_large_writes_and_stop_are_counted_and_give_way() {
+    use std::io::{Read, Write};
+    let run = Run::with(Settings {
+        most_bytes: 8 << 20,
+        ..Settings::default()
+    });
+    let begin = |_: i32| {
+        let mut socket = UnixStream::connect(run.directory.path().join("socket")).unwrap();
+        socket.read_exact(&mut [0; 18]).expect("a greeting");
+        let agree = b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x03one";
+        socket.write_all(agree).expect("an option");
+        socket.read_exact(&mut [0; 10]).expect("an answer");
+        // A durable write of 1 MiB, of which a byte is missing.
+        let mut write = vec![0; 28 + (1 << 20) - 1];
+        write[..8].copy_from_slice(b"\x25\x60\x95\x13\0\x01\0\x01");
+        write[24..28].copy_from_slice(&(1_u32 << 20).to_be_bytes());
+        socket.set_nonblocking(true).expect("a socket");
+        (socket, write, 0)
+    };
+    let mut stopped: Vec<_> = (0..12).map(begin).collect();
+    let mut push = || {
+        let mut gone = 0;
+        for (socket, write, at) in &mut stopped {
+            match socket.write(&write[*at..]) {
+                Ok(sent) => *at += sent,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => gone += 1,
+            }
+        }
+        gone
+    };
+    for _ in 0..30 {
+        assert_eq!(push(), 0);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    is_served(&mut run.connect("other"), 3 << 20);
+    let mut gone = 0;
+    for (socket, ..) in &mut stopped {
+        // Nothing was answered: there is the end, or nothing.
+        let read = socket.read(&mut [0]);
+        gone +=
+            usize::from(!matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock));
+    }
+    assert!((1..12).contains(&gone), "{gone} had to go");
+    run.end();
+}
+
+#[test]
+fn the_arithmetic_of_tls_keeps_nobody_at_the_door_waiting() {
+    use rubus_nbd::server::handshake::TlsPolicy;
+    use rubus_nbd::tls::{Pem, TlsServerSettings};
+    let pem = |name: &'static str, text: &'static str| Pem {
+        name,
+        bytes: text.as_bytes(),
+    };
+    let settings = TlsServerSettings::new(
+        pem("certificate", include_str!("localhost-cert.pem")),
+        pem("key", include_str!("localhost-key.pem")),
+        None,
+    );
+    let run = Run::with(Settings {
+        tls: TlsPolicy::Allow,
+        certificates: Some(settings.expect("certificates")),
+        ..Settings::default()
+    });
+    is_served(&mut run.connect("one"), 4096);
+    let threads = std::fs::read_dir("/proc/self/task").expect("threads");
+    let names =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    // They stay for some seconds.
+    assert!(names.into_iter().any(|name| name.trim() == "greeting"));
     run.end();
 }
 

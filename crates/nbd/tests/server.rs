@@ -376,6 +376,22 @@ fn cold_reads_of_a_client_that_waits_for_each_are_handed_to_nobody() {
 }
 
 #[test]
+fn a_read_of_more_than_one_mebibyte_that_is_in_memory_is_handed_to_nobody() {
+    let run = Run::new(false);
+    run.thaw();
+    let mut client = run.connect();
+    // What the kernel asks for, and what qemu-img does.
+    for blocks in [320, 512] {
+        let mut memory = vec![0; blocks * BLOCK];
+        let read = due(0, Command::Read, 100, blocks);
+        assert_eq!(error_of(&mut client, read, &mut memory), ErrorCode::NONE);
+        assert!(memory.iter().all(|&byte| byte == 3));
+        assert!(run.disk.readers.lock().unwrap().is_empty());
+    }
+    run.end();
+}
+
+#[test]
 fn after_a_slow_write_the_next_keeps_nobody_waiting() {
     use std::io::{Read, Write};
     let run = Run::new(false);
@@ -626,6 +642,9 @@ fn large_reads_are_right_wherever_they_begin_and_a_file_that_shrank_is_an_error(
                 (77, 5),
                 (0, 1 << 20),
                 (123, 300_001),
+                (77, (3 << 20) + 5),
+                (4096, 2 << 20),
+                (0, 1280 << 10),
                 (4096, 4096),
             ];
             let mut memory = vec![0; ranges.iter().map(|(_, length)| length).sum()];

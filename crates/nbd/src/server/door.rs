@@ -569,12 +569,26 @@ impl Door<'_> {
             );
             return self.refused(&caller, why);
         }
+        let from = caller.address.map(origin);
+        if let Some(from) = from.filter(|from| !from.is_loopback()) {
+            let clients = lock(&self.server.clients);
+            let of_one = clients.values();
+            let of_one = of_one.filter(|client| client.caller.address.map(origin) == Some(from));
+            let (of_one, most) = (of_one.count(), most_of_one(settings.most_clients));
+            drop(clients);
+            if of_one >= most {
+                let why = format!(
+                    "there are {of_one} clients from its address already, a quarter of --max-clients"
+                );
+                return self.refused(&caller, why);
+            }
+        }
         let here = self.greetings.values();
         let here = here.map(|greeting| greeting.caller.address);
         let of_one = here.chain(self.away.values().copied());
-        let of_one = of_one.filter(|address| *address == caller.address);
-        if caller.address.is_some() && of_one.count() >= MOST_GREETINGS_OF_ONE {
-            self.drop_oldest(caller.address);
+        let of_one = of_one.filter(|address| address.map(origin) == from);
+        if from.is_some() && of_one.count() >= MOST_GREETINGS_OF_ONE {
+            self.drop_oldest(from);
         }
         if self.greetings.len() + self.away.len() >= MOST_GREETINGS {
             self.drop_oldest(None);
@@ -589,10 +603,11 @@ impl Door<'_> {
         self.go_on(number);
     }
 
-    /// Hangs up on the one who has been in the handshake for longest.
+    /// Hangs up on the one who has been in the handshake for longest, of those of one [`origin`] if so.
     fn drop_oldest(&mut self, of: Option<IpAddr>) {
         let mut all = self.greetings.iter();
-        let oldest = all.find(|(_, greeting)| of.is_none() || greeting.caller.address == of);
+        let is_of = |address: Option<IpAddr>| of.is_none() || address.map(origin) == of;
+        let oldest = all.find(|(_, greeting)| is_of(greeting.caller.address));
         if let Some((&number, _)) = oldest {
             self.drop_greeting(number, "too many are in the handshake".into());
         }
@@ -654,7 +669,9 @@ impl Door<'_> {
             return;
         };
         let _ = self.poller.remove(&greeting.line);
-        if !self.server.store.may_wait() {
+        let may_wait = self.server.store.may_wait();
+        // The arithmetic of TLS takes a millisecond or more, in which nobody else would be accepted.
+        if !may_wait && self.server.settings.tls == TlsPolicy::Off {
             let greeted = self.server.greet(number, greeting);
             return self.greeted(number, greeted);
         }
@@ -717,6 +734,43 @@ impl Door<'_> {
     }
 }
 
+/// What counts as one address: of IPv6 the network, since whoever has one address has all of a /64.
+fn origin(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = address.to_bits() & !u128::from(u64::MAX);
+            IpAddr::V6(network.into())
+        }
+        address => address,
+    }
+}
+
+/// So many of the clients may be of one address of another machine.
+fn most_of_one(most_clients: usize) -> usize {
+    (most_clients / 4).max(16)
+}
+
 fn too_late(most: Duration) -> String {
     format!("it did not end the handshake within {} s", most.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_of_ipv6_counts_as_one_address() {
+        let of = |text: &str| origin(text.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2:3::4"), of("2001:db8:1:2:ffff::"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+        assert!(of("127.0.0.1").is_loopback());
+    }
+
+    #[test]
+    fn one_address_has_a_quarter_of_the_clients() {
+        assert_eq!(most_of_one(1024), 256);
+        assert_eq!(most_of_one(4), 16);
+    }
 }

@@ -5,8 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rubus_host::conduit::Conduit;
+use rubus_host::min_rate::MinRate;
 use rubus_host::net::Stream;
 
+use super::pool::now_ns;
 use super::session::{IDLE, PATIENCE};
 use crate::tls::Tls;
 use crate::transport::Transport;
@@ -85,7 +87,9 @@ fn receive(tls: &mut Tls<Arc<Stream>>, memory: &mut [u8], wait: bool) -> io::Res
 
 /// As over a socket that waits for [`PATIENCE`] at most.
 fn send_all(tls: &mut Tls<Arc<Stream>>, mut bytes: &[u8]) -> io::Result<()> {
+    let mut rate = MinRate::default();
     loop {
+        let left = bytes.len();
         match tls.send(&[IoSlice::new(bytes)]) {
             Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -94,8 +98,11 @@ fn send_all(tls: &mut Tls<Arc<Stream>>, mut bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() && !tls.wants_room() {
             return Ok(());
         }
-        if tls.wants_room() && !tls.inner().wait_for_room(PATIENCE)? {
-            return Err(io::ErrorKind::WouldBlock.into());
+        if tls.wants_room() {
+            let has_room = tls.inner().wait_for_room(PATIENCE)?;
+            if !has_room || rate.is_too_slow(left - bytes.len(), now_ns()) {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
         }
     }
 }
@@ -121,6 +128,8 @@ pub(super) struct Inbox {
 const FIRST_BYTES: usize = 64 << 10;
 /// When that was not enough: what fits a queue of small writes.
 const MANY_BYTES: usize = 256 << 10;
+/// What every client may have for that without asking.
+pub(super) const UNCOUNTED_BYTES: usize = MANY_BYTES + (4 << 10);
 /// From so much on, exactly what is needed is received: a payload then begins where the memory
 /// does, and nothing behind it has to be moved.
 const LARGE_BYTES: usize = 16 << 10;
@@ -195,6 +204,37 @@ impl Inbox {
             self.memory = larger;
         }
         (self.from, self.to) = (0, have.len());
+    }
+
+    /// Has only memory that nobody counts, if what is in it fits that.
+    pub fn shrink_to_uncounted(&mut self) {
+        if self.memory.len() > UNCOUNTED_BYTES && self.bytes().len() < FIRST_BYTES {
+            let mut smaller = vec![0; FIRST_BYTES].into_boxed_slice();
+            let bytes = self.bytes().len();
+            smaller[..bytes].copy_from_slice(self.bytes());
+            self.memory = smaller;
+            (self.from, self.to) = (0, bytes);
+        }
+    }
+
+    /// Whether its memory is what every client may have.
+    pub fn is_uncounted(&self) -> bool {
+        self.memory.len() <= UNCOUNTED_BYTES
+    }
+
+    /// Takes what lies between these places. Where that is much and all there is, the memory goes along.
+    pub fn take(&mut self, begin: usize, end: usize) -> Vec<u8> {
+        let is_all = self.from == 0 && self.to == end;
+        if !is_all || self.memory.len() <= UNCOUNTED_BYTES {
+            let taken = self.bytes()[begin..end].to_vec();
+            self.used(end);
+            return taken;
+        }
+        let mut taken = std::mem::take(&mut self.memory).into_vec();
+        (self.from, self.to) = (0, 0);
+        taken.truncate(end);
+        taken.drain(..begin);
+        taken
     }
 
     /// Gives the memory back, if nothing is in it.

@@ -21,11 +21,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rubus_host::conduit::Conduit;
+use rubus_host::min_rate::MinRate;
 
-use self::reading::{Solitude, Spare};
+use self::reading::{HoleHunt, Solitude, Spare};
 use self::writing::Taking;
 use super::disk::{Disk, code_of};
-use super::line::{Inbox, Line, Outbox};
+use super::line::{Inbox, Line, Outbox, UNCOUNTED_BYTES};
 use super::pool::{Budget, Done, Job, Lane, Outcome, Pool, now_ns};
 use super::shares::{Account, Shares};
 use super::slowness::Slowness;
@@ -138,8 +139,15 @@ pub(super) struct Session {
     /// When the bytes of this turn were there.
     turn_ns: u64,
     slowness: Slowness,
-    /// How long a request has been unfinished.
-    waited: Duration,
+    /// How fast the client goes on with a request.
+    rate: MinRate,
+    /// Memory of the inbox that is taken from what all share.
+    inbox_bytes: usize,
+    /// What of the read that is begun is still to be sent.
+    left_of_read: Option<(u64, usize)>,
+    hole_hunt: HoleHunt,
+    /// There may be holes, and the client can be told of them.
+    tells_holes: bool,
     /// Bytes of large writes that are done and whose answers are still here.
     held_bytes: usize,
     /// Since when it has waited for memory.
@@ -196,6 +204,7 @@ impl Session {
     ) -> Session {
         let Served { disk, sync, pool } = served;
         Session {
+            tells_holes: rules.replies != Replies::Simple && disk.abilities().knows_extents,
             account: house.shares.open(Arc::clone(line.stream())),
             line,
             rules,
@@ -222,7 +231,10 @@ impl Session {
             added: Added::default(),
             turn_ns: 0,
             slowness: Slowness::default(),
-            waited: Duration::ZERO,
+            rate: MinRate::default(),
+            inbox_bytes: 0,
+            left_of_read: None,
+            hole_hunt: HoleHunt::default(),
             held_bytes: 0,
         }
     }
@@ -245,6 +257,7 @@ impl Session {
                 Ok(true) => {}
                 Ok(false) => {
                     self.inbox.shrink();
+                    self.release_inbox();
                     self.outbox.shrink();
                     self.lane = None;
                     self.spare.clear(&self.house.spare);
@@ -278,6 +291,8 @@ impl Session {
             .shares
             .give_back(&self.account, self.in_flight_bytes);
         self.in_flight_bytes = 0;
+        self.house.shares.give_back(&self.account, self.inbox_bytes);
+        self.inbox_bytes = 0;
         self.spare.clear(&self.house.spare);
     }
 
@@ -385,6 +400,7 @@ impl Session {
                     if let Some(need) = self.begin(request, header_bytes)? {
                         return Ok(need);
                     }
+                    self.rate.reset();
                 }
                 Parsed::Refuse {
                     refusal,
@@ -394,6 +410,7 @@ impl Session {
                     self.inbox.used(header_bytes);
                     self.skip = skip_bytes;
                     self.refuse(refusal)?;
+                    self.rate.reset();
                 }
                 Parsed::Disconnect => self.ends = Some(Gone::Done),
                 Parsed::Fatal(why) => self.ends = Some(Gone::Malformed(why)),
@@ -406,6 +423,7 @@ impl Session {
     #[inline]
     fn begin(&mut self, mut request: Request, header_bytes: usize) -> Result<Option<Need>, Gone> {
         if self.house.stops.load(Ordering::Relaxed) {
+            self.left_of_read = None;
             self.inbox.used(header_bytes);
             if let Work::Write { length, .. } = request.work {
                 self.skip = u64::from(length);
@@ -483,6 +501,34 @@ impl Session {
             0 => Need::Memory,
             _ => Need::Room,
         })
+    }
+
+    /// Counts the memory that the inbox needs for so many bytes; what is needed first when there is none.
+    fn count_inbox(&mut self, bytes: usize) -> Option<Need> {
+        let more = bytes.saturating_sub(self.inbox_bytes);
+        if bytes <= UNCOUNTED_BYTES || more == 0 {
+            return None;
+        }
+        if self.house.shares.take(&self.account, more) {
+            self.inbox_bytes += more;
+            self.starving_ns = None;
+            return None;
+        }
+        Some(match self.in_flight {
+            0 => Need::Memory,
+            _ => Need::Room,
+        })
+    }
+
+    /// Gives memory of the inbox back that it does not need.
+    fn release_inbox(&mut self) {
+        if self.inbox_bytes > 0 {
+            self.inbox.shrink_to_uncounted();
+            if self.inbox.is_uncounted() {
+                self.house.shares.give_back(&self.account, self.inbox_bytes);
+                self.inbox_bytes = 0;
+            }
+        }
     }
 
     fn defer(
@@ -581,35 +627,51 @@ impl Session {
             Need::Client(wanted) => wanted,
             Need::End => return Err(self.ends.take().unwrap_or(Gone::Closed)),
             // Nothing is in flight any more.
-            Need::Room => return Ok(true),
+            Need::Room => {
+                self.rate.reset();
+                return Ok(true);
+            }
             Need::Memory => {
                 self.starve();
                 return Ok(true);
             }
         };
-        let got = self.take_in(wanted, true);
+        let got = self.take_in_counted(wanted);
         self.turn_ns = now_ns();
         match got {
             Ok(0) => {
                 self.ended();
                 Ok(true)
             }
-            Ok(_) => {
-                self.waited = Duration::ZERO;
-                Ok(true)
-            }
+            Ok(bytes) => self.goes_on(bytes),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if !self.is_in_a_request() {
                     return Ok(false);
                 }
-                self.waited += IDLE;
-                match self.waited >= PATIENCE {
-                    true => Err(Gone::Stuck),
-                    false => Ok(true),
-                }
+                self.goes_on(0)
             }
             Err(error) => Err(receiving(error)),
         }
+    }
+
+    /// Whether the client goes on fast enough with its request, of which so many bytes came.
+    fn goes_on(&mut self, bytes: usize) -> Result<bool, Gone> {
+        match self.rate.is_too_slow(bytes, self.turn_ns) {
+            true => Err(Gone::Stuck),
+            false => Ok(true),
+        }
+    }
+
+    /// Receives, and waits; a client that holds memory of others is watched.
+    fn take_in_counted(&mut self, wanted: Wanted) -> io::Result<usize> {
+        if self.inbox_bytes == 0 {
+            return self.take_in(wanted, true);
+        }
+        self.account.awaits(now_ns());
+        let got = self.take_in(wanted, true);
+        self.account.came(now_ns());
+        self.account.moved(got.as_ref().map_or(0, |bytes| *bytes));
+        got
     }
 
     /// Waits for memory that other clients have. After a while they have to hurry.
@@ -619,6 +681,8 @@ impl Session {
         if now_ns - since_ns >= STARVING.as_nanos() as u64 {
             self.house.shares.make_room(now_ns);
         }
+        self.release_inbox();
+        self.rate.reset();
         self.house.shares.wait(Duration::from_millis(20));
     }
 
@@ -638,11 +702,27 @@ impl Session {
             comes = lane.wait(socket, PATIENCE).map_err(Gone::Broken)?.bytes;
         }
         self.turn_ns = now_ns();
-        let Some(wanted) = wanted.filter(|_| comes) else {
+        let Some(wanted) = wanted else {
+            // It is not the client that is waited for.
+            self.rate.reset();
             return Ok(true);
         };
-        self.receive_ready(wanted)?;
-        Ok(true)
+        let mut got = 0;
+        if comes {
+            match self.take_in(wanted, false) {
+                Ok(0) => {
+                    self.ended();
+                    return Ok(true);
+                }
+                Ok(bytes) => got = bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(receiving(error)),
+            }
+        }
+        match self.is_in_a_request() {
+            true => self.goes_on(got),
+            false => Ok(true),
+        }
     }
 
     /// Nothing more comes from the client; what is in flight is still done.

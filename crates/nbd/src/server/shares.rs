@@ -15,7 +15,7 @@ use rubus_host::net::Stream;
 use super::pool::lock;
 
 /// As much any client may hold while there is anything left.
-const SHARE_BYTES: usize = 1 << 20;
+const SHARE_BYTES: usize = (1 << 20) + (4 << 10);
 /// This part of all is for clients that hold no more than that.
 const KEPT_PART: usize = 4;
 /// While others wait a client takes its answers at least so fast, bytes per second, …
@@ -41,11 +41,11 @@ struct State {
 /// What one client holds, and how it takes its answers.
 pub(super) struct Account {
     held: AtomicUsize,
-    /// Bytes of large answers that it has taken.
+    /// Bytes of large answers that it has taken, and of large requests that it has sent.
     taken: AtomicU64,
-    /// How long sending these has lasted, and since when another one does.
-    sending_ns: AtomicU64,
-    sends_since_ns: AtomicU64,
+    /// How long it was waited for with these, and since when it is again.
+    awaited_ns: AtomicU64,
+    awaited_since_ns: AtomicU64,
     is_evicted: AtomicBool,
     stream: Arc<Stream>,
     /// How it stood when it was looked at last.
@@ -56,7 +56,7 @@ pub(super) struct Account {
 struct Seen {
     at_ns: u64,
     taken: u64,
-    sending_ns: u64,
+    awaited_ns: u64,
 }
 
 impl Shares {
@@ -77,8 +77,8 @@ impl Shares {
         let account = Arc::new(Account {
             held: AtomicUsize::new(0),
             taken: AtomicU64::new(0),
-            sending_ns: AtomicU64::new(0),
-            sends_since_ns: AtomicU64::new(0),
+            awaited_ns: AtomicU64::new(0),
+            awaited_since_ns: AtomicU64::new(0),
             is_evicted: AtomicBool::new(false),
             stream,
             seen: Mutex::default(),
@@ -141,21 +141,21 @@ impl Account {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// A large answer is being sent from now on.
-    pub fn sends(&self, now_ns: u64) {
-        self.sends_since_ns.store(now_ns, Ordering::Relaxed);
+    /// The client is waited for from now on, with what it holds.
+    pub fn awaits(&self, now_ns: u64) {
+        self.awaited_since_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// The client has taken so many bytes of it.
-    pub fn took(&self, bytes: usize) {
+    /// It has taken, or sent, so many bytes.
+    pub fn moved(&self, bytes: usize) {
         self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// It is sent.
-    pub fn sent(&self, now_ns: u64) {
-        let since_ns = self.sends_since_ns.swap(0, Ordering::Relaxed);
+    /// It is not waited for any more.
+    pub fn came(&self, now_ns: u64) {
+        let since_ns = self.awaited_since_ns.swap(0, Ordering::Relaxed);
         let lasted_ns = now_ns.saturating_sub(since_ns);
-        self.sending_ns.fetch_add(lasted_ns, Ordering::Relaxed);
+        self.awaited_ns.fetch_add(lasted_ns, Ordering::Relaxed);
     }
 
     /// Whether it was hung up on because others waited.
@@ -165,15 +165,15 @@ impl Account {
 
     /// Whether it took its answers too slowly since it was looked at last, which is now.
     fn was_too_slow(&self, now_ns: u64) -> bool {
-        let sends_since_ns = self.sends_since_ns.load(Ordering::Relaxed);
-        let sends_ns = match sends_since_ns {
+        let since_ns = self.awaited_since_ns.load(Ordering::Relaxed);
+        let lasts_ns = match since_ns {
             0 => 0,
             since_ns => now_ns.saturating_sub(since_ns),
         };
         let now = Seen {
             at_ns: now_ns,
             taken: self.taken.load(Ordering::Relaxed),
-            sending_ns: self.sending_ns.load(Ordering::Relaxed) + sends_ns,
+            awaited_ns: self.awaited_ns.load(Ordering::Relaxed) + lasts_ns,
         };
         let before = std::mem::replace(&mut *lock(&self.seen), now);
         let window_ns = now.at_ns - before.at_ns;
@@ -183,7 +183,7 @@ impl Account {
             && is_too_slow(
                 self.held(),
                 now.taken - before.taken,
-                now.sending_ns.saturating_sub(before.sending_ns),
+                now.awaited_ns.saturating_sub(before.awaited_ns),
                 window_ns,
             )
     }
@@ -203,10 +203,10 @@ fn may_take(all: usize, free: usize, held: usize, bytes: usize) -> bool {
 
 /// Whether a client that holds so much and took so many bytes within a time, part of which it was being
 /// sent something, keeps others waiting.
-fn is_too_slow(held: usize, taken: u64, sending_ns: u64, window_ns: u64) -> bool {
+fn is_too_slow(held: usize, taken: u64, awaited_ns: u64, window_ns: u64) -> bool {
     let least = MIN_DRAIN.max(held as u64 / DRAIN_SECONDS);
     let wanted = u128::from(least) * u128::from(window_ns) / 1_000_000_000;
-    held > 0 && sending_ns >= window_ns / 2 && u128::from(taken) < wanted
+    held > 0 && awaited_ns >= window_ns / 2 && u128::from(taken) < wanted
 }
 
 #[cfg(test)]
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn too_slow_is_who_is_sent_something_and_does_not_take_it() {
-        let judged = |held, taken, sending_ns| is_too_slow(held, taken, sending_ns, SECOND_NS);
+        let judged = |held, taken, awaited_ns| is_too_slow(held, taken, awaited_ns, SECOND_NS);
         assert!(judged(64 * MIB, 0, SECOND_NS));
         assert!(judged(64 * MIB, MIB as u64, SECOND_NS), "over a minute");
         assert!(!judged(64 * MIB, 3 * MIB as u64, SECOND_NS));
@@ -274,16 +274,16 @@ mod tests {
         assert!(shares.take(&large, 4 * MIB));
         assert!(shares.take(&quick, 8 * MIB));
         for account in [&small, &large, &quick] {
-            account.sends(1);
+            account.awaits(1);
         }
         let evicted = || [&small, &large, &quick].map(|account| account.is_evicted());
         shares.make_room(2 * SECOND_NS);
         assert_eq!(evicted(), [false; 3], "nobody was watched yet");
-        quick.took(8 * MIB);
+        quick.moved(8 * MIB);
         shares.make_room(3 * SECOND_NS);
         assert_eq!(evicted(), [false, true, false]);
         shares.give_back(&large, 4 * MIB);
-        quick.took(8 * MIB);
+        quick.moved(8 * MIB);
         shares.make_room(4 * SECOND_NS);
         assert_eq!(evicted(), [true, true, false]);
     }

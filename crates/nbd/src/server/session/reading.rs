@@ -4,12 +4,19 @@
 use std::io;
 use std::sync::Arc;
 
-use super::super::disk::Disk;
+use super::super::disk::{Disk, Extent};
 use super::super::line::Line;
 use super::super::pool::{Budget, now_ns};
 use super::super::transmission::{Replies, Request, Ticket, Work};
 use super::{Gone, Need, PIECE_BYTES, Session, UNCOPIED_BYTES, receiving, sending};
 
+/// What is in memory is copied up to this size where it cannot go from there, as for a kernel that asks for
+/// 1280 KiB and takes no pieces.
+const COPIED_AT_ONCE_BYTES: usize = 2 << 20;
+/// Pages of files have this size at least.
+const PAGE_BYTES: u64 = 4096;
+/// A hole that is smaller is sent as zeros.
+const HOLE_BYTES: usize = 4 << 10;
 /// Data that are longer are sent from where they are.
 const COPIED_BYTES: usize = 32 << 10;
 /// Memory for reads from a device that one client keeps. What all keep has a limit, too.
@@ -24,20 +31,118 @@ impl Session {
         request: Request,
         header_bytes: usize,
     ) -> Result<Option<Need>, Gone> {
-        let Work::Read { offset, length, .. } = request.work else {
+        let Work::Read {
+            offset,
+            length,
+            whole,
+        } = request.work
+        else {
             return Ok(None);
         };
         let (ticket, length) = (request.ticket, length as usize);
-        if length >= UNCOPIED_BYTES && self.read_uncopied(ticket, offset, length)? {
+        if length < UNCOPIED_BYTES {
+            return self.read_range(request, (offset, length), header_bytes);
+        }
+        let begun = match self.left_of_read.take() {
+            Some(left) => left,
+            None => self.send_holes(ticket, (offset, length), whole)?,
+        };
+        let (offset, length) = self.send_pieces(ticket, begun, whole)?;
+        if length == 0 {
             self.inbox.used(header_bytes);
             return Ok(None);
         }
+        if length >= UNCOPIED_BYTES && self.read_uncopied(ticket, offset, length, true)? {
+            self.inbox.used(header_bytes);
+            return Ok(None);
+        }
+        let need = self.read_range(request, (offset, length), header_bytes)?;
+        if need.is_some() {
+            self.left_of_read = Some((offset, length));
+        }
+        Ok(need)
+    }
+
+    /// Reads what is the end of a request, or all of it.
+    #[inline]
+    fn read_range(
+        &mut self,
+        mut request: Request,
+        (offset, length): (u64, usize),
+        header_bytes: usize,
+    ) -> Result<Option<Need>, Gone> {
+        let ticket = request.ticket;
         let ready = |disk: &dyn Disk, into: &mut [u8]| disk.read_ready(offset, into);
-        if length <= PIECE_BYTES && self.read_into_outbox(ticket, offset, length, ready)? {
+        if length <= COPIED_AT_ONCE_BYTES && self.read_into_outbox(ticket, offset, length, ready)? {
             self.inbox.used(header_bytes);
             return Ok(None);
         }
-        self.read_from_device(request, length, header_bytes)
+        if let Work::Read { whole, .. } = request.work {
+            request.work = Work::Read {
+                offset,
+                length: length as u32,
+                whole,
+            };
+        }
+        self.read_from_device(request, (offset, length), header_bytes)
+    }
+
+    /// Sends holes at both ends of a read as holes, where the client can be told. Gives what is left, which
+    /// has no bytes if nothing is.
+    fn send_holes(
+        &mut self,
+        ticket: Ticket,
+        (offset, length): (u64, usize),
+        whole: bool,
+    ) -> Result<(u64, usize), Gone> {
+        if !self.tells_holes || !self.hole_hunt.asks() {
+            return Ok((offset, length));
+        }
+        let extents = self.disk.extents(offset, length as u64, false);
+        let (before, behind) = ends(&extents.unwrap_or_default(), length);
+        let is_all = before == length;
+        self.hole_hunt.found(before + behind > 0);
+        // A reply in one piece is a hole or none.
+        if before + behind == 0 || whole && !is_all {
+            return Ok((offset, length));
+        }
+        let left = length - before - behind;
+        let data_at = offset + before as u64;
+        for (at, bytes) in [(offset, before), (data_at + left as u64, behind)] {
+            if bytes > 0 {
+                self.reply(|replies, out| {
+                    let _ = replies.hole(ticket, at, bytes as u32, is_all, out);
+                })?;
+            }
+        }
+        self.added.read_bytes += (before + behind) as u64;
+        if is_all {
+            self.added.reads += 1;
+            self.added.at_once += 1;
+        }
+        Ok((data_at, left))
+    }
+
+    /// Sends what is larger than a conduit in several pieces, as long as they are in memory and the client
+    /// takes pieces. Gives what is left.
+    fn send_pieces(
+        &mut self,
+        ticket: Ticket,
+        (mut offset, mut length): (u64, usize),
+        whole: bool,
+    ) -> Result<(u64, usize), Gone> {
+        if whole || self.rules.replies == Replies::Simple {
+            return Ok((offset, length));
+        }
+        while length > PIECE_BYTES {
+            // Whole pages of the file, of which the conduit has room for so many.
+            let piece = PIECE_BYTES - (offset % PAGE_BYTES) as usize;
+            if !self.read_uncopied(ticket, offset, piece, false)? {
+                break;
+            }
+            (offset, length) = (offset + piece as u64, length - piece);
+        }
+        Ok((offset, length))
     }
 
     /// Reads straight into what is sent; false when the disk would have to be waited for.
@@ -76,7 +181,14 @@ impl Session {
     }
 
     /// Sends what is in memory from there; false when that cannot be, for whatever reason.
-    fn read_uncopied(&mut self, ticket: Ticket, offset: u64, length: usize) -> Result<bool, Gone> {
+    /// With `last` it is the end of the reply.
+    fn read_uncopied(
+        &mut self,
+        ticket: Ticket,
+        offset: u64,
+        length: usize,
+        last: bool,
+    ) -> Result<bool, Gone> {
         let Line::Plain(stream) = &self.line else {
             return Ok(false);
         };
@@ -95,14 +207,14 @@ impl Session {
         }
         let mut head = [0; Replies::MOST_DATA_HEAD_BYTES];
         let replies = self.rules.replies;
-        let head_bytes = replies.data_head(ticket, offset, length as u32, true, &mut head);
+        let head_bytes = replies.data_head(ticket, offset, length as u32, last, &mut head);
         self.outbox
             .append(&head[..head_bytes], &mut self.line)
             .and_then(|()| self.outbox.send_with(&mut conduit, &stream))
             .map_err(sending)?;
         self.conduit = Some(conduit);
-        self.added.reads += 1;
-        self.added.at_once += 1;
+        self.added.reads += u64::from(last);
+        self.added.at_once += u64::from(last);
         self.added.read_bytes += length as u64;
         Ok(true)
     }
@@ -113,7 +225,7 @@ impl Session {
     fn read_from_device(
         &mut self,
         request: Request,
-        length: usize,
+        (offset, length): (u64, usize),
         header_bytes: usize,
     ) -> Result<Option<Need>, Gone> {
         let is_alone = self.in_flight == 0
@@ -122,7 +234,8 @@ impl Session {
         self.solitude.found(is_alone);
         if self.solitude.is_sure() && length <= PIECE_BYTES {
             self.inbox.used(header_bytes);
-            return self.read_here(request.ticket, length).map(|()| None);
+            let ticket = request.ticket;
+            return self.read_here(ticket, offset, length).map(|()| None);
         }
         if let Some(need) = self.reserve(length) {
             return Ok(Some(need));
@@ -133,8 +246,7 @@ impl Session {
         Ok(None)
     }
 
-    fn read_here(&mut self, ticket: Ticket, length: usize) -> Result<(), Gone> {
-        let offset = ticket.offset;
+    fn read_here(&mut self, ticket: Ticket, offset: u64, length: usize) -> Result<(), Gone> {
         self.read_into_outbox(ticket, offset, length, |disk, into| {
             match disk.read(offset, into) {
                 // That is an answer here.
@@ -170,20 +282,69 @@ impl Session {
         let head_bytes = replies.data_head(ticket, offset, length, true, &mut head);
         let (line, outbox) = (&mut self.line, &mut self.outbox);
         let account = &self.account;
-        account.sends(now_ns());
+        account.awaits(now_ns());
         let sent = outbox
             .append(&head[..head_bytes], line)
             .and_then(|()| match data.len() {
                 few if few <= COPIED_BYTES => {
-                    account.took(few);
+                    account.moved(few);
                     outbox.append(&data, line)
                 }
-                _ => outbox.send_before(&data, line, |bytes| account.took(bytes)),
+                _ => outbox.send_before(&data, line, |bytes| account.moved(bytes)),
             });
-        account.sent(now_ns());
+        account.came(now_ns());
         sent.map_err(sending)?;
         self.spare.keep(data, &self.house.spare);
         Ok(())
+    }
+}
+
+/// How many bytes at the front and at the end of a range are holes that are worth telling. If all of it is
+/// one, it is at the front.
+fn ends(extents: &[Extent], length: usize) -> (usize, usize) {
+    let is_hole = |extent: &&Extent| extent.is_hole && extent.is_zero;
+    let sum = |extents: &mut dyn Iterator<Item = &Extent>| -> usize {
+        extents.map(|extent| extent.length as usize).sum()
+    };
+    let front = sum(&mut extents.iter().take_while(is_hole)).min(length);
+    // Extents that nobody told of may be data.
+    let is_told = sum(&mut extents.iter()) == length;
+    let back = match is_told && front < length {
+        true => sum(&mut extents.iter().rev().take_while(is_hole)),
+        false => 0,
+    };
+    let told = |bytes: usize| if bytes >= HOLE_BYTES { bytes } else { 0 };
+    (told(front), told(back))
+}
+
+/// Whether it is worth to look for holes: that costs two calls of the system, and most reads have none.
+#[derive(Debug, Default)]
+pub(super) struct HoleHunt {
+    /// So many looks in a row found none.
+    missed: u32,
+}
+
+impl HoleHunt {
+    /// After so many only each eighth read is looked at.
+    const ENOUGH: u32 = 32;
+
+    fn asks(&mut self) -> bool {
+        if self.missed < HoleHunt::ENOUGH {
+            return true;
+        }
+        self.missed += 1;
+        if self.missed == HoleHunt::ENOUGH + 8 {
+            self.missed = HoleHunt::ENOUGH;
+        }
+        self.missed == HoleHunt::ENOUGH
+    }
+
+    fn found(&mut self, holes: bool) {
+        match holes {
+            true => self.missed = 0,
+            false if self.missed < HoleHunt::ENOUGH => self.missed += 1,
+            false => {}
+        }
     }
 }
 
@@ -255,6 +416,44 @@ impl Spare {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn holes_at_both_ends_are_told_and_what_is_unknown_is_data() {
+        let (data, hole) = (Extent::data, Extent::hole);
+        let all = 1 << 20;
+        let half = all as u64 / 2;
+        assert_eq!(ends(&[hole(all as u64)], all), (all, 0));
+        assert_eq!(ends(&[data(all as u64)], all), (0, 0));
+        assert_eq!(ends(&[hole(half), data(half)], all), (all / 2, 0));
+        assert_eq!(ends(&[data(half), hole(half)], all), (0, all / 2));
+        let quarter = half / 2;
+        let middle = [hole(quarter), data(quarter), hole(quarter), data(quarter)];
+        assert_eq!(ends(&middle, all), (all / 4, 0));
+        let both = [hole(quarter), data(half), hole(quarter)];
+        assert_eq!(ends(&both, all), (all / 4, all / 4));
+        assert_eq!(ends(&both[..1], all), (all / 4, 0), "the rest is unknown");
+        assert_eq!(ends(&[data(quarter), hole(quarter)], all), (0, 0));
+        assert_eq!(ends(&[hole(512), data(all as u64 - 512)], all), (0, 0));
+        assert_eq!(ends(&[], all), (0, 0));
+    }
+
+    #[test]
+    fn where_no_holes_are_few_reads_are_looked_at_and_the_next_hole_changes_that() {
+        let mut hunt = HoleHunt::default();
+        let mut looks = |found: bool, reads: usize| {
+            let look = |_: &usize| {
+                let asks = hunt.asks();
+                if asks {
+                    hunt.found(found);
+                }
+                asks
+            };
+            (0..reads).filter(look).count()
+        };
+        assert_eq!(looks(false, 32), 32);
+        assert_eq!(looks(false, 800), 100);
+        assert_eq!(looks(true, 8 + 32), 1 + 32);
+    }
 
     #[test]
     fn one_request_that_did_not_come_alone_ends_solitude() {

@@ -9,7 +9,7 @@ use rubus_host::conduit::Conduit;
 use super::super::line::Line;
 use super::super::pool::now_ns;
 use super::super::transmission::{Request, Ticket, Work};
-use super::{Gone, Need, PIECE_BYTES, Session, UNCOPIED_BYTES};
+use super::{Gone, Need, PIECE_BYTES, Session, UNCOPIED_BYTES, Wanted};
 
 /// Disks and filesystems seldom have larger ones.
 const BLOCK_BYTES: usize = 4096;
@@ -104,14 +104,18 @@ impl Session {
             return Ok(None);
         }
         let Some(payload) = self.inbox.bytes().get(header_bytes..end) else {
-            return Ok(Some(Need::bytes(end)));
+            let need = self.count_inbox(end);
+            return Ok(Some(need.unwrap_or(Need::bytes(end))));
         };
         if is_pooled {
-            if let Some(need) = self.reserve(whole) {
+            // What was counted for the inbox goes along.
+            if self.inbox_bytes >= whole {
+                self.inbox_bytes -= whole;
+                self.in_flight_bytes += whole;
+            } else if let Some(need) = self.reserve(whole) {
                 return Ok(Some(need));
             }
-            let payload = self.inbox.bytes()[header_bytes..end].to_vec();
-            self.inbox.used(end);
+            let payload = self.inbox.take(header_bytes, end);
             let ticket = request.ticket;
             let work = Work::Write {
                 offset,
@@ -171,7 +175,11 @@ impl Session {
             Ok(piece) => piece,
             Err(need) => {
                 self.taking = Some(taking);
-                return Ok(Some(need));
+                let first = match need {
+                    Need::Client(Wanted::Bytes(bytes)) => self.count_inbox(bytes),
+                    _ => None,
+                };
+                return Ok(Some(first.unwrap_or(need)));
             }
         };
         if taking.error.is_none() {
