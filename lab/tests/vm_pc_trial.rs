@@ -61,6 +61,7 @@ fn a_trial_that_comes_up_is_kept_and_one_that_fails_is_forgotten() {
     let mut old = lab.boot(&kit, false).unwrap();
     apply(&mut old, &kit.usb_disks()[0].serial);
     old.switch_off().unwrap();
+    nothing_of_a_usual_start_has_changed(&kit, &before);
 
     let other = kit.temporary_copy(&lab.cache).unwrap();
     a_trial_fails(&lab, &other, &before);
@@ -142,6 +143,19 @@ fn a_trial_fails(lab: &Lab, kit: &Kit, before: &Manifest) {
     nothing_is_lost(kit, before);
 }
 
+/// While a change is on trial, the firmware reads exactly what it read before.
+fn nothing_of_a_usual_start_has_changed(kit: &Kit, before: &Manifest) {
+    let changed = differences(before, &manifest(&kit.sd()).unwrap(), MAY_DIFFER);
+    let read = ["/config.txt", "/cmdline.txt", Board::Pc.initramfs_file()];
+    for line in &changed {
+        let ends = |name: &&str| {
+            line.split_whitespace()
+                .any(|word| word.trim_end_matches(':').ends_with(*name))
+        };
+        assert!(!read.iter().any(|name| ends(name)), "{line}");
+    }
+}
+
 fn nothing_is_lost(kit: &Kit, before: &Manifest) {
     let lost = differences(before, &manifest(&kit.sd()).unwrap(), MAY_DIFFER);
     assert!(lost.is_empty(), "on the card:\n{}", lost.join("\n"));
@@ -161,16 +175,22 @@ fn a_trial_comes_up_and_is_kept(lab: &Lab, kit: &Kit) {
     says(&mut new, "rubus status", 0, "applied");
     says(&mut new, "rubus verify", 0, "promises hold");
     new.switch_off().unwrap();
-    // Only the command line is another one, and the trial's files are gone.
+    // The command line and the initial RAM filesystem are others, the latter's old one is kept, and the trial's files are gone.
     let changed = differences(&before, &manifest(&kit.sd()).unwrap(), MAY_DIFFER);
-    let names = ["cmdline.txt", "tryboot.txt", "cmdline-rubus.txt"];
+    let names = [
+        "cmdline.txt",
+        "tryboot.txt",
+        "cmdline-rubus.txt",
+        "initramfs-rubus",
+        Board::Pc.initramfs_file(),
+    ];
     assert!(
         changed
             .iter()
             .all(|line| names.iter().any(|name| line.contains(name))),
         "{changed:?}"
     );
-    assert_eq!(changed.len(), 3, "{changed:?}");
+    assert_eq!(changed.len(), 6, "{changed:?}");
 
     let mut new = lab.boot(kit, false).unwrap();
     assert_eq!(root(&mut new), "btrfs", "a usual start is not the new one");

@@ -107,6 +107,22 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
     let root = root.expect("the example keeps its journal on another root");
     let boot = "/boot/firmware".into();
     let further = [
+        Action::InstallInitramfs {
+            root: root.clone(),
+            release: "6.12.47+rpt-rpi-v8".into(),
+            from: "/boot/firmware/initramfs-rubus".into(),
+            path: "/boot/firmware/initramfs8".into(),
+            kept: Some("/boot/firmware/initramfs8.before-rubus".into()),
+            modules: vec!["btrfs".into()],
+            files: vec!["/usr/bin/btrfs".into()],
+        },
+        Action::On {
+            volume: root.clone(),
+            action: Box::new(Action::MakeDirectory {
+                path: "/swap".into(),
+            }),
+            is_undone: true,
+        },
         Action::ProveBoot { root, boot },
         Action::FillBoot { place },
         Action::AttachDisk {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rubus_core::plan::journal::{StepState, Way};
+use rubus_core::plan::journal::{Receipt, Record, StepState, Way};
 use rubus_core::plan::{Action, TextFile, knob_says};
 use rubus_host::{Files, ReadError};
 
@@ -20,14 +20,9 @@ pub fn differences(
     if !is_at_rest || change.state.way != Way::Apply {
         return Vec::new();
     }
-    let steps = change.plan.steps.iter().zip(&change.state.steps);
+    let steps = change.steps_in_force(later).into_iter();
     steps
-        .enumerate()
-        .filter(|(number, _)| !change.has_done_again(*number))
-        .map(|(_, step)| step)
-        .filter(|(_, state)| **state == StepState::Done)
-        .filter(|(step, _)| !later.iter().any(|later| later.holds(&step.action)))
-        .filter_map(|(step, _)| difference(&step.action, files, works))
+        .filter_map(|(_, action)| difference(action, files, works))
         .collect()
 }
 
@@ -57,6 +52,26 @@ pub fn not_done(change: &Change, files: &dyn Files, works: &dyn Works) -> Vec<St
 }
 
 impl Change {
+    /// The steps that are done and of which nothing later, of this change or of `later` ones, has taken the place: their
+    /// numbers, from 0, and actions.
+    pub(crate) fn steps_in_force(&self, later: &[Change]) -> Vec<(usize, &Action)> {
+        let steps = self.plan.steps.iter().zip(&self.state.steps).enumerate();
+        steps
+            .filter(|(number, _)| !self.has_done_again(*number))
+            .filter(|(_, (_, state))| **state == StepState::Done)
+            .map(|(number, (step, _))| (number, &step.action))
+            .filter(|(_, action)| !later.iter().any(|later| later.holds(action)))
+            .collect()
+    }
+
+    /// The receipt of a step, the last one that was given.
+    pub fn receipt_of(&self, number: usize) -> Option<&Receipt> {
+        self.records.iter().rev().find_map(|record| match record {
+            Record::Done { step, receipt } if *step == number => Some(receipt),
+            _ => None,
+        })
+    }
+
     /// Whether a later step of the same change has changed what this one changed.
     fn has_done_again(&self, number: usize) -> bool {
         let path = self.plan.steps[number].action.path();
@@ -67,7 +82,11 @@ impl Change {
             .zip(&self.state.steps)
             .skip(number + 1);
         let mut done = later.filter(|(_, state)| **state == StepState::Done);
-        path.is_some() && done.any(|(step, _)| step.action.path() == path)
+        let takes = |action: &Action| match action {
+            Action::InstallInitramfs { from, .. } => Some(from) == path,
+            _ => false,
+        };
+        path.is_some() && done.any(|(step, _)| step.action.path() == path || takes(&step.action))
     }
 
     /// Whether the change is in force and has something to say about what an action changes.

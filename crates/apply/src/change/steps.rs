@@ -111,6 +111,7 @@ fn below(action: &Action, top: &Path) -> Action {
             modules: modules.clone(),
             files: files.clone(),
         },
+        // What is installed is in the running system's boot partition.
         other => other.clone(),
     }
 }

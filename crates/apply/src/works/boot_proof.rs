@@ -2,13 +2,13 @@
 //! will still write, the new root, and what every disk says of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rubus_core::boot::config_txt::{BootPath, ConfigTxt, Reader};
 use rubus_core::boot::fstab::Fstab;
 use rubus_core::boot::model::Model;
 use rubus_core::boot::modules::Modules;
-use rubus_core::boot::proof::{BootPartition, Facts, Images, Kernel, prove, way_to};
+use rubus_core::boot::proof::{BootPartition, Facts, Images, Kernel, prove, prove_images, way_to};
 use rubus_core::boot::volume::{Name, NamedVolume};
 use rubus_core::boot::{cmdline_txt::CmdlineTxt, initramfs, kernel_file, tryboot};
 use rubus_core::plan::journal::Receipt;
@@ -60,6 +60,7 @@ impl LiveWorks {
             volumes,
             firmware_volume,
             filesystem: root.kind.name(),
+            is_image: self.image.is_some(),
         };
         let checks = match self.image {
             None => scene.all_checks(&model(files)),
@@ -96,18 +97,40 @@ struct Scene<'a> {
     volumes: Vec<NamedVolume>,
     firmware_volume: Option<String>,
     filesystem: &'a str,
+    /// Whether the boot partition is one of an image, which has no old root.
+    is_image: bool,
+}
+
+/// Which start is proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// The one of the end.
+    New,
+    /// The one on trial.
+    Trial,
+    /// The one with the command line that is in the boot partition now.
+    Old,
 }
 
 impl Scene<'_> {
-    /// The start as it will be in the end and, where the plan has one, the trial before that.
+    /// The start as it will be in the end, the trial before that where the plan has one, and the old command line with
+    /// what it will start with: that is what the board does when the power goes just before the last step.
     fn all_checks(&self, model: &Model) -> Vec<Check> {
-        let mut checks = self.checks(model, false);
-        if self.plan.trial.is_some() {
-            let mut trial = self.checks(model, true);
-            for check in &mut trial {
-                check.what = format!("on trial, {}", check.what);
+        let mut checks = self.checks(model, Start::New);
+        let mut add = |when: &str, mut more: Vec<Check>| {
+            for check in &mut more {
+                check.what = format!("{when}, {}", check.what);
             }
-            checks.extend(trial);
+            checks.extend(more);
+        };
+        if self.plan.trial.is_some() {
+            add("on trial", self.checks(model, Start::Trial));
+        }
+        if !self.is_image {
+            add(
+                "with the command line of now",
+                self.checks(model, Start::Old),
+            );
         }
         checks
     }
@@ -126,8 +149,9 @@ impl Scene<'_> {
         each.collect()
     }
 
-    fn checks(&self, model: &Model, is_trial: bool) -> Vec<Check> {
+    fn checks(&self, model: &Model, start: Start) -> Vec<Check> {
         let coming = self.coming();
+        let is_trial = start == Start::Trial;
         let settings = if is_trial {
             tryboot::FILE
         } else {
@@ -142,20 +166,30 @@ impl Scene<'_> {
             includes: &includes,
         };
         let exists =
-            |name: &str| coming.contains_key(name) || self.files.exists(&self.boot.join(name));
+            |name: &str| coming.contains_key(name) || self.files.exists(&self.image_of(name));
         let paths = ConfigTxt::parse(config_txt.as_str()).boot_paths(&reader, &exists);
         let mut partition = BootPartition::default();
         for (name, text) in &includes {
             partition.put(name, text);
         }
         for path in &paths {
-            if let Some(text) = self.boot_text(&path.cmdline, &coming) {
+            let text = match start {
+                Start::Old => self.text(&self.boot.join(&path.cmdline)),
+                _ => self.boot_text(&path.cmdline, &coming),
+            };
+            if let Some(text) = text {
                 partition.put(&path.cmdline, &text);
             }
         }
         let images = self.images(&paths, &mut partition);
         let fstab = self.text(&self.top.join("etc/fstab")).unwrap_or_default();
-        prove(&Facts {
+        let old = (start == Start::Old).then(|| self.old_filesystem(&paths, &partition));
+        let filesystem = match &old {
+            Some(old) => old.as_deref(),
+            None => Some(self.filesystem),
+        };
+        let modules = filesystem.map_or(Vec::new(), |kind| way_to(kind, "", &[]));
+        let facts = Facts {
             model,
             serial: None,
             tryboot: is_trial,
@@ -165,9 +199,38 @@ impl Scene<'_> {
             volumes: &self.linked(&paths, &partition, &fstab),
             firmware_volume: self.firmware_volume.as_deref(),
             fstab: &fstab,
-            root_modules: &way_to(self.filesystem, "", &[]),
+            root_modules: &modules,
             drivers: &self.drivers(),
-        })
+        };
+        match start {
+            // Of the old root nothing but what it starts with is changed.
+            Start::Old => prove_images(&facts),
+            _ => prove(&facts),
+        }
+    }
+
+    /// The filesystem of the root that the command line of now names; nothing where no volume is found.
+    fn old_filesystem(&self, paths: &[BootPath], partition: &BootPartition) -> Option<String> {
+        let volumes = self.linked(paths, partition, "");
+        let mut names = paths.iter().filter_map(|path| {
+            let line = CmdlineTxt::parse(partition.text(&path.cmdline)?);
+            line.get("root").map(Name::parse)
+        });
+        let name = names.next()?;
+        let found = name.resolve(&volumes).into_iter().next()?;
+        found.filesystem.clone()
+    }
+
+    /// Where a file of the boot partition is now that is read by this name in the end: an initial RAM filesystem may wait
+    /// under another one.
+    fn image_of(&self, name: &str) -> PathBuf {
+        let path = self.boot.join(name);
+        let mut actions = self.plan.steps.iter().map(|step| &step.action);
+        let from = actions.find_map(|action| match action {
+            Action::InstallInitramfs { from, path: to, .. } if *to == path => Some(from.clone()),
+            _ => None,
+        });
+        from.filter(|from| self.files.exists(from)).unwrap_or(path)
     }
 
     /// The texts that the plan puts into the boot partition, as they will be.
@@ -252,7 +315,7 @@ impl Scene<'_> {
     }
 
     fn boot_bytes(&self, name: &str, partition: &mut BootPartition) -> Option<Vec<u8>> {
-        let bytes = self.files.read_prefix(&self.boot.join(name), MOST_BYTES);
+        let bytes = self.files.read_prefix(&self.image_of(name), MOST_BYTES);
         let bytes = bytes.ok()?;
         partition.add(name, bytes.len() as u64);
         Some(bytes)

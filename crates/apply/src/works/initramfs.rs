@@ -12,12 +12,13 @@ use rubus_core::boot::modules::{Known, Modules};
 use rubus_core::plan::Action;
 use rubus_core::plan::commands::{INITRAMFS, commands_with};
 use rubus_core::plan::journal::Receipt;
+use rubus_core::plan::verify::{Answer, Standing};
 use rubus_core::plan::volume::{Place, Volume};
 use rubus_core::units::bytes_iec;
 use rubus_host::hands::{parent_of, remove_leftover, replace};
-use rubus_host::{Files, Hands, digest};
+use rubus_host::{Files, Hands, ReadError, digest};
 
-use crate::change::{Progress, Site, StepError};
+use crate::change::{Change, Progress, Site, StepError};
 
 use super::tree::{Onto, if_full};
 use super::{LiveWorks, failed, receipt, with_names};
@@ -25,7 +26,11 @@ use super::{LiveWorks, failed, receipt, with_names};
 /// More than any initial RAM filesystem takes.
 const MOST_BYTES: usize = 512 << 20;
 
+/// What stands before the digest in a receipt.
+const DIGEST: &str = "SHA-256 ";
+
 /// What is to be made.
+#[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     /// The root that it is for.
     pub root: &'a Volume,
@@ -76,8 +81,174 @@ impl LiveWorks {
         keep(wanted, bytes.len() as u64, site, hands)?;
         put(wanted.path, &bytes, site, hands)?;
         hands.remove(&outside)?;
-        let planned = format!("{} with {found}", bytes_iec(bytes.len() as u64));
-        Ok(receipt(planned.clone(), planned))
+        Ok(built(&bytes, &found))
+    }
+
+    /// Puts one that was built under another name in its place.
+    pub(super) fn install_initramfs(
+        &mut self,
+        wanted: &Wanted<'_>,
+        from: &Path,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let top = self.mount_volume(wanted.root, site.change)?;
+        install(wanted, from, &top, site, hands)
+    }
+}
+
+fn built(bytes: &[u8], found: &str) -> Receipt {
+    let size = bytes_iec(bytes.len() as u64);
+    let planned = format!("{size} with {found}, {DIGEST}{}", sum(bytes));
+    receipt(planned.clone(), planned)
+}
+
+/// As [`LiveWorks::install_initramfs`], with the root that it is for mounted at `top`.
+fn install(
+    wanted: &Wanted<'_>,
+    from: &Path,
+    top: &Path,
+    site: &Site<'_>,
+    hands: &mut dyn Hands,
+) -> Result<Receipt, StepError> {
+    let tried = format!("put {} in place", from.display());
+    let read = |path: &Path, files: &dyn Files| {
+        let bytes = files.read_prefix(path, MOST_BYTES);
+        bytes.map_err(|why| format!("{}: {why}", path.display()))
+    };
+    if hands.files().exists(from) {
+        if let Some(newer) = newer(wanted, top, hands.files()) {
+            remove_leftover(from, hands)?;
+            hands.sync_directory(&parent_of(from))?;
+            return Ok(newer);
+        }
+        let bytes = read(from, hands.files()).map_err(|why| failed(&tried, why))?;
+        let inside = initramfs::list(&bytes[..]).map_err(|why| failed(&tried, why))?;
+        prove(wanted, &inside, top, hands.files()).map_err(|why| failed(&tried, why))?;
+        keep(wanted, bytes.len() as u64, site, hands)?;
+        // A rename would do on other filesystems; on FAT a power cut may take the one name and not give the other.
+        put(wanted.path, &bytes, site, hands)?;
+        hands.remove(from)?;
+    }
+    hands.sync_directory(&parent_of(wanted.path))?;
+    // Also where an attempt that was interrupted has put it there.
+    let bytes = read(wanted.path, hands.files()).map_err(|why| failed(&tried, why))?;
+    let inside = initramfs::list(&bytes[..]).map_err(|why| failed(&tried, why))?;
+    let found = prove_any(wanted, &inside, top, hands.files());
+    let (_, found) = found.map_err(|why| failed(&tried, why))?;
+    Ok(built(&bytes, &found))
+}
+
+/// The receipt of one that was made in its place meanwhile, for another kernel than the one that waits, with all that the
+/// root needs.
+fn newer(wanted: &Wanted<'_>, top: &Path, files: &dyn Files) -> Option<Receipt> {
+    let bytes = files.read_prefix(wanted.path, MOST_BYTES).ok()?;
+    let inside = initramfs::list(&bytes[..]).ok()?;
+    if inside.releases().contains(wanted.release) {
+        return None;
+    }
+    let (_, found) = prove_any(wanted, &inside, top, files).ok()?;
+    Some(built(&bytes, &found))
+}
+
+/// As [`prove`], for any of the releases that it is for: which one, and what was found.
+fn prove_any(
+    wanted: &Wanted<'_>,
+    inside: &Listing,
+    top: &Path,
+    files: &dyn Files,
+) -> Result<(String, String), String> {
+    let mut why = None;
+    for release in inside.releases() {
+        let wanted = Wanted { release, ..*wanted };
+        match prove(&wanted, inside, top, files) {
+            Ok(found) => return Ok((release.into(), found)),
+            Err(reason) => why = Some(reason),
+        }
+    }
+    match why {
+        Some(why) => Err(why),
+        // All modules may be in the kernel.
+        None => prove(wanted, inside, top, files).map(|found| (wanted.release.into(), found)),
+    }
+}
+
+/// What became of the initial RAM filesystems that a change has put in place, where nothing later has taken theirs.
+pub fn initramfs_answers(change: &Change, later: &[Change], files: &dyn Files) -> Vec<Answer> {
+    let steps = change.steps_in_force(later).into_iter();
+    let all = steps.filter_map(|(number, action)| {
+        let (root, release, path, kept, modules, inside) = match action {
+            Action::BuildInitramfs {
+                root,
+                release,
+                path,
+                kept,
+                modules,
+                files,
+            }
+            | Action::InstallInitramfs {
+                root,
+                release,
+                path,
+                kept,
+                modules,
+                files,
+                ..
+            } => (root, release, path, kept, modules, files),
+            _ => return None,
+        };
+        let wanted = Wanted {
+            root,
+            release,
+            path,
+            kept: kept.as_deref(),
+            modules,
+            files: inside,
+        };
+        Some(look_again(&wanted, change.receipt_of(number), files))
+    });
+    all.collect()
+}
+
+/// Looks whether it is the one that was built and, where it is another, whether that holds what the root needs.
+fn look_again(wanted: &Wanted<'_>, receipt: Option<&Receipt>, files: &dyn Files) -> Answer {
+    let shown = wanted.path.display();
+    let answer = |standing, found: String| Answer {
+        what: format!("{shown} starts the root"),
+        standing,
+        found,
+    };
+    let bytes = match files.read_prefix(wanted.path, MOST_BYTES) {
+        Ok(bytes) => bytes,
+        Err(ReadError::Absent) => return answer(Standing::Broken, format!("{shown} is gone")),
+        Err(error) => return answer(Standing::Unknown, error.to_string()),
+    };
+    let built = receipt.and_then(|receipt| receipt.live.rsplit_once(DIGEST));
+    if built.is_some_and(|(_, built)| built == sum(&bytes)) {
+        return answer(Standing::Holds, "it is the one that was proven".into());
+    }
+    let since = match built {
+        Some(_) => "something else has made it anew since",
+        None => "an older rubus did not note which one it made",
+    };
+    let inside = match initramfs::list(&bytes[..]) {
+        Ok(inside) => inside,
+        Err(why) => {
+            return answer(
+                Standing::Broken,
+                format!("{since}, and it is no whole one: {why}"),
+            );
+        }
+    };
+    match prove_any(wanted, &inside, Path::new("/"), files) {
+        Ok((release, found)) => answer(
+            Standing::Holds,
+            format!("{since}, for {release}, and it has {found}"),
+        ),
+        Err(why) => answer(
+            Standing::Broken,
+            format!("{since}, and {why}; then say `sudo update-initramfs -u -k all`"),
+        ),
     }
 }
 

@@ -37,6 +37,7 @@ use rubus_host::{Files, Hands, Live, programs};
 
 pub use claim::is_given_away;
 pub use consent::fingerprint;
+pub use initramfs::initramfs_answers;
 pub use locate::{boot_id, find_disk, identity};
 
 use crate::change::{Site, StepError, Works};
@@ -198,6 +199,25 @@ impl Works for LiveWorks {
                 };
                 self.build_initramfs(action, &wanted, site, hands)
             }
+            Action::InstallInitramfs {
+                root,
+                release,
+                from,
+                path,
+                kept,
+                modules,
+                files,
+            } => {
+                let wanted = initramfs::Wanted {
+                    root,
+                    release,
+                    path,
+                    kept: kept.as_deref(),
+                    modules,
+                    files,
+                };
+                self.install_initramfs(&wanted, from, site, hands)
+            }
             Action::MakeSwapFile { path, size_bytes } => {
                 self.make_swap_file(path, *size_bytes, site, hands)
             }
@@ -234,7 +254,8 @@ impl Works for LiveWorks {
         self.stop = Arc::default();
         match action {
             Action::MakeArray { members, .. } => self.undo_array(action, members, site, hands),
-            Action::BuildInitramfs { path, kept, .. } => {
+            Action::BuildInitramfs { path, kept, .. }
+            | Action::InstallInitramfs { path, kept, .. } => {
                 initramfs::put_back(path, kept.as_deref(), site, hands)
             }
             Action::MakeSwapFile { path, .. } => self.remove_swap_file(path, site, hands),
@@ -262,6 +283,12 @@ impl Works for LiveWorks {
             | Action::BuildInitramfs { path, .. } => {
                 (!files.exists(path)).then(|| format!("{} is gone", path.display()))
             }
+            Action::InstallInitramfs { from, path, .. } => match files.exists(path) {
+                true => {
+                    (files.exists(from)).then(|| format!("{} is not in place yet", from.display()))
+                }
+                false => Some(format!("{} is gone", path.display())),
+            },
             Action::SwapOn { what, priority } => swap::difference(what, *priority, files),
             Action::SwapOff { what, .. } => swap::is_used_again(what, files),
             Action::Mount { at, kind, .. } => mounts::difference(at, kind, files),

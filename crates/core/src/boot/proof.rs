@@ -96,6 +96,26 @@ pub struct Kernel {
 
 /// Looks at everything. The order is that of a start: settings, kernel, initial RAM filesystem, root, mounts.
 pub fn prove(facts: &Facts<'_>) -> Vec<Check> {
+    let paths = paths(facts);
+    let mut checks = images_of(facts, &paths);
+    let mut lines: Vec<&str> = paths.iter().map(|path| path.cmdline.as_str()).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    for name in lines {
+        let starts: Vec<&BootPath> = paths.iter().filter(|path| path.cmdline == name).collect();
+        root::look(facts, name, &starts, &mut checks);
+    }
+    mounts::look(facts, &mut checks);
+    checks
+}
+
+/// Looks only at what the firmware loads: settings, kernels and initial RAM filesystems. For a root that is started now
+/// already, of which nothing else changes.
+pub fn prove_images(facts: &Facts<'_>) -> Vec<Check> {
+    images_of(facts, &paths(facts))
+}
+
+fn paths(facts: &Facts<'_>) -> Vec<BootPath> {
     let config = ConfigTxt::parse(facts.config_txt);
     let includes = included(&config, facts.partition);
     let reader = Reader {
@@ -105,8 +125,11 @@ pub fn prove(facts: &Facts<'_>) -> Vec<Check> {
         includes: &includes,
     };
     let exists = |path: &str| facts.partition.size_bytes(path).is_some();
-    let paths = config.boot_paths(&reader, &exists);
-    let mut checks = vec![settings_are_whole(&config)];
+    config.boot_paths(&reader, &exists)
+}
+
+fn images_of(facts: &Facts<'_>, paths: &[BootPath]) -> Vec<Check> {
+    let mut checks = vec![settings_are_whole(&ConfigTxt::parse(facts.config_txt))];
     if paths.is_empty() {
         checks.push(check(
             "config.txt names a kernel",
@@ -116,17 +139,9 @@ pub fn prove(facts: &Facts<'_>) -> Vec<Check> {
             )),
         ));
     }
-    for path in &paths {
+    for path in paths {
         kernels::look(facts, path, &mut checks);
     }
-    let mut lines: Vec<&str> = paths.iter().map(|path| path.cmdline.as_str()).collect();
-    lines.sort_unstable();
-    lines.dedup();
-    for name in lines {
-        let starts: Vec<&BootPath> = paths.iter().filter(|path| path.cmdline == name).collect();
-        root::look(facts, name, &starts, &mut checks);
-    }
-    mounts::look(facts, &mut checks);
     checks
 }
 

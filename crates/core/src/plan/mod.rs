@@ -242,6 +242,26 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<PathBuf>,
     },
+    /// An initial RAM filesystem that was made under a name of its own takes the place of the one that is started now,
+    /// which is kept. One that was made there meanwhile for a newer kernel, and that holds what the root needs, stays.
+    /// Undoing puts the kept one back.
+    InstallInitramfs {
+        /// The root that it is for.
+        root: Volume,
+        /// The kernel's release that it was made for.
+        release: String,
+        /// Its name of now ("/boot/firmware/initramfs-rubus").
+        from: PathBuf,
+        /// The file that the firmware reads ("/boot/firmware/initramfs8").
+        path: PathBuf,
+        /// Where the one of now is kept; absent when there is none now.
+        kept: Option<PathBuf>,
+        /// Modules that must be inside, or built into the kernel.
+        modules: Vec<String>,
+        /// Files that must be inside, by their absolute paths there.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<PathBuf>,
+    },
     /// A swap file is made, with what btrfs wants where it lies on that. Undoing removes it.
     MakeSwapFile {
         /// Absolute path.
@@ -372,7 +392,8 @@ impl Action {
             | Action::SetLink { path, .. }
             | Action::MakeSwapFile { path, .. }
             | Action::MakeImage { path, .. }
-            | Action::BuildInitramfs { path, .. } => Some(path),
+            | Action::BuildInitramfs { path, .. }
+            | Action::InstallInitramfs { path, .. } => Some(path),
             _ => None,
         }
     }

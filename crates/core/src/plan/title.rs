@@ -59,6 +59,11 @@ pub(super) fn forwards(action: &Action) -> String {
             "make a new initial RAM filesystem for {release}, as {}",
             path.display()
         ),
+        Action::InstallInitramfs { from, path, .. } => format!(
+            "put the initial RAM filesystem {} in place, as {}",
+            from.display(),
+            path.display()
+        ),
         Action::MakeSwapFile { path, size_bytes } => {
             format!(
                 "make the swap file {} of {}",
@@ -115,10 +120,12 @@ pub(super) fn proof(action: &Action) -> String {
             Pass::First => "every file is there, or named as changed or gone meanwhile".into(),
             Pass::Again => "source and copy are compared".into(),
         },
-        Action::BuildInitramfs { modules, .. } if modules.is_empty() => {
+        Action::BuildInitramfs { modules, .. } | Action::InstallInitramfs { modules, .. }
+            if modules.is_empty() =>
+        {
             "it is unpacked and looked into".into()
         }
-        Action::BuildInitramfs { modules, .. } => format!(
+        Action::BuildInitramfs { modules, .. } | Action::InstallInitramfs { modules, .. } => format!(
             "it is unpacked and looked into; these modules must be in it or in the kernel: {}",
             modules.join(", ")
         ),
@@ -171,10 +178,12 @@ pub(super) fn back(action: &Action) -> String {
             format!("nothing: what is on {} now stays", place.title())
         }
         Action::CopyTree { to, .. } => format!("nothing: the copy stays on {}", to.title),
-        Action::BuildInitramfs { path, kept, .. } => match kept {
-            Some(kept) => format!("put {} back as {}", kept.display(), path.display()),
-            None => format!("remove {}", path.display()),
-        },
+        Action::BuildInitramfs { path, kept, .. } | Action::InstallInitramfs { path, kept, .. } => {
+            match kept {
+                Some(kept) => format!("put {} back as {}", kept.display(), path.display()),
+                None => format!("remove {}", path.display()),
+            }
+        }
         Action::MakeSwapFile { path, .. } => format!("remove {}", path.display()),
         Action::SwapOn { what, .. } => format!("stop using the swap {what}"),
         Action::SwapOff { what, .. } => format!("use the swap {what} again"),

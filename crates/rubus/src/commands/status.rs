@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use rubus_apply::change::{BOOT_ID, Change, differences, not_done};
-use rubus_apply::works::LiveWorks;
+use rubus_apply::works::{LiveWorks, initramfs_answers};
 use rubus_core::machine::Machine;
-use rubus_core::plan::journal::{Receipt, Record, StepState, Way};
+use rubus_core::plan::journal::{StepState, Way};
 use rubus_core::plan::promise::{Look, Promise};
 use rubus_core::plan::verify::{Answer, Standing, verify};
 use rubus_core::recipe::{FROM_CARD, NETWORK_ROOT};
@@ -110,6 +110,15 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
     let broken = answers
         .into_iter()
         .filter(|answer| answer.standing == Standing::Broken && is_asked);
+    let mut images = Vec::new();
+    if is_applied || is_on_trial {
+        images = initramfs_answers(change, later, live);
+    }
+    let broken = broken.chain(
+        images
+            .into_iter()
+            .filter(|answer| answer.standing == Standing::Broken),
+    );
     let needs_start = change.plan.needs_boot && !started_since;
     let waits_for_start = (is_applied || is_on_trial) && needs_start;
     let mut remarks = remarks(change, live);
@@ -206,17 +215,9 @@ fn steps_of(change: &Change) -> Vec<StepLine<'_>> {
     let steps = steps.map(|(number, (step, state))| StepLine {
         title: step.action.title(),
         state: *state,
-        receipt: receipt_of(change, number),
+        receipt: change.receipt_of(number),
     });
     steps.collect()
-}
-
-/// The receipt of a step, the last one that was given.
-fn receipt_of(change: &Change, number: usize) -> Option<&Receipt> {
-    change.records.iter().rev().find_map(|record| match record {
-        Record::Done { step, receipt } if *step == number => Some(receipt),
-        _ => None,
-    })
 }
 
 fn json_of((change, line): (&Change, &Line)) -> serde_json::Value {
@@ -226,7 +227,7 @@ fn json_of((change, line): (&Change, &Line)) -> serde_json::Value {
             StepState::InDoubt => "in_doubt",
             StepState::NotDone => "not_done",
         };
-        let receipt = receipt_of(change, number);
+        let receipt = change.receipt_of(number);
         serde_json::json!({
             "id": step.id,
             "title": step.action.title(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rubus_apply::change::{BOOT_ID, Change, Ending};
+use rubus_apply::works::initramfs_answers;
 use rubus_core::machine::Machine;
 use rubus_core::parse::btrfs::Compression;
 use rubus_core::plan::journal::Way;
@@ -45,7 +46,8 @@ struct Looked {
 pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
     must_be_live(general, "verify")?;
     let live = Live::new();
-    let changes = chosen(all_known()?, arguments)?;
+    let all = all_known()?;
+    let changes = chosen(all.clone(), arguments)?;
     let machine = World::of(general)?.survey();
     let promises: Vec<Promise> = changes
         .iter()
@@ -55,7 +57,7 @@ pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
     let boot = live.text(Path::new(BOOT_ID)).ok();
     let looked = changes
         .into_iter()
-        .map(|change| answer(change, &machine, &found, boot.as_deref(), &live));
+        .map(|change| answer(change, &all, &machine, &found, boot.as_deref(), &live));
     let looked: anyhow::Result<Vec<Looked>> = looked
         .map(|looked| after_trial(general, looked, &live))
         .collect();
@@ -173,6 +175,7 @@ fn unheard(error: &anyhow::Error) -> Unheard {
 
 fn answer(
     change: Change,
+    all: &[Change],
     machine: &Machine,
     found: &Found,
     boot: Option<&str>,
@@ -180,7 +183,10 @@ fn answer(
 ) -> Looked {
     let promises = &change.plan.promises;
     let started_since = change.started_since(boot);
-    let answers = verify(promises, machine, found, started_since);
+    let mut answers = verify(promises, machine, found, started_since);
+    let place = all.iter().position(|one| one.name == change.name);
+    let later = place.map_or(&[][..], |place| &all[place + 1..]);
+    answers.extend(initramfs_answers(&change, later, live));
     let is_zswap = |promise: &Promise| match &promise.look {
         Look::Knob { path, .. } => path.starts_with("/sys/module/zswap"),
         _ => false,

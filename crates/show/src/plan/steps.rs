@@ -74,6 +74,9 @@ fn details(action: &Action) -> Vec<String> {
         }
         Action::BuildInitramfs {
             kept: Some(kept), ..
+        }
+        | Action::InstallInitramfs {
+            kept: Some(kept), ..
         } => {
             let text = format!("The one of now is kept as {}.", kept.display());
             hang(INDENT, &clean(&text), COLUMNS)

@@ -46,7 +46,7 @@ fn board(modules: &[&str]) -> FakeFiles {
         .file("/boot/firmware/kernel8.img", format!("MZ..Linux version {RELEASE} (builder) {}", ".".repeat(100)))
         .file("/boot/firmware/initramfs8", initramfs(modules))
         .file(format!("{lib}/modules.dep"), "kernel/btrfs.ko.xz: kernel/xor.ko.xz\nkernel/xor.ko.xz:\nkernel/uas.ko.xz:\n")
-        .file(format!("{lib}/modules.builtin"), "kernel/drivers/usb/storage/usb-storage.ko\n")
+        .file(format!("{lib}/modules.builtin"), "kernel/drivers/usb/storage/usb-storage.ko\nkernel/fs/ext4/ext4.ko\n")
         .file(
             "/top/etc/fstab",
             "/dev/disk/by-id/usb-1 / btrfs subvol=@ 0 0\nPARTUUID=8a676486-01 /boot/firmware vfat defaults 0 2\n",
@@ -115,6 +115,7 @@ fn unmet(files: &FakeFiles, plan: &Plan) -> BTreeMap<String, String> {
         ],
         firmware_volume: Some("/dev/mmcblk0p1".into()),
         filesystem: "btrfs",
+        is_image: false,
     };
     let checks = scene.all_checks(&model(scene.files));
     assert!(checks.len() > 10, "{checks:?}");
@@ -132,6 +133,7 @@ fn the_start_as_it_will_be_is_proven() {
 fn a_missing_module_and_the_old_command_line_are_found() {
     let files = board(&["btrfs", "uas"]);
     let found = unmet(&files, &plan());
+    // The old root needs no btrfs, but the drivers of both.
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
         found.values().any(|found| found == "not inside: xor"),
@@ -196,4 +198,65 @@ fn the_trial_is_proven_as_well_as_the_start_after_it() {
         found.keys().all(|what| what.starts_with("on trial, ")),
         "{found:?}"
     );
+}
+
+/// The power may go after the initial RAM filesystem was replaced, and before the command line is.
+#[test]
+fn the_old_root_must_start_with_what_will_be_in_the_boot_partition() {
+    let whole = ["btrfs", "xor", "uas"];
+    let builtin = format!("/top/lib/modules/{RELEASE}/modules.builtin");
+    let dep = format!("/top/lib/modules/{RELEASE}/modules.dep");
+    let files = |modules: &[&str]| {
+        board(modules)
+            .file(builtin.clone(), "kernel/drivers/usb/storage/usb-storage.ko\n")
+            .file(
+                dep.clone(),
+                "kernel/btrfs.ko.xz: kernel/xor.ko.xz\nkernel/xor.ko.xz:\nkernel/uas.ko.xz:\nkernel/ext4.ko.xz:\n",
+            )
+    };
+    let found = unmet(&files(&whole), &plan());
+    let keys: Vec<&String> = found.keys().collect();
+    assert_eq!(keys.len(), 1, "{found:?}");
+    assert!(
+        keys[0].starts_with("with the command line of now, the module ext4"),
+        "{keys:?}"
+    );
+    let with_both = ["btrfs", "xor", "uas", "ext4"];
+    assert_eq!(unmet(&files(&with_both), &plan()), BTreeMap::new());
+}
+
+/// Until the trial is passed, what every usual start reads lacks the new root's modules: what is proven is the start after it.
+#[test]
+fn an_initial_ram_filesystem_that_waits_is_proven_in_its_place() {
+    let mut plan = plan();
+    let Action::BuildInitramfs {
+        root,
+        release,
+        path,
+        modules,
+        ..
+    } = plan.steps[0].action.clone()
+    else {
+        panic!("the first step builds it");
+    };
+    let from = PathBuf::from("/boot/firmware/initramfs-rubus");
+    let install = Action::InstallInitramfs {
+        root,
+        release,
+        from: from.clone(),
+        path,
+        kept: None,
+        modules,
+        files: Vec::new(),
+    };
+    let step = Step {
+        id: "install".into(),
+        why: "Because.".into(),
+        action: install,
+    };
+    plan.steps.insert(1, step);
+    let old = || board(&["ext4"]);
+    assert!(!unmet(&old(), &plan).is_empty());
+    let waits = old().file(&from, initramfs(&["btrfs", "xor", "uas"]));
+    assert_eq!(unmet(&waits, &plan), BTreeMap::new());
 }

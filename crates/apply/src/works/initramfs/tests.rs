@@ -22,7 +22,7 @@ fn proven(modules: &[&str], listed: &str) -> Result<String, String> {
     let directory = format!("/top/lib/modules/{RELEASE}");
     let files = FakeFiles::new()
         .file(
-            format!("{directory}/modules.dep"),
+            &format!("{directory}/modules.dep"),
             "kernel/fs/btrfs/btrfs.ko.xz: kernel/lib/raid6/raid6_pq.ko.xz kernel/crypto/xor.ko.xz\n\
              kernel/drivers/usb/storage/usb-storage.ko.xz:\n",
         )
@@ -179,4 +179,158 @@ fn a_full_root_is_told_what_to_do_about_it_and_nothing_else_is() {
     let wanted = "No space left on device; the new disk is full: take a larger one";
     assert!(full.contains(wanted), "{full}");
     assert!(!said("status 1: E: hooks/btrfs failed").contains("full"));
+}
+
+fn member(path: &str) -> Vec<u8> {
+    let mut fields = [0_u32; 13];
+    (fields[1], fields[6], fields[11]) = (0o100_644, 6, path.len() as u32 + 1);
+    let mut bytes = b"070701".to_vec();
+    let fields = fields.iter();
+    bytes.extend(fields.flat_map(|field| format!("{field:08X}").into_bytes()));
+    bytes.extend(path.bytes());
+    bytes.push(0);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes.extend(b"module");
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// An initial RAM filesystem with modules of a release.
+fn image(release: &str, modules: &[&str]) -> String {
+    let mut bytes = Vec::new();
+    for module in modules {
+        bytes.extend(member(&format!(
+            "usr/lib/modules/{release}/kernel/{module}.ko"
+        )));
+    }
+    bytes.extend(member("TRAILER!!!"));
+    String::from_utf8(bytes).unwrap()
+}
+
+const FROM: &str = "/boot/firmware/initramfs-rubus";
+const NEWER: &str = "6.12.9+rpt-rpi-v8";
+
+/// A machine on which the tried one waits, with this in its place.
+fn with_waiting(usual: &str) -> Rehearsal {
+    let mut machine = Rehearsal::new()
+        .file(PATH, usual, 0o644)
+        .file(FROM, &image(RELEASE, &["btrfs"]), 0o644)
+        .directory("/var/lib/rubus/changes/0001-desktop");
+    for release in [RELEASE, NEWER] {
+        let directory = format!("/lib/modules/{release}");
+        machine = machine
+            .file(
+                &format!("{directory}/modules.dep"),
+                "kernel/btrfs.ko:\n",
+                0o644,
+            )
+            .file(&format!("{directory}/modules.builtin"), "", 0o644);
+    }
+    machine
+}
+
+fn with_wanted<T>(act: impl FnOnce(&Wanted<'_>) -> T) -> T {
+    let (root, modules) = (root(), ["btrfs".to_string()]);
+    act(&Wanted {
+        root: &root,
+        release: RELEASE,
+        path: Path::new(PATH),
+        kept: Some(Path::new(KEPT)),
+        modules: &modules,
+        files: &[],
+    })
+}
+
+fn put_in_place(machine: &mut Rehearsal) -> Result<Receipt, StepError> {
+    with_wanted(|wanted| {
+        with_site(|site| install(wanted, Path::new(FROM), Path::new("/"), site, machine))
+    })
+}
+
+#[test]
+fn the_tried_one_takes_the_place_of_the_usual_one_whenever_the_power_goes() {
+    let tried = image(RELEASE, &["btrfs"]);
+    let start = with_waiting("old");
+    for event in 0..events(|machine| drop(put_in_place(machine)), &start) {
+        for coins in 0..16_u32 {
+            let mut cut = start.clone();
+            cut.cut_power_at(cut.events() + event);
+            let _ = put_in_place(&mut cut);
+            let mut tossed = 0;
+            cut.boot(&mut || {
+                tossed += 1;
+                coins >> (tossed % 4) & 1 == 1
+            });
+            let live = text(&cut, PATH).unwrap_or_default();
+            assert!(
+                live == "old" || live == tried,
+                "{event} {coins:b}: {live:?}"
+            );
+            put_in_place(&mut cut).unwrap();
+            assert_eq!(text(&cut, PATH), Some(tried.clone()), "{event} {coins:b}");
+            assert_eq!(text(&cut, FROM), None, "{event} {coins:b}");
+            assert_eq!(
+                text(&cut, KEPT).as_deref(),
+                Some("old"),
+                "{event} {coins:b}"
+            );
+        }
+    }
+    let mut machine = start;
+    put_in_place(&mut machine).unwrap();
+    back(&mut machine).unwrap();
+    assert_eq!(text(&machine, PATH).as_deref(), Some("old"));
+}
+
+#[test]
+fn a_kernel_that_was_updated_on_trial_keeps_its_own() {
+    let newer = image(NEWER, &["btrfs"]);
+    let mut machine = with_waiting(&newer);
+    let receipt = put_in_place(&mut machine).unwrap();
+    assert!(receipt.live.contains("with btrfs"), "{receipt:?}");
+    assert_eq!(text(&machine, PATH).as_ref(), Some(&newer));
+    assert_eq!(text(&machine, FROM), None);
+    back(&mut machine).unwrap();
+    assert_eq!(text(&machine, PATH), Some(newer), "nothing was replaced");
+    // One without btrfs is no such one: the tried one starts the root.
+    let mut machine = with_waiting(&image(NEWER, &["ext4"]));
+    put_in_place(&mut machine).unwrap();
+    assert_eq!(text(&machine, PATH), Some(image(RELEASE, &["btrfs"])));
+}
+
+#[test]
+fn one_that_something_else_has_made_anew_is_looked_into() {
+    let mut machine = with_waiting("old");
+    let receipt = put_in_place(&mut machine).unwrap();
+    let look =
+        |machine: &Rehearsal| with_wanted(|wanted| look_again(wanted, Some(&receipt), machine));
+    let answer = look(&machine);
+    assert_eq!(answer.standing, Standing::Holds);
+    assert_eq!(answer.found, "it is the one that was proven");
+    let mut remade = |bytes: String| {
+        machine.remove(Path::new(PATH)).unwrap();
+        machine
+            .write_new(Path::new(PATH), bytes.as_bytes(), 0o644, None)
+            .unwrap();
+        look(&machine)
+    };
+    let answer = remade(image(NEWER, &["btrfs", "ext4"]));
+    assert_eq!(answer.standing, Standing::Holds);
+    assert_eq!(
+        answer.found,
+        "something else has made it anew since, for 6.12.9+rpt-rpi-v8, and it has btrfs"
+    );
+    let answer = remade(image(RELEASE, &["ext4"]));
+    assert_eq!(answer.standing, Standing::Broken);
+    assert!(
+        answer.found.contains("it lacks btrfs of 6.12.1"),
+        "{}",
+        answer.found
+    );
+    assert!(
+        answer.found.contains("update-initramfs"),
+        "{}",
+        answer.found
+    );
+    assert_eq!(remade("torn".into()).standing, Standing::Broken);
 }

@@ -40,6 +40,8 @@ pub(super) struct Scene<'a> {
     pub(super) removed: Vec<String>,
     /// Whether the new system is first started on trial.
     pub(super) is_tried: bool,
+    /// The name of the trial's own initial RAM filesystem, where it gets one.
+    pub(super) trial_initramfs: Option<&'static str>,
 }
 
 /// What to look at for the checks.
@@ -98,6 +100,9 @@ pub(super) fn look<'a>(
     let is_tried = trial::is_made(situation, choice, &start, draft);
     Some(Scene {
         is_tried,
+        trial_initramfs: is_tried
+            .then(|| trial::initramfs(machine, &kernels))
+            .flatten(),
         start,
         device,
         old_disks,

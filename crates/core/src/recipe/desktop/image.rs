@@ -126,6 +126,7 @@ fn look<'a>(
         removed,
         // The image of before is the way back.
         is_tried: false,
+        trial_initramfs: None,
     };
     initramfs(situation, image, &scene, draft);
     Some(scene)

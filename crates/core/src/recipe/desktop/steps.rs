@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::super::edits::{Edits, on};
 use super::super::moving::not_copied::NotCopied;
 use super::super::moving::steps::{
-    INITRAMFS_MODULES, Initramfs, config, config_text, id_of, initramfs, keep_command_lines,
-    paths_of, push, tree, with_modules, write,
+    INITRAMFS_MODULES, Initramfs, config, config_text, id_of, initramfs, install,
+    keep_command_lines, paths_of, push, tree, with_modules, write,
 };
 use super::super::{Draft, Situation, swap_managers, zswap};
 use super::checks::Scene;
@@ -298,24 +298,29 @@ pub(super) fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &st
     modules
 }
 
-/// What the board starts with. The command line is last: it alone decides which root it is.
+/// What the board starts with. The command line is last: it alone decides which root it is. What a usual start reads
+/// is changed after the trial, where there is one.
 fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
-    let point = &scene.start.point;
     initramfs_files_of_now(situation, scene, draft);
-    initramfs(
-        &Initramfs {
-            start: &scene.start,
-            kernels: &scene.kernels,
-            root: &scene.new.root_volume,
-            why: "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount.",
-            modules: &|release| modules(situation, scene, release),
-            files: &[],
-        },
-        draft,
-    );
-    config(situation, &scene.start, &scene.kernels, draft);
+    let apart = scene.trial_initramfs;
+    let modules = |release: &str| modules(situation, scene, release);
+    let wanted = Initramfs {
+        start: &scene.start,
+        kernels: &scene.kernels,
+        root: &scene.new.root_volume,
+        why: "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount.",
+        modules: &modules,
+        files: &[],
+        apart,
+    };
+    initramfs(&wanted, draft);
+    if apart.is_none() {
+        config(situation, &scene.start, &scene.kernels, draft);
+    }
     keep_command_lines(situation, &scene.start, draft);
-    boot_copy(scene, draft);
+    if apart.is_none() {
+        boot_copy(scene, draft);
+    }
     if scene.is_tried {
         trial::command_line(situation, scene, draft);
     }
@@ -327,28 +332,40 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
             on: scene.new.root_volume.clone(),
         },
     );
-    push(
-        draft,
+    prove(
         "prove-boot",
-        "Before the one step that decides, everything that the firmware may load is looked at as it will be then. If anything \
-         does not fit, all is undone and the board starts as before.",
-        Action::ProveBoot {
-            root: scene.new.root_volume.clone(),
-            boot: point.clone(),
-        },
+        "Before the one step that decides, everything that the firmware may load is looked at as it will be then, and whether \
+         the old root still starts with it. If anything does not fit, all is undone and the board starts as before.",
+        scene,
+        draft,
     );
+    let usual = match apart {
+        Some(_) => scene.start.config.text.clone(),
+        None => config_text(&scene.start, &scene.kernels),
+    };
     if scene.is_tried {
-        trial::begin(
-            situation,
-            scene,
-            &config_text(&scene.start, &scene.kernels),
-            draft,
-        );
+        trial::begin(situation, scene, &usual, draft);
+    }
+    if let Some(from) = apart {
+        let why = "The new system has come up with it: from now on every start reads it. The old root starts with it too.";
+        install(&wanted, from, why, draft);
+        config(situation, &scene.start, &scene.kernels, draft);
+        boot_copy(scene, draft);
+        let why = "A kernel may have been updated since the first look. If anything does not fit, all is undone.";
+        prove("prove-boot-again", why, scene, draft);
     }
     switch(situation, scene, draft);
     if scene.is_tried {
-        trial::end(scene, &config_text(&scene.start, &scene.kernels), draft);
+        trial::end(scene, &usual, draft);
     }
+}
+
+fn prove(id: &str, why: &str, scene: &Scene<'_>, draft: &mut Draft) {
+    let action = Action::ProveBoot {
+        root: scene.new.root_volume.clone(),
+        boot: scene.start.point.clone(),
+    };
+    push(draft, id, why, action);
 }
 
 /// The one file that says where the root is.
@@ -392,7 +409,10 @@ fn boot_copy(scene: &Scene<'_>, draft: &mut Draft) {
     };
     let point = &scene.start.point;
     let own = scene.cmdlines.iter();
-    let own: Vec<PathBuf> = own.map(|(name, ..)| point.join(name)).collect();
+    let mut own: Vec<PathBuf> = own.map(|(name, ..)| point.join(name)).collect();
+    if scene.is_tried {
+        own.extend(trial::files(point));
+    }
     push(
         draft,
         "copy-boot",

@@ -296,16 +296,34 @@ fn a_board_that_knows_trials_makes_one_before_the_step_that_decides() {
     let (before, after) = plan.steps.split_at(trial.before_step);
     // What a usual start reads is as it was until the trial is passed.
     let path = |step: &crate::plan::Step| step.action.path().cloned();
-    let cmdline = Some(PathBuf::from("/boot/firmware/cmdline.txt"));
-    assert!(before.iter().all(|step| path(step) != cmdline));
-    assert_eq!(path(&after[0]), cmdline);
-    let gone: Vec<_> = after[1..].iter().filter_map(path).collect();
-    let files = [
-        "/boot/firmware/tryboot.txt",
-        "/boot/firmware/cmdline-rubus.txt",
-    ];
-    assert_eq!(gone, files.map(PathBuf::from));
-    assert!(written(&plan, "tryboot.txt").ends_with("[all]\ncmdline=cmdline-rubus.txt\n"));
+    for name in ["cmdline.txt", "config.txt", "initramfs8", "kernel8.img"] {
+        let file = Some(Path::new("/boot/firmware").join(name));
+        assert!(before.iter().all(|step| path(step) != file), "{name}");
+    }
+    let ids: Vec<&str> = after.iter().map(|step| step.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        [
+            "install-initramfs",
+            "prove-boot-again",
+            "cmdline-txt",
+            "trial-config-goes",
+            "trial-cmdline-goes"
+        ]
+    );
+    let Action::InstallInitramfs {
+        from, path, kept, ..
+    } = &after[0].action
+    else {
+        panic!("{:?}", after[0]);
+    };
+    assert_eq!(from, Path::new("/boot/firmware/initramfs-rubus"));
+    assert_eq!(path, Path::new("/boot/firmware/initramfs8"));
+    assert!(kept.is_some());
+    assert!(written(&plan, "tryboot.txt").ends_with(
+        "auto_initramfs=0\n[pi5]\nkernel=other.img\n[all]\ncmdline=cmdline-rubus.txt\n\
+         initramfs initramfs-rubus followkernel\n"
+    ));
     // A trial that finds no root ends by itself.
     assert_eq!(
         written(&plan, "cmdline-rubus.txt"),
@@ -350,6 +368,76 @@ fn an_update_before_the_next_start_makes_an_initial_ram_filesystem_that_starts_t
     let policy = Path::new("/etc/initramfs-tools/conf.d/rubus-desktop.conf");
     let mut paths = plan.steps.iter().map(|step| step.action.path());
     assert!(paths.any(|path| path.is_some_and(|path| path == policy)));
+}
+
+/// What it takes to load an initial RAM filesystem at all is changed after the trial as well, and the copy of the boot
+/// partition is made of what was tried.
+#[test]
+fn a_trial_changes_nothing_of_a_start_without_an_initial_ram_filesystem() {
+    let machine = machine();
+    let mut facts = facts(&machine);
+    with_trials(&mut facts);
+    let seen = &mut facts.seen;
+    seen.insert("/boot/firmware/config.txt".into(), text("arm_64bit=1\n"));
+    let files = names(&["config.txt", "cmdline.txt", "kernel8.img"]);
+    seen.insert("/boot/firmware".into(), files);
+    let plan = plan_of(&machine, &facts, &[("boot-copy", "yes")]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    let place = |id: &str| plan.steps.iter().position(|step| step.id == id);
+    let begin = plan.trial.as_ref().map(|trial| trial.before_step);
+    assert!(begin.is_some());
+    let order = [
+        "install-initramfs",
+        "config-txt",
+        "copy-boot",
+        "prove-boot-again",
+        "cmdline-txt",
+    ];
+    let places: Vec<_> = order.map(place).to_vec();
+    assert!(
+        places[0] >= begin && places.is_sorted(),
+        "{begin:?} {places:?}"
+    );
+    assert_eq!(
+        written(&plan, "tryboot.txt"),
+        "arm_64bit=1\ncmdline=cmdline-rubus.txt\ninitramfs initramfs-rubus followkernel\nauto_initramfs=0\n"
+    );
+}
+
+/// Which of two kernels the firmware starts is not known, and one initial RAM filesystem is for one of them.
+#[test]
+fn a_trial_with_several_kernels_shares_their_initial_ram_filesystems() {
+    let machine = machine();
+    let mut facts = facts(&machine);
+    with_trials(&mut facts);
+    let seen = &mut facts.seen;
+    seen.insert(
+        "/boot/firmware/config.txt".into(),
+        text("auto_initramfs=1\n"),
+    );
+    let files = names(&[
+        "config.txt",
+        "cmdline.txt",
+        "kernel7.img",
+        "initramfs7",
+        "kernel8.img",
+        "initramfs8",
+    ]);
+    seen.insert("/boot/firmware".into(), files);
+    let plan = plan_of(&machine, &facts, &[]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    assert!(plan.trial.is_some());
+    assert_eq!(
+        written(&plan, "tryboot.txt"),
+        "auto_initramfs=1\ncmdline=cmdline-rubus.txt\n"
+    );
+    assert!(
+        plan.notes
+            .iter()
+            .any(|note| note.contains("share the initial RAM filesystem (initramfs7, initramfs8)")),
+        "{:?}",
+        plan.notes
+    );
 }
 
 #[test]
@@ -498,6 +586,15 @@ fn every_obstacle_says_what_to_do() {
     meet("overlay", &|machine, _| {
         machine.mounts[0].filesystem = "overlay".into();
         machine.mounts[0].device = None;
+    });
+    meet("encrypted", &|machine, _| {
+        let mut root = machine.device("mmcblk0p2").expect("there is one").clone();
+        root.below = vec![std::mem::replace(&mut root.name, "dm-0".into())];
+        root.parent = None;
+        root.kind = crate::machine::BlockKind::Dm;
+        root.model = Fact::known("LUKS2 cryptroot".into(), "test");
+        machine.block_devices.push(root);
+        machine.mounts[0].device = Some("dm-0".into());
     });
     meet("boot partition not mounted", &|machine, _| {
         machine.mounts.retain(|mount| mount.filesystem != "vfat");

@@ -5,18 +5,23 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::moving::checks::INITRAMFS_BYTES;
 use super::super::moving::steps::{push, write};
 use super::super::{Draft, Sight, Situation};
 use super::checks::Scene;
-use super::ground::Start;
+use super::ground::{self, Start};
+use super::kernels::Kernel;
 use super::options::{Choice, TrialWish};
 use crate::boot::cmdline_txt::{CmdlineTxt, FIRMWARE_OWN_BYTES, MOST_BYTES_ARM};
 use crate::boot::model::Model;
 use crate::boot::tryboot::{self, Ability};
+use crate::machine::Machine;
 use crate::plan::{Action, TextFile, Trial};
 
 /// The command line of the trial.
 const CMDLINE: &str = "cmdline-rubus.txt";
+/// The initial RAM filesystem of the trial.
+const INITRAMFS: &str = "initramfs-rubus";
 /// Seconds after which a trial that failed is ended.
 const PANIC_S: &str = "30";
 /// What the firmware of a board with two systems reads first; a trial is another thing there.
@@ -24,11 +29,24 @@ const TWO_SYSTEMS: &str = "autoboot.txt";
 
 /// What to look at, below the boot partition's mount point and elsewhere.
 pub(super) fn paths(point: &Path) -> Vec<PathBuf> {
-    let mut paths = [tryboot::FILE, TWO_SYSTEMS, CMDLINE]
-        .map(|name| point.join(name))
-        .to_vec();
+    let mut paths = files(point).to_vec();
+    paths.push(point.join(TWO_SYSTEMS));
     paths.push(tryboot::BOOTLOADER_NODE.into());
     paths
+}
+
+/// The files that only the trial reads.
+pub(super) fn files(point: &Path) -> [PathBuf; 3] {
+    [tryboot::FILE, CMDLINE, INITRAMFS].map(|name| point.join(name))
+}
+
+/// The name of the trial's own initial RAM filesystem, so that every usual start reads the one of now. With several kernels
+/// that may be started, or too little room, there is none: what the firmware reads anyway starts both roots then.
+pub(super) fn initramfs(machine: &Machine, kernels: &[Kernel]) -> Option<&'static str> {
+    let available = ground::boot(machine).and_then(|boot| boot.available_bytes.get());
+    // The one on trial, the one that is kept, and the one that takes its place.
+    let has_room = available.is_none_or(|bytes| bytes >= 3 * INITRAMFS_BYTES);
+    (kernels.len() == 1 && has_room).then_some(INITRAMFS)
 }
 
 /// Whether the new system is first started on trial, as wished and as the board can. What speaks against it is a check
@@ -102,7 +120,7 @@ fn ability(situation: &Situation<'_>, start: &Start<'_>) -> Ability {
 /// What in the boot partition is in the way, as a sentence without its full stop.
 fn obstacle(start: &Start<'_>) -> Option<String> {
     let shown = |name: &str| start.point.join(name).display().to_string();
-    for name in [tryboot::FILE, TWO_SYSTEMS, CMDLINE] {
+    for name in [tryboot::FILE, TWO_SYSTEMS, CMDLINE, INITRAMFS] {
         if start.has(name) {
             return Some(format!(
                 "there is a {} already, which somebody else needs",
@@ -145,6 +163,19 @@ pub(super) fn begin(situation: &Situation<'_>, scene: &Scene<'_>, config: &str, 
         &scene.start.point.join(tryboot::FILE),
         settings(scene, config),
     );
+    if scene.trial_initramfs.is_none() {
+        let kernels = scene.kernels.iter();
+        let each: Vec<&str> = kernels.map(|kernel| kernel.initramfs.as_str()).collect();
+        draft.notes.push(format!(
+            "{}, so that the trial and every usual start share the initial RAM filesystem ({}). It starts both roots, which is \
+             proven before.",
+            match each.len() {
+                1 => "The boot partition has no room for a second one",
+                _ => "This board may start several kernels",
+            },
+            each.join(", ")
+        ));
+    }
     draft.trial = Some(Trial {
         before_step: draft.steps.len(),
         start: format!("sudo reboot '{}'", tryboot::REBOOT_ARGUMENT),
@@ -198,7 +229,7 @@ fn with_panic(text: &str) -> String {
 
 fn settings(scene: &Scene<'_>, config: &str) -> TextFile {
     TextFile {
-        text: tryboot::text(config, CMDLINE, None),
+        text: tryboot::text(config, CMDLINE, scene.trial_initramfs),
         mode: scene.start.config.mode,
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::super::{Draft, Sight, Situation};
 use super::ground::{self, Start};
 use super::kernels::{Has, Kernel, has, kernels};
-use crate::machine::Setting;
+use crate::machine::{BlockKind, Machine, Setting};
 use crate::units::bytes_iec;
 
 const MIB: u64 = 1 << 20;
@@ -22,7 +22,7 @@ const INSTALLERS: [&str; 7] = [
 /// The copy and the initial RAM filesystem need some memory, and swap on a card would be slow.
 const LEAST_AVAILABLE_BYTES: u64 = 64 * MIB;
 /// What an initial RAM filesystem with the drivers of all disks may take, beside the one that is kept.
-const INITRAMFS_BYTES: u64 = 40 * MIB;
+pub(in crate::recipe) const INITRAMFS_BYTES: u64 = 40 * MIB;
 
 /// What to look at for these checks, besides the boot partition and the kernels.
 pub(in crate::recipe) fn paths() -> Vec<PathBuf> {
@@ -51,6 +51,7 @@ pub(in crate::recipe) fn system<'a>(
         "with an overlay switch that off (raspi-config: Performance Options, Overlay File System); a root over the network \
          is not copied",
     );
+    stacked(machine, draft);
     let boot = ground::boot(machine);
     draft.check(
         "the boot partition is mounted",
@@ -80,6 +81,37 @@ pub(in crate::recipe) fn system<'a>(
         "this recipe changes config.txt and cmdline.txt of a Raspberry Pi's boot partition and knows no other way to start",
     );
     start.ok().filter(|_| is_on_disk)
+}
+
+/// A root on a device mapper or an array is not moved: the copy of an encrypted one would lie there in plain text, and the
+/// initial RAM filesystem that is made for the new root is not made to open the old one.
+fn stacked(machine: &Machine, draft: &mut Draft) {
+    let device = ground::root(machine).and_then(|root| root.device.as_deref());
+    let device = device.and_then(|name| machine.device(name));
+    let Some(device) = device.filter(|device| matches!(device.kind, BlockKind::Dm | BlockKind::Md))
+    else {
+        return;
+    };
+    let model = device
+        .model
+        .text()
+        .unwrap_or("a device of the device mapper");
+    draft.check(
+        "the running root is on a partition of its own",
+        false,
+        match device.kind {
+            BlockKind::Md => format!("it is on the array {}", device.name),
+            _ if model.starts_with("LUKS") => {
+                format!("it is on {} ({model}), encrypted: its copy would be plain text", device.name)
+            }
+            _ => format!(
+                "it is on {} ({model}): if that is encrypted, its copy would be plain text",
+                device.name
+            ),
+        },
+        "this recipe moves roots on plain partitions only; install the system anew on the other disk, with encryption if you \
+         want it",
+    );
 }
 
 /// Nothing is in the way now.

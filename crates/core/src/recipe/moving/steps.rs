@@ -65,13 +65,22 @@ pub(in crate::recipe) struct Initramfs<'a> {
     pub(in crate::recipe) modules: &'a dyn Fn(&str) -> Vec<String>,
     /// Files that must be inside.
     pub(in crate::recipe) files: &'a [PathBuf],
+    /// A name of its own in the boot partition, where the one of now stays until it is installed; for one kernel only.
+    pub(in crate::recipe) apart: Option<&'a str>,
 }
 
-/// One for each kernel; that of now is kept.
+/// One for each kernel; that of now is kept, or stays in its place.
 pub(in crate::recipe) fn initramfs(wanted: &Initramfs<'_>, draft: &mut Draft) {
     let several = wanted.kernels.len() > 1;
     for kernel in wanted.kernels {
         let path = wanted.start.point.join(&kernel.initramfs);
+        let (path, kept) = match wanted.apart {
+            Some(name) => (wanted.start.point.join(name), None),
+            None => {
+                let kept = kernel.has_initramfs.then(|| kept(&path));
+                (path, kept)
+            }
+        };
         let id = match several {
             true => format!("initramfs-{}", kernel.file.replace(['.', '_'], "-")),
             false => "initramfs".into(),
@@ -83,6 +92,27 @@ pub(in crate::recipe) fn initramfs(wanted: &Initramfs<'_>, draft: &mut Draft) {
             Action::BuildInitramfs {
                 root: wanted.root.clone(),
                 release: kernel.release.clone(),
+                path,
+                kept,
+                modules: (wanted.modules)(&kernel.release),
+                files: wanted.files.to_vec(),
+            },
+        );
+    }
+}
+
+/// The one that was made apart takes its place; that of now is kept.
+pub(in crate::recipe) fn install(wanted: &Initramfs<'_>, from: &str, why: &str, draft: &mut Draft) {
+    for kernel in wanted.kernels {
+        let path = wanted.start.point.join(&kernel.initramfs);
+        push(
+            draft,
+            "install-initramfs",
+            why,
+            Action::InstallInitramfs {
+                root: wanted.root.clone(),
+                release: kernel.release.clone(),
+                from: wanted.start.point.join(from),
                 kept: kernel.has_initramfs.then(|| kept(&path)),
                 path,
                 modules: (wanted.modules)(&kernel.release),

@@ -234,6 +234,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, root: &Volume, draft: &mu
             why: "What reaches the network disk has to be there before there is a root.",
             modules: &|release| modules(situation, scene, release),
             files: &initramfs_files(),
+            apart: None,
         },
         draft,
     );
