@@ -24,6 +24,8 @@ pub struct Rehearsal {
     cut_at: Option<usize>,
     fail_at: Option<usize>,
     is_dead: bool,
+    /// Free bytes of its filesystems; absent: plenty.
+    available_bytes: Option<u64>,
     /// Every operation, for tests that look at the order.
     pub log: Vec<String>,
 }
@@ -108,6 +110,13 @@ impl Rehearsal {
             forgets: None,
         };
         self.knobs.insert(path.into(), knob);
+        self
+    }
+
+    /// Leaves this many bytes free on its filesystems, as it says when it is asked.
+    #[must_use]
+    pub fn with_available(mut self, bytes: u64) -> Self {
+        self.available_bytes = Some(bytes);
         self
     }
 
@@ -365,7 +374,7 @@ impl Files for Rehearsal {
         self.node(path).ok_or(ReadError::Absent)?;
         Ok(Space {
             size_bytes: PLENTY_BYTES,
-            available_bytes: PLENTY_BYTES,
+            available_bytes: self.available_bytes.unwrap_or(PLENTY_BYTES),
         })
     }
 

@@ -6,6 +6,7 @@
 //! time; what a step does is in `steps`.
 
 mod shelf;
+mod stack;
 mod standing;
 mod steps;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use rubus_core::plan::{Action, Plan};
 use rubus_host::{Hands, ReadError, WriteError};
 
 pub use shelf::{Shelf, ShelfError};
+pub use stack::{lying_on, obstacles};
 pub use standing::{differences, not_done};
 pub use works::{GivenAway, NoWorks, Progress, Site, Works};
 
@@ -91,6 +93,16 @@ pub enum StepError {
     Changed {
         /// The path.
         path: String,
+    },
+    /// Somebody else has changed it since the change was applied.
+    #[error(
+        "{path} is neither as this change left it nor as it was before ({how}); put it right by hand, then go on"
+    )]
+    NotOurs {
+        /// The path.
+        path: String,
+        /// What differs, and what is expected.
+        how: String,
     },
     /// It cannot be read.
     #[error("cannot read {path}: {reason}")]
@@ -429,6 +441,13 @@ impl Change {
             state,
             ..self.clone()
         })
+    }
+
+    /// Whether a step that is begun now was begun before.
+    fn was_begun_before(&self, step: usize) -> bool {
+        let begun =
+            |record: &&Record| matches!(record, Record::Begun { step: begun } if *begun == step);
+        self.records.iter().filter(begun).count() > 1
     }
 
     /// The directory in which its plan and its journal are.

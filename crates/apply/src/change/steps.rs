@@ -3,10 +3,12 @@
 
 use std::path::Path;
 
+use rubus_core::boot::cmdline_txt::{is_command_line, taken_back};
+use rubus_core::plan::diff::{Line, lines};
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::{Action, TextFile, knob_says};
 use rubus_host::hands::{self, parent_of};
-use rubus_host::{Hands, ReadError};
+use rubus_host::{Files, Hands, ReadError};
 
 use super::{Change, Company, Event, Progress, Site, StepError, Works};
 
@@ -135,6 +137,7 @@ fn with_site<T>(
         directory: change.directory(),
         plan: &change.plan,
         step,
+        is_begun_again: change.was_begun_before(step),
         consents: &consents,
         tell: &mut tell,
     };
@@ -178,9 +181,11 @@ fn undo_on_file(
     Some(match action {
         Action::MakeDirectory { path } => remove_directory(&place(path), hands),
         Action::WriteFile { path, was, becomes } => {
-            put(&place(path), Some(becomes), was.as_ref(), temporary, hands)
+            put_text_back(&place(path), Some(becomes), was.as_ref(), temporary, hands)
         }
-        Action::RemoveFile { path, was } => put(&place(path), None, Some(was), temporary, hands),
+        Action::RemoveFile { path, was } => {
+            put_text_back(&place(path), None, Some(was), temporary, hands)
+        }
         Action::SetKnob { path, was, .. } => set_knob(path, was, hands),
         Action::SetLink { path, was, becomes } => set_link(
             &place(path),
@@ -191,6 +196,105 @@ fn undo_on_file(
         ),
         _ => return None,
     })
+}
+
+/// Why an action on files cannot be undone as things are; nothing where it can, and for other actions. Only looks.
+pub(super) fn obstacle(action: &Action, files: &dyn Files) -> Option<StepError> {
+    let of = |path: &Path, from: Option<&TextFile>, to: Option<&TextFile>| {
+        way_back(path, from, to, files).err()
+    };
+    match action {
+        Action::WriteFile { path, was, becomes } => of(path, Some(becomes), was.as_ref()),
+        Action::RemoveFile { path, was } => of(path, None, Some(was)),
+        Action::SetLink { path, was, becomes } => {
+            let live = files.link(path).ok();
+            let is_known = live == *was || live == *becomes;
+            (!is_known).then(|| StepError::NotOurs {
+                path: path.display().to_string(),
+                how: "the link leads elsewhere".into(),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Brings a text back to what it was before the change. Words that others have added to a command line stay.
+fn put_text_back(
+    path: &Path,
+    ours: Option<&TextFile>,
+    was: Option<&TextFile>,
+    temporary: &str,
+    hands: &mut dyn Hands,
+) -> Result<Receipt, StepError> {
+    let (from, to) = way_back(path, ours, was, hands.files())?;
+    let mut receipt = put(path, from.as_ref(), to.as_ref(), temporary, hands)?;
+    if to.as_ref() != was {
+        receipt.live += ", with the words that others have added";
+        receipt.planned.clone_from(&receipt.live);
+    }
+    Ok(receipt)
+}
+
+type FromTo = (Option<TextFile>, Option<TextFile>);
+
+/// From what to what a text is brought by undoing.
+fn way_back(
+    path: &Path,
+    ours: Option<&TextFile>,
+    was: Option<&TextFile>,
+    files: &dyn Files,
+) -> Result<FromTo, StepError> {
+    let keeps_modes = files.keeps_modes(&parent_of(path));
+    let now = read(path, files)?;
+    let is_emptied = !keeps_modes && now.as_ref().is_some_and(|file| file.text.is_empty());
+    let is_known = is_emptied
+        || is_same(now.as_ref(), ours, keeps_modes)
+        || is_same(now.as_ref(), was, keeps_modes);
+    if is_known {
+        return Ok((ours.cloned(), was.cloned()));
+    }
+    let not_ours = |how: String| StepError::NotOurs {
+        path: path.display().to_string(),
+        how,
+    };
+    match (now, ours, was) {
+        (Some(now), Some(ours), Some(was)) if is_command_line(path) => {
+            let text = taken_back(&was.text, &ours.text, &now.text).map_err(not_ours)?;
+            let back = TextFile {
+                text,
+                mode: now.mode,
+            };
+            Ok((Some(now), Some(back)))
+        }
+        (now, ours, _) => Err(not_ours(how_it_differs(ours, now.as_ref(), keeps_modes))),
+    }
+}
+
+/// In what a file is not as the change left it, in a few words.
+fn how_it_differs(ours: Option<&TextFile>, now: Option<&TextFile>, keeps_modes: bool) -> String {
+    const MAX_LINES: usize = 4;
+    let (ours, now) = match (ours, now) {
+        (Some(ours), Some(now)) => (ours, now),
+        (None, Some(_)) => return "this change removed it, and it is there again".into(),
+        (_, None) => return "it is gone".into(),
+    };
+    if ours.text == now.text && keeps_modes {
+        return format!("its mode is {:o} and was {:o}", now.mode, ours.mode);
+    }
+    let all = lines(&ours.text, &now.text);
+    let changed: Vec<String> = all
+        .into_iter()
+        .filter_map(|line| match line {
+            Line::Same(_) => None,
+            Line::Removed(text) => Some(format!("gone: '{}'", text.trim())),
+            Line::Added(text) => Some(format!("new: '{}'", text.trim())),
+        })
+        .collect();
+    let mut words = changed[..changed.len().min(MAX_LINES)].join(", ");
+    if changed.len() > MAX_LINES {
+        words += &format!(" and {} more lines", changed.len() - MAX_LINES);
+    }
+    words
 }
 
 /// Brings a link from one target to another, or from or to nothing.
@@ -260,7 +364,7 @@ fn put(
     let temporary = directory.join(temporary);
     hands::remove_leftover(&temporary, hands)?;
     let keeps_modes = hands.files().keeps_modes(&directory);
-    let now = read(path, hands)?;
+    let now = read(path, hands.files())?;
     if !is_same(now.as_ref(), to, keeps_modes) {
         // On FAT a power cut, or `fsck.vfat -a` after one, may leave the name without contents: nobody's work is in it.
         let is_emptied = !keeps_modes && now.as_ref().is_some_and(|file| file.text.is_empty());
@@ -282,7 +386,7 @@ fn put(
     if hands.files().exists(&directory) {
         hands.sync_directory(&directory)?;
     }
-    let live = read(path, hands)?;
+    let live = read(path, hands.files())?;
     if !is_same(live.as_ref(), to, keeps_modes) {
         return Err(StepError::NotAsWritten {
             path: path.display().to_string(),
@@ -306,20 +410,20 @@ fn is_same(one: Option<&TextFile>, other: Option<&TextFile>, keeps_modes: bool) 
     }
 }
 
-fn read(path: &Path, hands: &dyn Hands) -> Result<Option<TextFile>, StepError> {
+fn read(path: &Path, files: &dyn Files) -> Result<Option<TextFile>, StepError> {
     const MOST_BYTES: usize = 1 << 20;
     let unreadable = |reason| StepError::Unreadable {
         path: path.display().to_string(),
         reason,
     };
-    let bytes = match hands.files().read_prefix(path, MOST_BYTES) {
+    let bytes = match files.read_prefix(path, MOST_BYTES) {
         Ok(bytes) => bytes,
         Err(ReadError::Absent) => return Ok(None),
         Err(reason) => return Err(unreadable(reason)),
     };
     Ok(Some(TextFile {
         text: String::from_utf8_lossy(&bytes).into_owned(),
-        mode: hands.files().mode(path).map_err(unreadable)?,
+        mode: files.mode(path).map_err(unreadable)?,
     }))
 }
 

@@ -151,7 +151,7 @@ fn what_somebody_else_changed_is_kept() {
     let mut machine = applied();
     machine.meddle("/etc/old.conf", "mine\n");
     let error = go_on(&mut machine, Some(Way::Undo)).unwrap_err();
-    assert!(error.contains("changed by something else"), "{error}");
+    assert!(error.contains("neither as this change left it"), "{error}");
     let files = machine.everything();
     let kept = files[std::path::Path::new("/etc/old.conf")].clone();
     assert_eq!(kept.map(|(text, _)| text).as_deref(), Some("mine\n"));

@@ -34,6 +34,8 @@ pub struct Site<'a> {
     pub plan: &'a Plan,
     /// Number of the step, from 0.
     pub step: usize,
+    /// Whether it was begun before, in an attempt that was interrupted.
+    pub is_begun_again: bool,
     /// The disks that the user gave away; of two confirmations for one disk the later counts.
     pub consents: &'a [GivenAway],
     /// Told how far a long step has come.
@@ -94,6 +96,12 @@ pub trait Works {
 
     /// What is not as such an action left it, in words. Only looks.
     fn difference(&self, action: &Action, files: &dyn Files) -> Option<String>;
+
+    /// Why such an action cannot be undone as things are, and what to do; nothing where it can. Only looks. `directory` is
+    /// that of the change, `step` the number of the step.
+    fn obstacle(&self, _: &Action, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
+    }
 
     /// Mounts a filesystem at a place of the change's own, and says where its top is. Already mounted
     /// there by an earlier call it stays so.

@@ -1,8 +1,8 @@
 //! An initial RAM filesystem for another root: made there, looked into, and put where the firmware reads it.
 //!
-//! The file of now is kept whole under another name before anything takes its place, and the new one takes it
-//! by a rename, so that at every moment one of the two is there. On FAT this order, with every file and the directory made
-//! durable in between, is the one that leaves old or new and nothing else.
+//! The file of now is kept whole under another name before anything takes its place (see [`super::kept`]), and the new one
+//! takes it by a rename, so that at every moment one of the two is there. On FAT this order, with every file and the
+//! directory made durable in between, is the one that leaves old or new and nothing else.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::verify::{Answer, Standing};
 use rubus_core::plan::volume::{Place, Volume};
 use rubus_core::units::bytes_iec;
-use rubus_host::hands::{parent_of, remove_leftover, replace};
-use rubus_host::{Files, Hands, ReadError, digest};
+use rubus_host::hands::{parent_of, remove_leftover};
+use rubus_host::{Files, Hands, ReadError};
 
 use crate::change::{Change, Progress, Site, StepError};
 
 use super::tree::{Onto, if_full};
-use super::{LiveWorks, failed, receipt, with_names};
+use super::{LiveWorks, failed, kept, receipt, with_names};
 
 /// More than any initial RAM filesystem takes.
 const MOST_BYTES: usize = 512 << 20;
@@ -78,8 +78,7 @@ impl LiveWorks {
         let inside = initramfs::list(&bytes[..]).map_err(|why| failed(&tried, why))?;
         let found = prove(wanted, &inside, &top, hands.files());
         let found = found.map_err(|why| failed(&tried, why))?;
-        keep(wanted, bytes.len() as u64, site, hands)?;
-        put(wanted.path, &bytes, site, hands)?;
+        kept::replace_keeping(wanted.path, wanted.kept, &bytes, site, hands)?;
         hands.remove(&outside)?;
         Ok(built(&bytes, &found))
     }
@@ -99,7 +98,7 @@ impl LiveWorks {
 
 fn built(bytes: &[u8], found: &str) -> Receipt {
     let size = bytes_iec(bytes.len() as u64);
-    let planned = format!("{size} with {found}, {DIGEST}{}", sum(bytes));
+    let planned = format!("{size} with {found}, {DIGEST}{}", kept::sum(bytes));
     receipt(planned.clone(), planned)
 }
 
@@ -125,9 +124,8 @@ fn install(
         let bytes = read(from, hands.files()).map_err(|why| failed(&tried, why))?;
         let inside = initramfs::list(&bytes[..]).map_err(|why| failed(&tried, why))?;
         prove(wanted, &inside, top, hands.files()).map_err(|why| failed(&tried, why))?;
-        keep(wanted, bytes.len() as u64, site, hands)?;
         // A rename would do on other filesystems; on FAT a power cut may take the one name and not give the other.
-        put(wanted.path, &bytes, site, hands)?;
+        kept::replace_keeping(wanted.path, wanted.kept, &bytes, site, hands)?;
         hands.remove(from)?;
     }
     hands.sync_directory(&parent_of(wanted.path))?;
@@ -224,7 +222,7 @@ fn look_again(wanted: &Wanted<'_>, receipt: Option<&Receipt>, files: &dyn Files)
         Err(error) => return answer(Standing::Unknown, error.to_string()),
     };
     let built = receipt.and_then(|receipt| receipt.live.rsplit_once(DIGEST));
-    if built.is_some_and(|(_, built)| built == sum(&bytes)) {
+    if built.is_some_and(|(_, built)| built == kept::sum(&bytes)) {
         return answer(Standing::Holds, "it is the one that was proven".into());
     }
     let since = match built {
@@ -312,108 +310,6 @@ fn prove(
         missing.into_iter().collect::<Vec<_>>().join(", "),
         wanted.release
     ))
-}
-
-/// Keeps the file of now under its second name, if that was not done before.
-fn keep(
-    wanted: &Wanted<'_>,
-    new_bytes: u64,
-    site: &Site<'_>,
-    hands: &mut dyn Hands,
-) -> Result<(), StepError> {
-    let directory = parent_of(wanted.path);
-    let tried = format!("keep {}", wanted.path.display());
-    let old = match wanted.kept {
-        Some(kept) if !is_kept(kept, hands.files()) => {
-            let old = hands.files().read_prefix(wanted.path, MOST_BYTES);
-            Some((kept, old.map_err(|why| failed(&tried, why))?))
-        }
-        _ => None,
-    };
-    let wanted_bytes = new_bytes + old.as_ref().map_or(0, |(_, bytes)| bytes.len() as u64);
-    let space = hands
-        .files()
-        .space(&directory)
-        .map_err(|why| failed(&tried, why))?;
-    if space.available_bytes < wanted_bytes {
-        return Err(failed(
-            tried,
-            format!(
-                "{} has {} free, and the old and the new one together take {}; remove what is not needed there",
-                directory.display(),
-                bytes_iec(space.available_bytes),
-                bytes_iec(wanted_bytes)
-            ),
-        ));
-    }
-    match old {
-        Some((kept, bytes)) => put(kept, &bytes, site, hands),
-        None => Ok(()),
-    }
-}
-
-/// Whether the file of before is there under its second name. On FAT a power cut may leave the name without contents,
-/// and then the file is not kept yet.
-fn is_kept(kept: &Path, files: &dyn Files) -> bool {
-    let first = files.read_prefix(kept, 1);
-    first.is_ok_and(|bytes| !bytes.is_empty())
-}
-
-/// Puts bytes in the place of a file: whole and durable under a new name first, then renamed, then read back.
-fn put(path: &Path, bytes: &[u8], site: &Site<'_>, hands: &mut dyn Hands) -> Result<(), StepError> {
-    replace(path, &site.fresh_name(path), bytes, 0o644, hands)?;
-    let tried = format!("read {} back", path.display());
-    let live = hands.files().read_prefix(path, MOST_BYTES);
-    let live = live.map_err(|why| failed(&tried, why))?;
-    match sum(&live) == sum(bytes) {
-        true => Ok(()),
-        false => Err(StepError::NotAsWritten {
-            path: path.display().to_string(),
-            wanted: sum(bytes),
-            live: sum(&live),
-        }),
-    }
-}
-
-fn sum(mut bytes: &[u8]) -> String {
-    // Reading from memory does not fail.
-    digest::sha256(&mut bytes)
-        .map(|(sum, _)| sum)
-        .unwrap_or_default()
-}
-
-/// Puts the kept file back in its place, or takes the new one away where there was none before.
-pub(super) fn put_back(
-    path: &Path,
-    kept: Option<&Path>,
-    site: &Site<'_>,
-    hands: &mut dyn Hands,
-) -> Result<Receipt, StepError> {
-    let directory = parent_of(path);
-    remove_leftover(&site.fresh_name(path), hands)?;
-    match kept {
-        Some(kept) if is_kept(kept, hands.files()) => {
-            let tried = format!("put {} back", kept.display());
-            let old = hands.files().read_prefix(kept, MOST_BYTES);
-            let old = old.map_err(|why| failed(&tried, why))?;
-            let is_back = hands
-                .files()
-                .read_prefix(path, MOST_BYTES)
-                .is_ok_and(|live| live == old);
-            if !is_back {
-                put(path, &old, site, hands)?;
-            }
-            hands.remove(kept)?;
-        }
-        // Without a whole one, the one of before is still in its place.
-        Some(kept) if hands.files().exists(kept) => hands.remove(kept)?,
-        None if hands.files().exists(path) => hands.remove(path)?,
-        _ => {}
-    }
-    if hands.files().exists(&directory) {
-        hands.sync_directory(&directory)?;
-    }
-    Ok(receipt("as it was", "as it was"))
 }
 
 #[cfg(test)]

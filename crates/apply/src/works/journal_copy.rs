@@ -165,7 +165,8 @@ impl LiveWorks {
             Some(_) => below(&top, &Path::new(CHANGES).join(site.change)),
         };
         make_directories(hands, &directory)?;
-        for name in COPIED {
+        let notes = super::kept::notes_in(site.directory, hands.files());
+        for name in notes.iter().map(String::as_str).chain(COPIED) {
             let (from, to) = (site.directory.join(name), directory.join(name));
             if name == ROOTS && self.image.is_some() {
                 // There is no other root.

@@ -15,6 +15,7 @@ mod format;
 pub mod image;
 mod initramfs;
 mod journal_copy;
+mod kept;
 mod last_pass;
 mod locate;
 mod mounts;
@@ -256,7 +257,7 @@ impl Works for LiveWorks {
             Action::MakeArray { members, .. } => self.undo_array(action, members, site, hands),
             Action::BuildInitramfs { path, kept, .. }
             | Action::InstallInitramfs { path, kept, .. } => {
-                initramfs::put_back(path, kept.as_deref(), site, hands)
+                kept::put_back(path, kept.as_deref(), site, hands)
             }
             Action::MakeSwapFile { path, .. } => self.remove_swap_file(path, site, hands),
             Action::SwapOn { what, .. } => self.where_all_see(|| swap::off(what, &Live::new())),
@@ -296,6 +297,22 @@ impl Works for LiveWorks {
                 address, device, ..
             } => attached::difference(address, device, files),
             Action::StartServer { unit, socket, .. } => served::difference(unit, socket, files),
+            _ => None,
+        }
+    }
+
+    fn obstacle(
+        &self,
+        action: &Action,
+        directory: &Path,
+        step: usize,
+        files: &dyn Files,
+    ) -> Option<String> {
+        match action {
+            Action::BuildInitramfs { path, kept, .. }
+            | Action::InstallInitramfs { path, kept, .. } => {
+                kept::obstacle(path, kept.as_deref(), directory, step, files)
+            }
             _ => None,
         }
     }

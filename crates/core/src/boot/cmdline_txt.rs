@@ -4,8 +4,12 @@
 //! double quotes. In names `-` and `_` are the same. Words after `--` are for the first program, not for the kernel.
 //! Only the first line counts.
 
+mod back;
+
 use std::fmt;
 use std::ops::Range;
+
+pub use back::{is_command_line, taken_back};
 
 /// How long the kernel's command line may be, in bytes with the zero at its end: arm (Linux,
 /// arch/arm/include/uapi/asm/setup.h).

@@ -95,6 +95,15 @@ pub struct Receipt {
     pub live: String,
 }
 
+/// What a step replaced, and by what: beside the journal, for files that are too large for the plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replaced {
+    /// SHA-256 of the original; absent where there was no file.
+    pub was: Option<String>,
+    /// SHA-256 of each file that the step made: an interrupted step makes another one.
+    pub made: Vec<String>,
+}
+
 /// Where one step is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepState {

@@ -1,9 +1,11 @@
 //! What the change gives, takes, risks and promises.
 
 use super::super::moving::ground::bus_bytes_per_second;
+use super::super::moving::steps::kept_ending;
 use super::super::moving::time;
 use super::super::{Draft, Situation};
 use super::compression::{Chosen, Link};
+use super::ground::Start;
 use super::layout::{NewDisk, ROOT_SUBVOLUME, SWAP_FILE, SWAP_POINT};
 use super::memory::SWAP_PRIORITY;
 use crate::machine::{BlockDevice, HopKind};
@@ -307,7 +309,7 @@ pub(super) fn notes(
     situation: &Situation<'_>,
     new: &NewDisk,
     chosen: &Chosen,
-    point: &std::path::Path,
+    start: &Start<'_>,
     draft: &mut Draft,
 ) {
     draft.notes.push(format!("Compression: {}", chosen.why));
@@ -357,8 +359,9 @@ pub(super) fn notes(
     );
     draft.notes.push(format!(
         "{RESCUE} put the card into any PC, delete cmdline.txt on its FAT partition ({} here) and \
-         rename cmdline.txt.before-rubus to cmdline.txt. The old system then starts as before.",
-        point.display()
+         rename cmdline.txt.{} to cmdline.txt. The old system then starts as before.",
+        start.point.display(),
+        kept_ending(start)
     ));
 }
 

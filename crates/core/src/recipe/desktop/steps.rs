@@ -66,13 +66,7 @@ pub(super) fn draw(
         draft,
     );
     gains::risks(situation, &scene.new, &scene.old_disks, draft);
-    gains::notes(
-        situation,
-        &scene.new,
-        &scene.chosen,
-        &scene.start.point,
-        draft,
-    );
+    gains::notes(situation, &scene.new, &scene.chosen, &scene.start, draft);
     if choice.direct_boot {
         gains::direct_boot(situation, draft);
     }

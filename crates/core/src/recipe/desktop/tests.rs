@@ -746,6 +746,31 @@ fn a_kernel_that_starts_without_an_initial_ram_filesystem_gets_one() {
 }
 
 #[test]
+fn what_an_earlier_change_has_kept_stays_its_own() {
+    let machine = machine();
+    let mut facts = facts(&machine);
+    let files = names(&[
+        "config.txt",
+        "cmdline.txt",
+        "kernel8.img",
+        "initramfs8",
+        "INITRAMFS8.BEFORE-RUBUS",
+    ]);
+    facts.seen.insert("/boot/firmware".into(), files);
+    let plan = plan_of(&machine, &facts, &[]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    let kept = plan.steps.iter().find_map(|step| match &step.action {
+        Action::BuildInitramfs { kept, .. } => kept.clone(),
+        _ => None,
+    });
+    let wanted = "/boot/firmware/initramfs8.before-rubus-2";
+    assert_eq!(kept, Some(wanted.into()));
+    assert_eq!(written(&plan, "cmdline.txt.before-rubus-2"), CMDLINE);
+    let says = |note: &String| note.contains("rename cmdline.txt.before-rubus-2 to cmdline.txt");
+    assert!(plan.notes.iter().any(says), "{:?}", plan.notes);
+}
+
+#[test]
 fn identifiers_are_new() {
     let mut machine = machine();
     let facts = facts(&machine);

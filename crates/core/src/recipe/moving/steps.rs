@@ -13,7 +13,7 @@ use crate::plan::{Action, Pass, Step, TextFile};
 /// Modules that every initial RAM filesystem gets.
 pub(in crate::recipe) const INITRAMFS_MODULES: &str = "/etc/initramfs-tools/modules";
 /// What is kept of a file in the boot partition.
-pub(in crate::recipe) const KEPT: &str = "before-rubus";
+const KEPT: &str = "before-rubus";
 
 pub(in crate::recipe) fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
     draft.steps.push(Step {
@@ -77,7 +77,7 @@ pub(in crate::recipe) fn initramfs(wanted: &Initramfs<'_>, draft: &mut Draft) {
         let (path, kept) = match wanted.apart {
             Some(name) => (wanted.start.point.join(name), None),
             None => {
-                let kept = kernel.has_initramfs.then(|| kept(&path));
+                let kept = kernel.has_initramfs.then(|| kept(wanted.start, &path));
                 (path, kept)
             }
         };
@@ -113,7 +113,7 @@ pub(in crate::recipe) fn install(wanted: &Initramfs<'_>, from: &str, why: &str, 
                 root: wanted.root.clone(),
                 release: kernel.release.clone(),
                 from: wanted.start.point.join(from),
-                kept: kernel.has_initramfs.then(|| kept(&path)),
+                kept: kernel.has_initramfs.then(|| kept(wanted.start, &path)),
                 path,
                 modules: (wanted.modules)(&kernel.release),
                 files: wanted.files.to_vec(),
@@ -134,7 +134,7 @@ pub(in crate::recipe) fn keep_command_lines(
             draft,
             &format!("keep-{}", id_of(name)),
             "The command line of now, to be renamed back on any PC if the board does not come up.",
-            &kept(&start.point.join(name)),
+            &kept(start, &start.point.join(name)),
             (*file).clone(),
         );
     }
@@ -157,7 +157,7 @@ pub(in crate::recipe) fn config(
         draft,
         "keep-config-txt",
         why,
-        &kept(&path),
+        &kept(start, &path),
         start.config.clone(),
     );
     let why = "The firmware loads the initial RAM filesystem with its kernel only when it is told to; the old root starts with it too.";
@@ -213,10 +213,27 @@ pub(in crate::recipe) fn id_of(name: &str) -> String {
     name.replace(['.', '/', '_'], "-").to_lowercase()
 }
 
-pub(in crate::recipe) fn kept(path: &Path) -> PathBuf {
+fn kept(start: &Start<'_>, path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{KEPT}"));
+    name.push(format!(".{}", kept_ending(start)));
     name.into()
+}
+
+/// The ending of what this change keeps: one that nothing in the boot partition has. What an earlier change has kept is
+/// that one's way back.
+pub(in crate::recipe) fn kept_ending(start: &Start<'_>) -> String {
+    let endings = std::iter::once(KEPT.to_string());
+    let mut endings = endings.chain((2..).map(|number| format!("{KEPT}-{number}")));
+    let is_taken = |ending: &String| {
+        let ending = format!(".{ending}");
+        start
+            .names
+            .iter()
+            .any(|name| name.to_ascii_lowercase().ends_with(&ending))
+    };
+    endings
+        .find(|ending| !is_taken(ending))
+        .unwrap_or_else(|| KEPT.into())
 }
 
 /// The files, directories and links that steps change.

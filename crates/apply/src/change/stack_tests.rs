@@ -1,0 +1,235 @@
+//! Changes on top of changes, and files that something else has changed since.
+
+use rubus_core::fixture::small_plan;
+use rubus_core::plan::{Plan, Step, TextFile};
+use rubus_host::rehearsal::Rehearsal;
+
+use super::super::{ASKED_FOR, Company, Ending, NoWorks, Shelf, go, turn};
+use super::*;
+
+const SHELF: &str = "/var/lib/rubus/changes";
+const CMDLINE: &str = "/boot/firmware/cmdline.txt";
+const OLD_LINE: &str = "root=PARTUUID=a-02 rootfstype=ext4 rootwait\n";
+const NEW_LINE: &str = "root=PARTUUID=b-01 rootfstype=btrfs rootwait rootflags=subvol=@\n";
+
+fn machine() -> Rehearsal {
+    Rehearsal::new()
+        .file("/etc/one.conf", "a", 0o644)
+        .file("/etc/two.conf", "a", 0o644)
+        .file(CMDLINE, OLD_LINE, 0o755)
+        .directory(SHELF)
+}
+
+fn writing(recipe: &str, path: &str, was: &str, becomes: &str) -> Plan {
+    let mode = match path.starts_with("/boot") {
+        true => 0o755,
+        false => 0o644,
+    };
+    let text = |text: &str| TextFile {
+        text: text.into(),
+        mode,
+    };
+    Plan {
+        recipe: recipe.into(),
+        steps: vec![Step {
+            id: "write".into(),
+            why: String::new(),
+            action: Action::WriteFile {
+                path: path.into(),
+                was: Some(text(was)),
+                becomes: text(becomes),
+            },
+        }],
+        ..small_plan()
+    }
+}
+
+fn with_company<T>(act: impl FnOnce(&mut Company<'_>) -> T) -> T {
+    act(&mut Company {
+        now: &|| "2026-11-21T01:02:03Z".to_string(),
+        tell: &mut |_| {},
+        works: &mut NoWorks,
+    })
+}
+
+fn apply(plan: Plan, machine: &mut Rehearsal) {
+    let change = Shelf::at(SHELF).begin(plan, Vec::new(), "now", machine);
+    let ending = with_company(|company| go(&mut change.unwrap(), machine, company));
+    assert_eq!(ending, Ok(Ending::Applied));
+}
+
+fn all(machine: &Rehearsal) -> Vec<Change> {
+    Shelf::at(SHELF).all(machine).unwrap()
+}
+
+fn undo(number: usize, machine: &mut Rehearsal) -> Result<Ending, String> {
+    let mut change = all(machine).swap_remove(number);
+    with_company(|company| {
+        turn(&mut change, Way::Undo, ASKED_FOR, machine, company)?;
+        go(&mut change, machine, company)
+    })
+    .map_err(|error| error.to_string())
+}
+
+fn on(number: usize, machine: &Rehearsal) -> Vec<String> {
+    let all = all(machine);
+    let lying = lying_on(&all[number], &all[number + 1..]);
+    lying.iter().map(|change| change.name.clone()).collect()
+}
+
+fn in_the_way(machine: &Rehearsal) -> Vec<String> {
+    let all = all(machine);
+    let (last, earlier) = all.split_last().unwrap();
+    obstacles(last, earlier, machine, &NoWorks)
+}
+
+fn text(machine: &Rehearsal, path: &str) -> String {
+    let contents = machine.everything().remove(Path::new(path));
+    contents.flatten().map(|(text, _)| text).unwrap_or_default()
+}
+
+#[test]
+fn of_three_changes_each_is_undone_or_names_the_order_that_works() {
+    let three = || {
+        let mut machine = machine();
+        apply(writing("first", "/etc/one.conf", "a", "b"), &mut machine);
+        apply(writing("other", "/etc/two.conf", "a", "b"), &mut machine);
+        apply(writing("again", "/etc/one.conf", "b", "c"), &mut machine);
+        machine
+    };
+    let names = ["0001-first", "0002-other", "0003-again"];
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
+    for order in orders {
+        let mut machine = three();
+        for number in order {
+            for above in on(number, &machine) {
+                let above = names.iter().position(|name| *name == above).unwrap();
+                assert_eq!(undo(above, &mut machine), Ok(Ending::Undone), "{order:?}");
+            }
+            if !all(&machine)[number].is_undone() {
+                assert_eq!(undo(number, &mut machine), Ok(Ending::Undone), "{order:?}");
+            }
+        }
+        assert_eq!(text(&machine, "/etc/one.conf"), "a", "{order:?}");
+        assert_eq!(text(&machine, "/etc/two.conf"), "a", "{order:?}");
+    }
+    let machine = three();
+    assert_eq!(on(0, &machine), ["0003-again"]);
+    assert!(on(1, &machine).is_empty());
+}
+
+#[test]
+fn what_lies_on_what_lies_on_a_change_comes_first() {
+    let mut machine = machine();
+    apply(writing("first", "/etc/one.conf", "a", "b"), &mut machine);
+    apply(writing("second", "/etc/one.conf", "b", "c"), &mut machine);
+    apply(writing("third", "/etc/one.conf", "c", "d"), &mut machine);
+    assert_eq!(on(0, &machine), ["0003-third", "0002-second"]);
+}
+
+#[test]
+fn everything_after_a_move_of_the_root_lies_on_it() {
+    let mut machine = machine();
+    let mut moved = writing("desktop", CMDLINE, OLD_LINE, NEW_LINE);
+    apply(moved.clone(), &mut machine);
+    apply(writing("other", "/etc/two.conf", "a", "b"), &mut machine);
+    assert!(on(0, &machine).is_empty());
+    let on = rubus_core::plan::volume::Volume {
+        kind: rubus_core::plan::volume::FilesystemKind::Btrfs,
+        uuid: "u".into(),
+        mount_options: String::new(),
+        title: "the new root".into(),
+    };
+    moved.steps[0].action = Action::KeepJournal { on };
+    let mut all = all(&machine);
+    all[0].plan = moved;
+    assert!(all[1].lies_on(&all[0]));
+}
+
+#[test]
+fn words_that_another_tool_added_to_the_command_line_do_not_stop_going_back() {
+    let mut machine = machine();
+    apply(
+        writing("desktop", CMDLINE, OLD_LINE, NEW_LINE),
+        &mut machine,
+    );
+    machine.meddle(CMDLINE, &NEW_LINE.replace('\n', " quiet cma=64M\n"));
+    assert!(in_the_way(&machine).is_empty());
+    let start = machine.clone();
+    assert_eq!(undo(0, &mut machine), Ok(Ending::Undone));
+    let back = OLD_LINE.replace('\n', " quiet cma=64M\n");
+    assert_eq!(text(&machine, CMDLINE), back);
+    // Whenever the power goes.
+    for event in 0..machine.events() - start.events() {
+        let mut cut = start.clone();
+        cut.cut_power_at(event);
+        let _ = undo(0, &mut cut);
+        cut.boot(&mut || event % 2 == 0);
+        assert_eq!(undo(0, &mut cut), Ok(Ending::Undone), "{event}");
+        assert_eq!(text(&cut, CMDLINE), back, "{event}");
+    }
+}
+
+#[test]
+fn what_cannot_be_undone_is_known_before_anything_is_touched() {
+    let mut machine = machine();
+    apply(
+        writing("desktop", CMDLINE, OLD_LINE, NEW_LINE),
+        &mut machine,
+    );
+    machine.meddle(CMDLINE, &NEW_LINE.replace("b-01", "c-01"));
+    let found = in_the_way(&machine).join("; ");
+    assert!(
+        found.contains("it says root=PARTUUID=c-01; this change wrote root=PARTUUID=b-01"),
+        "{found}"
+    );
+    let mut machine = self::machine();
+    machine.meddle("/etc/two.conf", "a\nb\n");
+    apply(
+        writing("other", "/etc/two.conf", "a\nb\n", "a\nc\n"),
+        &mut machine,
+    );
+    assert!(in_the_way(&machine).is_empty());
+    machine.meddle("/etc/two.conf", "a\nc\nmine\n");
+    let found = in_the_way(&machine).join("; ");
+    assert!(found.contains("new: 'mine'"), "{found}");
+    // Whoever goes on all the same is stopped with the same words.
+    let why = undo(0, &mut machine).unwrap_err();
+    assert!(why.contains("new: 'mine'"), "{why}");
+    assert_eq!(text(&machine, "/etc/two.conf"), "a\nc\nmine\n");
+}
+
+#[test]
+fn an_original_that_two_changes_of_an_older_version_share_is_not_put_back_for_the_wrong_one() {
+    let mut machine = machine();
+    apply(writing("desktop", "/etc/one.conf", "a", "b"), &mut machine);
+    apply(writing("desktop", "/etc/two.conf", "a", "b"), &mut machine);
+    let build = Action::BuildInitramfs {
+        root: rubus_core::plan::volume::Volume {
+            kind: rubus_core::plan::volume::FilesystemKind::Btrfs,
+            uuid: "u".into(),
+            mount_options: String::new(),
+            title: "the new root".into(),
+        },
+        release: "6.12".into(),
+        path: "/boot/firmware/initramfs8".into(),
+        kept: Some("/boot/firmware/initramfs8.before-rubus".into()),
+        modules: Vec::new(),
+        files: Vec::new(),
+    };
+    let mut all = all(&machine);
+    for change in &mut all {
+        change.plan.steps[0].action = build.clone();
+    }
+    let (last, earlier) = all.split_last().unwrap();
+    let found = obstacles(last, earlier, &machine, &NoWorks).join("; ");
+    assert!(found.contains("is what 0001-desktop has kept"), "{found}");
+    assert!(obstacles(&all[0], &[], &machine, &NoWorks).is_empty());
+}
