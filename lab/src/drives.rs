@@ -4,7 +4,7 @@
 //! From the guest down, a USB disk is these layers, and their names are what [`crate::session`]
 //! turns at run time: `usbN` (the disk's own limit, throttle group `limits-usbN`), `usbN-bus` (the
 //! limit that all disks of a bus share, `limits-busN`), `usbN-format`, `usbN-file`. The SD card has
-//! `limits-sd` alone.
+//! `limits-sd` alone. With a log of writes, `usbN-logged` is between `usbN-bus` and `usbN-format`.
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,12 @@ use crate::kit::UsbDisk;
 
 /// The PCI device before a PC's card.
 pub const CARD_READER: &str = "sdhci";
+
+/// The serial number of a card that is in a USB reader.
+pub const READER_SERIAL: &str = "20120926571200000";
+
+/// The reader's place on its controller, behind those of all USB disks.
+const READER_PORT: &str = "4";
 
 /// A file behind a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +62,10 @@ pub struct Drives {
     pub limits_sd: Option<Throttle>,
     /// USB disks, in the order of their ports.
     pub usb: Vec<UsbDrive>,
+    /// Whether the card is in a USB reader, and not in the board's slot. Only a PC can have that.
+    pub card_in_reader: bool,
+    /// The directory with the logs of all that is written to the disks; see [`Drives::logs`].
+    pub log_directory: Option<PathBuf>,
 }
 
 impl Drives {
@@ -76,14 +86,30 @@ impl Drives {
             sd: Some(raw(card)),
             limits_sd: None,
             usb: usb.collect(),
+            card_in_reader: false,
+            log_directory: None,
         }
+    }
+
+    /// The files with what is written to the card in a reader, and to each USB disk, in the format of `dm-log-writes`. None
+    /// without a directory for them.
+    #[must_use]
+    pub fn logs(&self) -> Vec<PathBuf> {
+        let Some(directory) = &self.log_directory else {
+            return Vec::new();
+        };
+        let names = (0..self.usb.len()).map(|number| format!("usb{number}.log"));
+        let names = std::iter::once("sd.log".to_owned()).chain(names);
+        names.map(|name| directory.join(name)).collect()
     }
 
     /// Emulator arguments for all drives.
     #[must_use]
     pub fn arguments(&self, board: Board) -> Vec<String> {
         let mut arguments = Vec::new();
-        self.card(board, &mut arguments);
+        if !self.card_in_reader {
+            self.card(board, &mut arguments);
+        }
         for bus in 0..board.usb_buses() {
             group(&format!("bus{bus}"), None, &mut arguments);
             if board == Board::Pc {
@@ -96,13 +122,49 @@ impl Drives {
         }
         for (number, usb) in self.usb.iter().enumerate() {
             group(&format!("usb{number}"), usb.limits, &mut arguments);
-            for node in usb_nodes(number, usb) {
+            for node in usb_nodes(number, usb, self.log(number + 1).as_deref()) {
                 push(&mut arguments, "-blockdev", node.to_string());
             }
             let device = usb_device(board, number, usb, one_plug);
             push(&mut arguments, "-device", device.to_string());
         }
+        if self.card_in_reader {
+            self.reader(board, &mut arguments);
+        }
         arguments
+    }
+
+    fn log(&self, number: usize) -> Option<PathBuf> {
+        self.logs().into_iter().nth(number)
+    }
+
+    /// The card in a reader, on the last controller.
+    fn reader(&self, board: Board, arguments: &mut Vec<String>) {
+        let Some(drive) = &self.sd else {
+            return;
+        };
+        group("sd", self.limits_sd, arguments);
+        let mut nodes = vec![
+            file_node("sd-file", &drive.path),
+            json!({"driver": drive.format.driver(), "node-name": "sd-format", "file": "sd-file",
+                "discard": "unmap"}),
+        ];
+        let mut below = "sd-format".to_owned();
+        if let Some(log) = self.log(0) {
+            nodes.push(log_node("sd", &below, &log));
+            below = "sd-logged".to_owned();
+        }
+        nodes.push(
+            json!({"driver": "throttle", "node-name": "sd", "throttle-group": "limits-sd",
+            "file": below, "discard": "unmap"}),
+        );
+        for node in nodes {
+            push(arguments, "-blockdev", node.to_string());
+        }
+        let device = json!({"driver": "usb-storage", "id": "reader", "drive": "sd",
+            "serial": READER_SERIAL, "bus": format!("xhci{}.0", board.usb_buses() - 1),
+            "port": READER_PORT});
+        push(arguments, "-device", device.to_string());
     }
 
     fn card(&self, board: Board, arguments: &mut Vec<String>) {
@@ -139,18 +201,33 @@ impl Format {
 }
 
 /// The layers of a USB disk, lowest first.
-fn usb_nodes(number: usize, usb: &UsbDrive) -> [Value; 4] {
+fn usb_nodes(number: usize, usb: &UsbDrive, log: Option<&Path>) -> Vec<Value> {
     let name = format!("usb{number}");
-    [
+    let mut below = format!("{name}-format");
+    let mut nodes = vec![
         file_node(&format!("{name}-file"), &usb.drive.path),
         format_node(number, usb, &format!("{name}-file")),
+    ];
+    if let Some(log) = log {
+        nodes.push(log_node(&name, &below, log));
+        below = format!("{name}-logged");
+    }
+    nodes.extend([
         json!({"driver": "throttle", "node-name": format!("{name}-bus"),
-            "throttle-group": format!("limits-bus{}", usb.bus), "file": format!("{name}-format"),
+            "throttle-group": format!("limits-bus{}", usb.bus), "file": below,
             "discard": "unmap"}),
         json!({"driver": "throttle", "node-name": name,
             "throttle-group": format!("limits-{name}"), "file": format!("{name}-bus"),
             "discard": "unmap"}),
-    ]
+    ]);
+    nodes
+}
+
+/// The layer that logs what is written, flushed and discarded. Nothing waits for this machine's own disk.
+fn log_node(name: &str, below: &str, log: &Path) -> Value {
+    json!({"driver": "blklogwrites", "node-name": format!("{name}-logged"), "file": below,
+        "discard": "unmap",
+        "log": {"driver": "file", "filename": log, "cache": {"no-flush": true}}})
 }
 
 fn file_node(name: &str, path: &Path) -> Value {
@@ -231,7 +308,44 @@ mod tests {
                 operations_per_second: 0,
             }),
             usb: usb.collect(),
+            card_in_reader: false,
+            log_directory: None,
         }
+    }
+
+    #[test]
+    fn writes_to_each_disk_are_logged_below_its_limits() {
+        let mut logged = drives(2);
+        (logged.card_in_reader, logged.log_directory) = (true, Some("/logs".into()));
+        let arguments = logged.arguments(Board::Pc);
+        let nodes: Vec<Value> = arguments
+            .iter()
+            .filter_map(|argument| serde_json::from_str(argument).ok())
+            .collect();
+        let node = |name: &str| {
+            let found = nodes.iter().find(|node: &&Value| node["node-name"] == name);
+            found.unwrap_or_else(|| panic!("no {name}: {arguments:#?}"))
+        };
+        for (name, above, log) in [
+            ("sd", "sd", "/logs/sd.log"),
+            ("usb0", "usb0-bus", "/logs/usb0.log"),
+            ("usb1", "usb1-bus", "/logs/usb1.log"),
+        ] {
+            let layer = node(&format!("{name}-logged"));
+            assert_eq!(layer["driver"], "blklogwrites");
+            assert_eq!(layer["file"], format!("{name}-format"));
+            assert_eq!(layer["log"]["filename"], log);
+            assert_eq!(node(above)["file"], format!("{name}-logged"));
+        }
+        let text = arguments.join(" ");
+        assert!(!text.contains("sdhci"), "{text}");
+        assert!(text.contains(READER_SERIAL), "{text}");
+        assert!(
+            !drives(2)
+                .arguments(Board::Pc)
+                .join(" ")
+                .contains("blklogwrites")
+        );
     }
 
     #[test]

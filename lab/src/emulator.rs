@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::board::Board;
 use crate::drives::Drives;
@@ -17,6 +18,9 @@ use crate::tools;
 
 /// How long the emulator may take to open its serial ports.
 const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long its threads may take to stand still.
+const FREEZE_LIMIT: Duration = Duration::from_secs(10);
 
 /// What the harness adds to the kernel's command line: a kernel that panics ends the emulator; and no protection
 /// against what an emulated processor does not do, which makes system calls several times slower.
@@ -243,6 +247,48 @@ impl Emulator {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Stops all its threads, and waits until they stand still.
+    ///
+    /// # Errors
+    /// When it has ended, or does not stop within seconds.
+    pub fn freeze(&mut self) -> Result<()> {
+        self.signal(Signal::STOP)?;
+        let end = Instant::now() + FREEZE_LIMIT;
+        while !self.is_frozen()? {
+            self.alive()?;
+            if Instant::now() > end {
+                bail!("the emulator does not stand still");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Lets them go on.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn thaw(&mut self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&mut self, signal: Signal) -> Result<()> {
+        self.alive()?;
+        kill_process(Pid::from_child(&self.child), signal).context("cannot reach the emulator")
+    }
+
+    fn is_frozen(&self) -> Result<bool> {
+        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            // A thread that ends meanwhile does nothing more.
+            let stat = fs::read_to_string(task?.path().join("stat")).unwrap_or_default();
+            let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+            if !matches!(state.chars().next(), None | Some('T' | 'Z' | 'X')) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Ends the emulator at once, as if the power were cut.

@@ -36,12 +36,20 @@ impl Session {
     /// When the board does not have it, or not within some seconds.
     pub fn usb_device(&mut self, number: usize) -> Result<String> {
         let serial = self.usb(number)?.serial.clone();
+        self.device_of(&serial)
+    }
+
+    /// The board's name of the disk with a serial number.
+    ///
+    /// # Errors
+    /// As [`Session::usb_device`].
+    pub fn device_of(&mut self, serial: &str) -> Result<String> {
         let script = format!(
             "for try in $(seq 30); do lsblk -dno SERIAL,PATH | grep -q '^{serial} ' && break; sleep 0.5; done; \
              lsblk -dno SERIAL,PATH"
         );
         let list = self.must(&script, "root", Duration::from_secs(120))?;
-        let row = list.lines().find_map(|row| row.strip_prefix(&serial));
+        let row = list.lines().find_map(|row| row.strip_prefix(serial));
         let path =
             row.with_context(|| format!("the board has no disk {serial}; it has\n{list}"))?;
         Ok(path.trim().to_owned())

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use rubus_lab::board::{Board, Throttle};
 use rubus_lab::cache::Cache;
@@ -13,7 +13,7 @@ use rubus_lab::devices::{free_port, left};
 use rubus_lab::firmware::Switches;
 use rubus_lab::kit::{Kit, UsbDisk};
 use rubus_lab::model::{self, Kind, rig::Rig};
-use rubus_lab::power_cuts::{self, Campaign, Export, Stops};
+use rubus_lab::power_cuts::{self, Campaign, Export, LeftOut, Stops, missing};
 use rubus_lab::session::{self, Options, Session};
 use rubus_lab::test_table::{self, Company, Row, Table, Tier};
 use rubus_lab::{capture, image, product, test_report};
@@ -197,6 +197,16 @@ struct CutArguments {
     /// Starting value of the random moments
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Give the disks write caches, and lose, keep, tear or reorder what was not flushed at each cut, by random numbers from
+    /// SEED on; the card is in a USB reader then
+    #[arg(long, value_name = "SEED")]
+    lossy: Option<u64>,
+    /// Leave out the N-th call of this name while applying, to see whether its absence is found
+    #[arg(long, value_name = "CALL,N", value_parser = left_out, requires = "lossy")]
+    without_flush: Option<LeftOut>,
+    /// Instead of this, leave out each flush of applying in turn and say which cuts find that; for changes of the card's files
+    #[arg(long, requires = "lossy")]
+    each_flush: bool,
     /// Seconds that a change may take
     #[arg(long, default_value_t = 900, value_name = "SECONDS")]
     timeout: u64,
@@ -210,6 +220,9 @@ struct CutArguments {
 
 impl CutArguments {
     fn campaign(self) -> Result<Campaign> {
+        if self.lossy.is_some() && self.board != Board::Pc {
+            bail!("only the pc can have its card in a USB reader, which --lossy needs");
+        }
         let rubus = match self.rubus {
             Some(path) => path,
             None => product::rubus_for(self.board)?,
@@ -254,10 +267,23 @@ impl CutArguments {
             lengths: self.lengths,
             jobs: self.jobs,
             seed: self.seed,
+            lossy: self.lossy,
+            without_flush: self.without_flush,
             limit: Duration::from_secs(self.timeout),
             keep_failures: self.keep_failures,
         })
     }
+}
+
+/// A call and its number, as `fsync,3`.
+fn left_out(text: &str) -> Result<LeftOut, String> {
+    let split = text.split_once(',');
+    let found = split.and_then(|(call, number)| Some((call, number.parse().ok()?)));
+    let (call, number) = found.ok_or("a call and its number, as fsync,3")?;
+    Ok(LeftOut {
+        call: call.to_owned(),
+        number,
+    })
 }
 
 /// The usual USB disk, and blank ones behind it.
@@ -320,6 +346,7 @@ impl StartArguments {
             without_card: self.without_card,
             network: self.network,
             counts_instructions: self.count_instructions,
+            ..Options::default()
         }
     }
 
@@ -415,6 +442,9 @@ fn perform(command: Command) -> Result<u8> {
         }
         Command::PowerCuts(arguments) => {
             let page = arguments.markdown.clone();
+            if arguments.each_flush {
+                return leave_out_each(&cache, &arguments.campaign()?);
+            }
             cut(&cache, &arguments.campaign()?, page.as_deref())
         }
         Command::Model(arguments) => hold_model(&arguments),
@@ -533,6 +563,15 @@ fn cut(cache: &Cache, campaign: &Campaign, page: Option<&Path>) -> Result<u8> {
     let bad = rows.iter().filter(|row| !row.wrong.is_empty()).count();
     writeln!(stdout(), "{} cuts, {bad} ended badly", rows.len())?;
     Ok(u8::from(bad > 0))
+}
+
+/// Leaves each flush out in turn and prints what found it.
+fn leave_out_each(cache: &Cache, campaign: &Campaign) -> Result<u8> {
+    missing::run(cache, campaign, &mut |missing| {
+        // Nothing can be done when standard output is closed.
+        let _ = writeln!(stdout(), "{missing}");
+    })?;
+    Ok(0)
 }
 
 /// One word is a script as it stands; several are words of one command.

@@ -48,6 +48,10 @@ pub struct Options {
     /// program on the board says how many it took, its own and those of the kernel for it, whatever this machine is doing
     /// meanwhile. Starting takes about twice as long.
     pub counts_instructions: bool,
+    /// The card is in a USB reader, whose disk the system can be made to flush; the slot has no such command. For `pc`.
+    pub card_in_reader: bool,
+    /// What is written to each disk is logged too: [`Session::write_logs`]. For a card in a reader.
+    pub logs_writes: bool,
 }
 
 /// The address under which a board with a network reaches the servers on this machine's loopback.
@@ -254,6 +258,12 @@ impl Session {
         self.run_showing(script, user, limit, &mut |_| {})
     }
 
+    /// The logs of what is written to the card and to each USB disk; empty when nothing is logged.
+    #[must_use]
+    pub fn write_logs(&self) -> Vec<PathBuf> {
+        self.drives.logs()
+    }
+
     /// As [`Session::run`]; `show` sees the standard output as it comes.
     ///
     /// # Errors
@@ -356,6 +366,22 @@ impl Session {
         self.emulator.console_text()
     }
 
+    /// Stops the whole emulator at this moment, without the flush of its disks that [`Session::pause`] brings.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn freeze(&mut self) -> Result<()> {
+        self.emulator.freeze()
+    }
+
+    /// Lets a frozen emulator go on.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn thaw(&mut self) -> Result<()> {
+        self.emulator.thaw()
+    }
+
     /// Switches the board off in the proper way.
     ///
     /// # Errors
@@ -371,8 +397,8 @@ impl Session {
     /// What that models: processor and memory stop between two instructions. Every write that a disk
     /// had reported as done is on it, flushed or not, because the emulator had given it to this
     /// machine's kernel; a write that was under way is there in part, whole, or not at all; what
-    /// the board held in memory is lost. It is a disk without a cache of its own: a disk that
-    /// loses or reorders what was not flushed is not modelled.
+    /// the board held in memory is lost. It is a disk without a cache of its own; one that loses or reorders what was not
+    /// flushed is in [`crate::power_cuts`].
     pub fn cut_power(mut self) {
         self.emulator.cut_power();
     }
@@ -455,6 +481,13 @@ impl Prepared {
     ) -> Result<Self> {
         let mut media = media.clone();
         drives.limits_sd = options.throttle_sd;
+        drives.card_in_reader = options.card_in_reader;
+        if options.logs_writes {
+            drives.log_directory = Some(directory.path().to_path_buf());
+            for log in drives.logs() {
+                fs::File::create(&log).with_context(|| format!("cannot make {log:?}"))?;
+            }
+        }
         if options.without_card {
             drives.sd = None;
             media.card = None;

@@ -2,7 +2,7 @@
 //! of the command line, after which the board starts another root, and a few at random moments.
 //! `rubus-lab power-cuts` does the same for every moment.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
@@ -42,6 +42,8 @@ fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
         lengths: Some([Duration::from_secs(20), Duration::from_secs(1)]),
         jobs: 2,
         seed: 4,
+        lossy: None,
+        without_flush: None,
         limit: Duration::from_secs(900),
         keep_failures: None,
     };
@@ -105,6 +107,8 @@ fn files_on_the_boot_partition_survive_power_cuts() {
     let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {
         return;
     };
+    let lossy = rotating_seed();
+    println!("{LOSSY}={lossy} repeats this");
     let campaign = Campaign {
         board: Board::Pc,
         rubus,
@@ -119,14 +123,31 @@ fn files_on_the_boot_partition_survive_power_cuts() {
         lengths: None,
         jobs: 2,
         seed: 4,
+        lossy: Some(lossy),
+        without_flush: None,
         limit: Duration::from_secs(600),
         keep_failures: None,
     };
     let rows = all_good(&campaign);
+    let is_lossy = |row: &Row| !row.unflushed.is_empty();
+    assert!(
+        rows.iter().any(is_lossy),
+        "no cut left anything unflushed: {rows:?}"
+    );
     // Records, and in between the flush of the new file, its rename and four flushes behind that.
     for way in [Way::Apply, Way::Undo] {
         let records = cuts(&rows, way, |moment| matches!(moment, Moment::Record(_)));
         let syncs = cuts(&rows, way, |moment| matches!(moment, Moment::Sync(_)));
         assert_eq!((records, syncs), (2, 6), "{way:?}: {rows:?}");
     }
+}
+
+/// Sets the starting value of what the disks lose.
+const LOSSY: &str = "RUBUS_LAB_LOSSY";
+
+/// Another one each day, so that in time each stop is cut in every way.
+fn rotating_seed() -> u64 {
+    let given = std::env::var(LOSSY).ok().and_then(|seed| seed.parse().ok());
+    let since = || SystemTime::now().duration_since(UNIX_EPOCH);
+    given.unwrap_or_else(|| since().map_or(0, |since| since.as_secs() / 86_400))
 }

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use crate::drives::READER_SERIAL;
 use crate::mounted;
 use crate::outside;
 use crate::session::Session;
 
 use super::network::own_network;
+use super::report::{CARD, is_from_card};
 use super::{Cut, Good, Lab, Moment, Reference, Row, SHELF, Way};
 
 /// For what takes seconds on a free machine.
@@ -51,6 +53,7 @@ impl Lab<'_> {
         let mut row = Row {
             way: cut.way,
             moment: cut.moment.clone(),
+            unflushed: cut.unflushed.clone(),
             booted: "nothing".to_owned(),
             ended: "-".to_owned(),
             wrong: Vec::new(),
@@ -119,7 +122,7 @@ impl Lab<'_> {
             Ended::Undo if before.iter().all(Change::is_undone) => "true",
             Ended::Undo => "rubus undo --yes",
         };
-        if command == "rubus resume" && cut.way == Way::Apply && row.booted.contains("mmcblk") {
+        if command == "rubus resume" && cut.way == Way::Apply && is_from_card(&row.booted) {
             self.attach(&mut board)?;
         }
         let outcome = board.run(command, "root", self.campaign.limit)?;
@@ -170,10 +173,20 @@ impl Lab<'_> {
     }
 }
 
-/// Device and filesystem of the root that runs.
+/// Device and filesystem of the root that runs. A card in a reader and the disks change their names from start to start, so
+/// these get others.
 pub(super) fn root(board: &mut Session) -> Result<String> {
     let root = mounted::at(board, "/")?;
-    Ok(format!("{} {}", root.source, root.kind))
+    let mut source = root.source;
+    if board.drives.card_in_reader {
+        let card = board.device_of(READER_SERIAL)?;
+        let number = source.trim_start_matches(|c: char| !c.is_ascii_digit());
+        source = match source.starts_with(&card) {
+            true => format!("{CARD}{number}"),
+            false => format!("/dev/disk{number}"),
+        };
+    }
+    Ok(format!("{source} {}", root.kind))
 }
 
 fn status(board: &mut Session) -> Result<String> {

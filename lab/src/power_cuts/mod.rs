@@ -3,16 +3,22 @@
 //!
 //! One change serves for many cuts. When a cut is due, the board is paused and its disks are
 //! copied; the copy is what a cut at this moment would have left. It is booted on a second board,
-//! ended there, and looked at from outside; the first board goes on. What a pause cannot show
-//! is a write that was half done when the power went, or one that a disk had taken and lost.
+//! ended there, and looked at from outside; the first board goes on. A pause alone does not show
+//! a write that was half done when the power went, or one that a disk had taken and lost: that is what disks with
+//! write caches are for ([`Campaign::lossy`]).
 //!
 //! `pass` goes one way and stops, `look` looks at what a cut left, `network` has the server of a change that
-//! needs one, `report` shows it.
+//! needs one, `report` shows it; `write_log` reads what the emulator logs of a disk, `loss` says what a cut leaves of it, and
+//! `caches` makes the disks from that.
 
+mod caches;
 mod look;
+mod loss;
+pub mod missing;
 mod network;
 mod pass;
 mod report;
+mod write_log;
 
 use std::io::{Write, stderr};
 use std::path::PathBuf;
@@ -29,7 +35,7 @@ use crate::outside::{self, Manifest};
 use crate::session::{Options, Session};
 
 use look::{Ended, Evidence};
-use pass::Passed;
+use pass::{Left, Passed};
 pub use report::{line, markdown};
 
 /// Where the product keeps plans and journals.
@@ -67,6 +73,11 @@ pub struct Campaign {
     pub jobs: usize,
     /// Starting value of the random numbers.
     pub seed: u64,
+    /// The disks have write caches, of which a cut loses, keeps, tears or reorders what was not flushed, as random numbers
+    /// from this starting value on say. The card is in a USB reader then.
+    pub lossy: Option<u64>,
+    /// A flush of the product that is left out, to see whether its absence is found.
+    pub without_flush: Option<LeftOut>,
     /// How long a change, or its end, may take.
     pub limit: Duration,
     /// Where the disks of failed cuts go.
@@ -82,6 +93,15 @@ pub struct Export {
     pub port: u16,
     /// A rubus for this machine, which serves it.
     pub rubus: PathBuf,
+}
+
+/// A call of the product that makes something durable, and is answered without being done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its name, such as `fsync`.
+    pub call: String,
+    /// Which one of these calls, counted from 1.
+    pub number: usize,
 }
 
 /// Exact moments at which the power is cut, beside the random ones.
@@ -133,6 +153,8 @@ pub struct Row {
     pub way: Way,
     /// When the power was cut.
     pub moment: Moment,
+    /// What became of what was not flushed; empty when that is on the disks.
+    pub unflushed: String,
     /// What booted then: device and filesystem of the root.
     pub booted: String,
     /// What ended the change, and how.
@@ -159,6 +181,7 @@ struct Cut {
     kit: Kit,
     way: Way,
     moment: Moment,
+    unflushed: String,
     end: Ended,
     /// Whether the server of its network disk is there afterwards.
     is_served: bool,
@@ -197,6 +220,7 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Row)) -> Re
             found,
             waiting: 0,
             number: 0,
+            passes: 0,
             unjudged: Vec::new(),
             rows: Vec::new(),
             show,
@@ -214,6 +238,8 @@ struct Course<'a> {
     waiting: usize,
     /// Cuts so far.
     number: usize,
+    /// How often the change was gone one way.
+    passes: u64,
     /// What cannot be judged before it is known what the change itself does.
     unjudged: Vec<(Row, Evidence)>,
     rows: Vec<Row>,
@@ -293,8 +319,13 @@ impl Course<'_> {
         stops: Stops,
     ) -> Result<Passed> {
         let lab = self.lab;
-        let passed = lab.pass(way, from, moments, stops, &mut |kit, moment| {
-            self.cut(kit, way, moment)
+        self.passes += 1;
+        let random = lab
+            .campaign
+            .lossy
+            .map(|seed| Random::of(seed + self.passes));
+        let passed = lab.pass(way, from, moments, stops, random, &mut |left| {
+            self.cut(left, way)
         })?;
         let note = format!(
             "{} to the end: {:.0} s",
@@ -305,8 +336,8 @@ impl Course<'_> {
         Ok(passed)
     }
 
-    /// Gives a copy of the disks out to be looked at.
-    fn cut(&mut self, kit: &Kit, way: Way, moment: Moment) -> Result<()> {
+    /// Gives disks out to be looked at.
+    fn cut(&mut self, left: Left, way: Way) -> Result<()> {
         let each = match way {
             Way::Apply => self.lab.campaign.resume_each.max(1),
             Way::Undo => 2,
@@ -316,11 +347,11 @@ impl Course<'_> {
             0 => Ended::Resume,
             _ => Ended::Undo,
         };
-        let kit = kit.temporary_copy(self.lab.cache)?;
         let cut = Cut {
-            kit,
+            kit: left.kit,
             way,
-            moment,
+            moment: left.moment,
+            unflushed: left.unflushed,
             end,
             // Without its server a board has to start from the card, and the change can still be undone.
             is_served: end == Ended::Resume || self.number % 4 != 1,
@@ -384,10 +415,23 @@ struct Lab<'a> {
 
 impl Lab<'_> {
     fn boot(&self, kit: &Kit) -> Result<Session> {
-        let options = Options {
+        Session::boot_kit(self.cache, kit, &self.options())
+    }
+
+    fn options(&self) -> Options {
+        Options {
             push: vec![self.campaign.rubus.clone()],
             network: self.campaign.export.is_some(),
+            card_in_reader: self.campaign.lossy.is_some(),
             ..Options::default()
+        }
+    }
+
+    /// The same, and what it writes is logged when its disks have caches.
+    fn boot_logged(&self, kit: &Kit) -> Result<Session> {
+        let options = Options {
+            logs_writes: self.campaign.lossy.is_some(),
+            ..self.options()
         };
         Session::boot_kit(self.cache, kit, &options)
     }
@@ -441,11 +485,21 @@ impl Random {
     }
 
     fn below(&mut self, length: Duration) -> Duration {
+        length.mul_f64(self.part())
+    }
+
+    /// A whole number from 0 on and below `end`; 0 when that is 0.
+    fn number(&mut self, end: u64) -> u64 {
+        // Far below 2^53, so that each number is as probable as the others.
+        ((self.part() * end as f64) as u64).min(end.saturating_sub(1))
+    }
+
+    /// From 0 on and below 1.
+    fn part(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        let part = (self.0 >> 11) as f64 / (1u64 << 53) as f64;
-        length.mul_f64(part)
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -13,7 +13,8 @@ use crate::channel::Outcome;
 use crate::kit::Kit;
 use crate::session::Session;
 
-use super::{Lab, Moment, SHELF, Stops, Way};
+use super::caches::Caches;
+use super::{Lab, LeftOut, Moment, Random, SHELF, Stops, Way};
 
 /// The calls of the command's first thread after which it stands still. The threads that copy files, and the
 /// programs that it starts, are not stopped. Not among them are those that make thousands of files in a copy.
@@ -36,37 +37,73 @@ pub(super) struct Passed {
     pub records: usize,
 }
 
+/// What a cut has left.
+pub(super) struct Left {
+    /// The disks.
+    pub kit: Kit,
+    /// When it was.
+    pub moment: Moment,
+    /// What became of what was not flushed.
+    pub unflushed: String,
+}
+
 /// A stop as the board tells it.
 #[derive(Debug, PartialEq, Eq)]
-struct Stop {
+pub(super) struct Stop {
     /// The call that has just ended.
-    call: String,
+    pub(super) call: String,
     /// The record that the journal has since then.
     record: Option<Value>,
 }
 
 impl Lab<'_> {
-    /// Goes one way once, and gives the board's disks to `cut` at each moment and at each stop.
+    /// Goes one way once, and gives what is left of the board's disks to `cut` at each moment and at each stop. With `random`,
+    /// the disks have caches.
     pub(super) fn pass(
         &self,
         way: Way,
         from: &Kit,
         moments: Vec<Duration>,
         stops: Stops,
-        cut: &mut dyn FnMut(&Kit, Moment) -> Result<()>,
+        random: Option<Random>,
+        cut: &mut dyn FnMut(Left) -> Result<()>,
     ) -> Result<Passed> {
         let kit = from.temporary_copy(self.cache)?;
         let _server = self.serve(&kit)?;
-        let mut board = self.boot(&kit)?;
+        let mut board = self.boot_logged(&kit)?;
+        let mut caches = match random {
+            Some(random) => Some(Caches::of(self.cache, &mut board, from, random)?),
+            None => None,
+        };
         if way == Way::Apply {
             self.attach(&mut board)?;
         }
+        let disks_of = |board: &mut Session, caches: &mut Option<Caches>, moment| {
+            let (kit, unflushed) = match caches {
+                Some(caches) => {
+                    let is_stop = !matches!(moment, Moment::Random(_));
+                    caches.cut(self.cache, board, &kit, is_stop)?
+                }
+                None => {
+                    board.pause()?;
+                    (kit.temporary_copy(self.cache)?, String::new())
+                }
+            };
+            anyhow::Ok(Left {
+                kit,
+                moment,
+                unflushed,
+            })
+        };
         let command = self.command(&mut board, way)?;
         let titles = self.titles(&mut board, way)?;
+        let left_out = self.campaign.without_flush.as_ref();
+        let left_out = left_out.filter(|_| way == Way::Apply);
         let script = match stops {
+            Stops::No if left_out.is_some() => bail!("a flush is left out only with stops"),
             Stops::No => command,
-            Stops::Records => stopping(&command, RECORD_CALL),
-            Stops::Syncs => stopping(&command, CALLS),
+            Stops::Records => stopping(&command, RECORD_CALL, left_out),
+            Stops::Syncs => stopping(&command, CALLS, left_out),
         };
         board.begin(&script, "root", self.campaign.limit * 20)?;
         let mut moments = moments.into_iter().peekable();
@@ -94,14 +131,14 @@ impl Lab<'_> {
                     step = step_of(record, &titles);
                 }
                 if let Some(moment) = self.wanted(&stop, stops, &titles, step.as_deref()) {
-                    board.pause()?;
-                    cut(&kit, moment)?;
+                    cut(disks_of(&mut board, &mut caches, moment)?)?;
                     board.go_on()?;
+                } else if let Some(caches) = &mut caches {
+                    caches.note()?;
                 }
                 board.answer("go")?;
             } else if moments.next().is_some() {
-                board.pause()?;
-                cut(&kit, Moment::Random(length))?;
+                cut(disks_of(&mut board, &mut caches, Moment::Random(length))?)?;
                 board.go_on()?;
             } else {
                 bail!(
@@ -129,7 +166,7 @@ impl Lab<'_> {
     }
 
     /// The recipe with its options and arguments, in words of the shell.
-    fn change(&self, board: &mut Session) -> Result<String> {
+    pub(super) fn change(&self, board: &mut Session) -> Result<String> {
         let mut words = Vec::new();
         let address = self.campaign.address().unwrap_or_default();
         for word in &self.campaign.change {
@@ -221,13 +258,13 @@ fn numbered(record: &Value, titles: &[String]) -> Option<String> {
 }
 
 /// A call without its result and its spaces.
-fn short(call: &str) -> String {
+pub(super) fn short(call: &str) -> String {
     let call = call.rsplit_once(" = ").map_or(call, |(call, _)| call);
     call.trim().to_owned()
 }
 
 /// The stop that a line tells of.
-fn stop_in(said: &[u8]) -> Option<Stop> {
+pub(super) fn stop_in(said: &[u8]) -> Option<Stop> {
     let text = String::from_utf8_lossy(said);
     let (call, record) = text
         .trim_end_matches('\n')
@@ -240,22 +277,30 @@ fn stop_in(said: &[u8]) -> Option<Stop> {
 }
 
 /// A script that runs a command and stops it after each of these calls, until it reads a line from the harness. It tells
-/// of the call, and the last record of the journal when a new one has just become durable.
-fn stopping(command: &str, calls: &str) -> String {
+/// of the call, and the last record of the journal when a new one has just become durable. Of calls with the name of one that is
+/// left out, only that one is stopped: `strace` does one thing to each kind of call.
+pub(super) fn stopping(command: &str, calls: &str, left_out: Option<&LeftOut>) -> String {
+    let (skip, syncs) = match left_out {
+        Some(LeftOut { call, number }) => (
+            format!("-e inject={call}:retval=0:signal=SIGSTOP:when={number}"),
+            "*",
+        ),
+        None => (String::new(), "*sync*"),
+    };
     format!(
         "port=/dev/$(cat /run/lab/port)\n\
          newest() {{ ls -t {SHELF}/changes/*/journal 2>/dev/null | head -n 1; }}\n\
          look() {{ journal=$(newest); [ -z \"$journal\" ] || wc -l \"$journal\"; }}\n\
          seen=$(look); call=\n\
          rm -f /run/stops; mkfifo /run/stops || exit 1\n\
-         strace -qq -y -o /run/stops -e trace={calls} -e inject={calls}:signal=SIGSTOP \
+         strace -qq -y -o /run/stops -e trace={calls} -e inject={calls}:signal=SIGSTOP {skip} \
            {command} >/run/said 2>&1 & tracer=$!\n\
          while IFS= read -r line; do\n\
            case $line in\n\
              '--- stopped by SIGSTOP ---')\n\
                read -r stopped _ </proc/$tracer/task/$tracer/children\n\
                now=$(look); record=\n\
-               case $call in *sync*) [ \"$now\" = \"$seen\" ] || {{\n\
+               case $call in {syncs}) [ \"$now\" = \"$seen\" ] || {{\n\
                  seen=$now; record=$(tail -n 1 \"${{now#* }}\")\n\
                }} ;; esac\n\
                printf '{STOP_MARK}%s\\t%s\\n' \"$call\" \"$record\"\n\
@@ -269,7 +314,7 @@ fn stopping(command: &str, calls: &str) -> String {
     )
 }
 
-fn ended_well(outcome: &Outcome) -> Result<()> {
+pub(super) fn ended_well(outcome: &Outcome) -> Result<()> {
     if outcome.status != 0 {
         bail!("status {}: {}", outcome.status, outcome.complaint_text());
     }
@@ -287,21 +332,32 @@ mod tests {
         std::fs::write(at("old"), "").unwrap();
         // The harness says "go" at each stop; here it has said so beforehand.
         std::fs::write(at("port"), "go\n").unwrap();
-        let run = |command: &str| {
-            let script = stopping(command, CALLS)
+        let run = |command: &str, left_out: Option<&LeftOut>| {
+            let script = stopping(command, CALLS, left_out)
                 .replace("/dev/$(cat /run/lab/port)", &at("port"))
                 .replace("/run/", &format!("{}/", place.path().display()))
                 .replace(SHELF, "/nonexistent");
             let mut shell = crate::tools::command("bash");
             shell.args(["-c", &script]).output().unwrap()
         };
-        let moved = run(&format!("mv {} {}", at("old"), at("new")));
+        let moved = run(&format!("mv {} {}", at("old"), at("new")), None);
         assert_eq!(moved.status.code(), Some(0), "{moved:?}");
         let stop = stop_in(&moved.stdout).unwrap();
         assert!(stop.call.starts_with("rename"), "{stop:?}");
         assert!(stop.call.contains("/new\""), "{stop:?}");
-        let failed = run("sh -c 'exit 3'");
+        let failed = run("sh -c 'exit 3'", None);
         assert_eq!(failed.status.code(), Some(3), "{failed:?}");
+        let second = LeftOut {
+            call: "fsync".to_owned(),
+            number: 2,
+        };
+        let sync = format!("sync {}", at("new"));
+        let flushed = run(&format!("{sync} {0} {0}", at("new")), Some(&second));
+        assert_eq!(flushed.status.code(), Some(0), "{flushed:?}");
+        let text = String::from_utf8(flushed.stdout).unwrap();
+        let stops: Vec<&str> = text.lines().collect();
+        assert_eq!(stops.len(), 1, "{text}");
+        assert!(stops[0].contains("INJECTED"), "{text}");
     }
 
     #[test]

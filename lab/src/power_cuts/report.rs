@@ -4,6 +4,14 @@ use std::fmt::Write;
 
 use super::{Moment, Results, Row, Way};
 
+/// How the names begin that a card in a reader has here.
+pub(super) const CARD: &str = "/dev/card";
+
+/// Whether a root is on the card.
+pub(super) fn is_from_card(root: &str) -> bool {
+    root.contains("mmcblk") || root.contains(CARD)
+}
+
 impl Moment {
     fn kind(&self) -> &'static str {
         match self {
@@ -23,6 +31,15 @@ impl Moment {
 }
 
 impl Row {
+    /// When it was, and what was lost.
+    fn cut(&self) -> String {
+        let moment = self.moment.words();
+        match self.unflushed.is_empty() {
+            true => moment,
+            false => format!("{moment}; {}", self.unflushed),
+        }
+    }
+
     fn verdict(&self) -> String {
         match self.wrong.is_empty() {
             true => "good".to_owned(),
@@ -37,7 +54,7 @@ pub fn line(row: &Row) -> String {
     format!(
         "{:<6} {:<58} {:<24} {:<16} {} ({:.0} s)",
         row.way.word(),
-        row.moment.words(),
+        row.cut(),
         row.booted,
         row.ended,
         row.verdict(),
@@ -71,7 +88,7 @@ pub fn markdown(rows: &[Row], ended: Option<&Results>) -> String {
     for row in rows {
         let cells = [
             doing(row.way).to_owned(),
-            row.moment.words(),
+            row.cut(),
             row.booted.clone(),
             row.ended.clone(),
             row.verdict(),
@@ -116,8 +133,8 @@ fn count(page: &mut String, kind: &str, doing: &str, rows: &[&Row]) {
         page,
         "| {kind} | {doing} | {} | {} | {} | {} | {} | {} | {} |",
         rows.len(),
-        of(&|row| row.booted.contains("mmcblk")),
-        of(&|row| row.booted.starts_with("/dev/") && !row.booted.contains("mmcblk")),
+        of(&|row| is_from_card(&row.booted)),
+        of(&|row| row.booted.starts_with("/dev/") && !is_from_card(&row.booted)),
         of(&|row| row.ended.starts_with("rubus resume")),
         of(&|row| row.ended.starts_with("rubus undo")),
         of(&|row| row.ended == "nothing to end"),
@@ -135,6 +152,7 @@ mod tests {
         Row {
             way,
             moment,
+            unflushed: String::new(),
             booted: booted.to_owned(),
             ended: "rubus undo".to_owned(),
             wrong: wrong.iter().map(|&one| one.to_owned()).collect(),

@@ -1,0 +1,338 @@
+//! The write caches that the disks of a campaign have: the emulator logs what each disk completed and when it was flushed, and a
+//! cut leaves what was flushed, and of the rest what [`super::loss`] says.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cache::Cache;
+use crate::kit::{self, Kit};
+use crate::session::Session;
+
+use super::Random;
+use super::loss::{self, Fate, Piece};
+use super::write_log::{Kind, SECTOR_BYTES, WriteLog, check_super};
+
+/// Makes the system flush the disks. Without this it takes disks behind `usb-storage` for such without a cache.
+const SWITCH_ON: &str = "for type in /sys/class/scsi_disk/*/cache_type; do \
+     echo 'temporary write back' >$type || exit 1; done; sync; sync";
+
+/// At most so much is copied at once.
+const CHUNK: usize = 1 << 20;
+
+/// The caches of a board's disks, while a change goes one way.
+pub(super) struct Caches {
+    /// What is flushed of each disk.
+    flushed: Kit,
+    disks: Vec<Disk>,
+    random: Random,
+}
+
+struct Disk {
+    name: String,
+    number: usize,
+    log_file: File,
+    log: WriteLog,
+    /// Flushes that the emulator made when it was paused.
+    not_of_the_board: BTreeSet<usize>,
+    /// How many entries are in the flushed image.
+    applied: usize,
+    /// How many entries there were when the board was last stopped.
+    seen: usize,
+    /// How many entries there were when the power was cut.
+    cut_at: usize,
+}
+
+impl Caches {
+    /// Those of a board that has just started from a copy of `start`, and has not been changed since.
+    pub(super) fn of(
+        cache: &Cache,
+        board: &mut Session,
+        start: &Kit,
+        random: Random,
+    ) -> Result<Self> {
+        board.must(SWITCH_ON, "root", Duration::from_secs(300))?;
+        let logs = board.write_logs();
+        let disks: Result<Vec<Disk>> = (0..).zip(&logs).map(|(n, log)| Disk::of(n, log)).collect();
+        let mut caches = Self {
+            flushed: start.temporary_copy(cache)?,
+            disks: disks?,
+            random,
+        };
+        caches.note()?;
+        let card = caches.disks.first().context("nothing is logged")?;
+        card.check_super()?;
+        // Else nothing would ever be durable, and every cut would lose all.
+        let entries = card.log.entries().iter();
+        ensure!(
+            entries.filter(|entry| entry.kind == Kind::Flush).count() > 0,
+            "the board does not flush its card"
+        );
+        Ok(caches)
+    }
+
+    /// Notes where the board was stopped and not cut.
+    pub(super) fn note(&mut self) -> Result<()> {
+        for disk in &mut self.disks {
+            disk.seen = disk.read_on()?;
+        }
+        Ok(())
+    }
+
+    /// Pauses the board and gives the disks as a cut would have left them, and what became of their writes. `kit` is what the
+    /// board runs on. At an exact stop, the cut comes anywhere since the stop before.
+    pub(super) fn cut(
+        &mut self,
+        cache: &Cache,
+        board: &mut Session,
+        kit: &Kit,
+        is_stop: bool,
+    ) -> Result<(Kit, String)> {
+        let before: Vec<usize> = self.disks.iter().map(|disk| disk.seen).collect();
+        self.pause(board)?;
+        if is_stop {
+            let now: Vec<usize> = self.disks.iter().map(|disk| disk.cut_at).collect();
+            let drawn = moment(&before, &now, &mut self.random);
+            for (disk, cut_at) in self.disks.iter_mut().zip(drawn) {
+                disk.cut_at = cut_at;
+            }
+        }
+        for disk in &mut self.disks {
+            disk.flush_into(&disk.image(&self.flushed))?;
+        }
+        let left = self.flushed.temporary_copy(cache)?;
+        if kit.export().exists() {
+            // The server of a network disk goes on.
+            kit::copy(&kit.export(), &left.export())?;
+        }
+        let mut said = Vec::new();
+        for disk in &mut self.disks {
+            let image = disk.image(&left);
+            said.extend(disk.lose(&image, &mut self.random)?);
+        }
+        Ok((left, said.join(", ")))
+    }
+
+    /// How many entries the log of the card has at this moment.
+    pub(super) fn card_entries(&mut self, board: &mut Session) -> Result<usize> {
+        board.freeze()?;
+        let entries = self.disks[0].read_on();
+        board.thaw()?;
+        entries
+    }
+
+    /// Brings the first entries of the card's log into the flushed image, as if all were flushed.
+    pub(super) fn flush_card_until(&mut self, entries: usize) -> Result<()> {
+        let card = &mut self.disks[0];
+        let pieces = card.log.entries()[card.applied..entries].iter();
+        let pieces: Vec<Piece> = pieces.filter_map(loss::whole).collect();
+        card.write(&self.flushed.sd(), &pieces)?;
+        card.applied = entries;
+        Ok(())
+    }
+
+    /// What is flushed of the card.
+    pub(super) fn flushed_card(&self) -> PathBuf {
+        self.flushed.sd()
+    }
+
+    /// The numbers of the card's flushes in a part of its log.
+    pub(super) fn card_flushes(&self, from: usize, to: usize) -> Vec<usize> {
+        let entries = self.disks[0].log.entries();
+        let flushes = (from..to).filter(|number| entries[*number].kind == Kind::Flush);
+        flushes.collect()
+    }
+
+    /// Makes the card as a cut before this entry of its log would have left it; gives how many writes were not flushed.
+    pub(super) fn card_cut_at(
+        &mut self,
+        entry: usize,
+        fate: Fate,
+        random: &mut Random,
+        image: &Path,
+    ) -> Result<usize> {
+        let card = &mut self.disks[0];
+        card.cut_at = entry;
+        let durable = card.durable().max(card.applied);
+        kit::copy(&self.flushed.sd(), image)?;
+        let entries = card.log.entries();
+        let flushed = entries[card.applied..durable].iter();
+        let mut pieces: Vec<Piece> = flushed.filter_map(loss::whole).collect();
+        let volatile = &entries[durable..entry];
+        pieces.extend(loss::left(volatile, fate, random));
+        card.write(image, &pieces)?;
+        Ok(volatile.len())
+    }
+
+    /// The emulator flushes its disks when it is paused, which no board has asked for. So the logs are read while all of it stands
+    /// still, and what is flushed between that and the pause does not count.
+    fn pause(&mut self, board: &mut Session) -> Result<()> {
+        board.freeze()?;
+        let seen: Result<()> = self.disks.iter_mut().try_for_each(|disk| {
+            disk.cut_at = disk.read_on()?;
+            Ok(())
+        });
+        board.thaw()?;
+        seen?;
+        board.pause()?;
+        for disk in &mut self.disks {
+            let now = disk.read_on()?;
+            disk.seen = now;
+            let entries = disk.log.entries();
+            let flushes = (disk.cut_at..now).filter(|number| entries[*number].kind == Kind::Flush);
+            disk.not_of_the_board.extend(flushes);
+        }
+        Ok(())
+    }
+}
+
+/// Where the logs are cut, whose lengths were `before` at the last stop and are `now`. Within what happened in between, where a
+/// call has written a part and flushed nothing yet: but only when it was one disk's doing. What two disks did has an order that
+/// their logs do not tell.
+fn moment(before: &[usize], now: &[usize], random: &mut Random) -> Vec<usize> {
+    let grown = before.iter().zip(now).filter(|(before, now)| before != now);
+    if grown.count() != 1 {
+        return now.to_vec();
+    }
+    let draw = |(&before, &now): (&usize, &usize)| {
+        let length = (now - before) as u64 + 1;
+        before + random.number(length) as usize
+    };
+    before.iter().zip(now).map(draw).collect()
+}
+
+impl Disk {
+    /// The card, which is the first, or a USB disk.
+    fn of(number: usize, log: &Path) -> Result<Self> {
+        Ok(Self {
+            name: match number {
+                0 => "card".to_owned(),
+                _ => format!("usb{}", number - 1),
+            },
+            number,
+            log_file: File::open(log).with_context(|| format!("cannot open {log:?}"))?,
+            log: WriteLog::default(),
+            not_of_the_board: BTreeSet::new(),
+            applied: 0,
+            seen: 0,
+            cut_at: 0,
+        })
+    }
+
+    /// Its file in a kit.
+    fn image(&self, kit: &Kit) -> PathBuf {
+        match self.number {
+            0 => kit.sd(),
+            number => kit.usb(number - 1),
+        }
+    }
+
+    fn check_super(&self) -> Result<()> {
+        let mut sector = vec![0; usize::try_from(SECTOR_BYTES)?];
+        self.log_file.read_at(&mut sector, 0)?;
+        check_super(&sector).with_context(|| format!("the log of {}", self.name))
+    }
+
+    fn read_on(&mut self) -> Result<usize> {
+        let file = &self.log_file;
+        self.log
+            .read_on(&|buffer, at| file.read_at(buffer, at))
+            .with_context(|| format!("the log of {}", self.name))
+    }
+
+    fn durable(&self) -> usize {
+        let entries = &self.log.entries()[..self.cut_at];
+        loss::durable(entries, &|number| !self.not_of_the_board.contains(&number))
+    }
+
+    /// Brings what was flushed since the last cut into the image that has what was flushed before.
+    fn flush_into(&mut self, image: &Path) -> Result<()> {
+        let durable = self.durable();
+        let entries = &self.log.entries()[self.applied..durable];
+        let pieces: Vec<Piece> = entries.iter().filter_map(loss::whole).collect();
+        self.write(image, &pieces)?;
+        self.applied = durable;
+        Ok(())
+    }
+
+    /// Brings into an image what is left of the writes since then; gives what became of them, if there were any.
+    fn lose(&self, image: &Path, random: &mut Random) -> Result<Option<String>> {
+        let volatile = &self.log.entries()[self.applied..self.cut_at];
+        let writes = volatile.iter().filter(|entry| entry.kind != Kind::Flush);
+        let writes = writes.count();
+        let fate = Fate::drawn(random);
+        self.write(image, &loss::left(volatile, fate, random))?;
+        let said = format!(
+            "{} unflushed writes of {} {}",
+            writes,
+            self.name,
+            fate.word()
+        );
+        Ok((writes > 0).then_some(said))
+    }
+
+    fn write(&self, image: &Path, pieces: &[Piece]) -> Result<()> {
+        let context = || format!("cannot write {image:?}");
+        let to = OpenOptions::new().write(true).open(image);
+        let to = to.with_context(context)?;
+        let mut buffer = vec![0; CHUNK];
+        for piece in pieces {
+            let bytes = piece.sectors * SECTOR_BYTES;
+            let mut done = 0;
+            while done < bytes {
+                let chunk = (bytes - done).min(CHUNK as u64);
+                let part = &mut buffer[..usize::try_from(chunk)?];
+                match piece.data_at {
+                    Some(at) => self.log_file.read_exact_at(part, at + done)?,
+                    None => part.fill(0),
+                }
+                to.write_all_at(part, piece.sector * SECTOR_BYTES + done)
+                    .with_context(context)?;
+                done += chunk;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_comes_anywhere_in_what_one_disk_did_and_behind_what_two_did() {
+        let mut random = Random::of(3);
+        let mut seen = BTreeSet::new();
+        for _ in 0..200 {
+            let drawn = moment(&[4, 10], &[8, 10], &mut random);
+            assert_eq!(drawn[1], 10);
+            seen.insert(drawn[0]);
+            assert_eq!(moment(&[4, 10], &[8, 11], &mut random), [8, 11]);
+        }
+        assert_eq!(seen, BTreeSet::from([4, 5, 6, 7, 8]));
+    }
+
+    #[test]
+    fn an_image_gets_the_data_that_the_log_has_for_its_sectors() {
+        let place = tempfile::tempdir().unwrap();
+        let (log, image) = (place.path().join("log"), place.path().join("image"));
+        let data: Vec<u8> = (0..8).flat_map(|sector| [sector; 512]).collect();
+        std::fs::write(&log, &data).unwrap();
+        std::fs::write(&image, [0xFF; 6 * 512]).unwrap();
+        let disk = Disk::of(0, &log).unwrap();
+        let piece = |sector, sectors, data_at| Piece {
+            sector,
+            sectors,
+            data_at,
+        };
+        let pieces = [piece(1, 2, Some(512 * 5)), piece(4, 1, None)];
+        disk.write(&image, &pieces).unwrap();
+        let found = std::fs::read(&image).unwrap();
+        let firsts: Vec<u8> = found.chunks(512).map(|sector| sector[0]).collect();
+        assert_eq!(firsts, [0xFF, 5, 6, 0xFF, 0, 0xFF]);
+    }
+}
