@@ -15,6 +15,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::ioctl;
 
+use crate::mapped;
+
 /// Major and minor number of a device. Shown as `8:1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceNumber {
@@ -508,9 +510,18 @@ pub struct Opener {
     pub writes: bool,
 }
 
-/// The processes that have one of these block devices open, as far as this user can see them: root
-/// sees all, others only their own. Sorted, each process once per device.
-pub fn openers(devices: &[DeviceNumber]) -> Vec<Opener> {
+/// What [`openers`] looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Descriptors, and what is mapped without one.
+    Whole,
+    /// Descriptors only: the mappings of a process that waits for a dead device may not be readable.
+    Descriptors,
+}
+
+/// The processes that have one of these block devices open, or mapped so that they may write to it, as far as this user can
+/// see them: root sees all, others only their own. Sorted, each process once per device.
+pub fn openers(devices: &[DeviceNumber], look: Look) -> Vec<Opener> {
     let mut found = Vec::new();
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return found;
@@ -519,7 +530,7 @@ pub fn openers(devices: &[DeviceNumber]) -> Vec<Opener> {
         let Some(pid) = process.file_name().to_str().and_then(|n| n.parse().ok()) else {
             continue;
         };
-        for (number, writes) in opened_by(&process.path(), devices) {
+        for (number, writes) in opened_by(&process.path(), devices, look) {
             let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
             found.push(Opener {
                 pid,
@@ -533,7 +544,7 @@ pub fn openers(devices: &[DeviceNumber]) -> Vec<Opener> {
     found
 }
 
-/// The processes that have a regular file open, by the number of its filesystem and its inode; as far as this user can
+/// The processes that have a regular file open or mapped, by the number of its filesystem and its inode; as far as this user can
 /// see them. The number in each is that of the filesystem.
 pub fn file_openers(on_device: DeviceNumber, inode: u64) -> Vec<Opener> {
     let mut found = Vec::new();
@@ -572,7 +583,10 @@ fn file_opened_by(process: &Path, on_device: DeviceNumber, inode: u64) -> Option
             };
         }
     }
-    found
+    let is_mapped = mapped::writable(process)
+        .iter()
+        .any(|mapped| mapped.file == Some((on_device, inode)));
+    if is_mapped { Some(true) } else { found }
 }
 
 /// Whether a descriptor in `/proc` is of this file. Only what looks like a file is asked for, and from what the kernel
@@ -596,7 +610,7 @@ fn is_file(descriptor: &Path, on_device: DeviceNumber, inode: u64) -> bool {
 }
 
 /// Which of the devices a process has open, and whether it may write.
-fn opened_by(process: &Path, devices: &[DeviceNumber]) -> Vec<(DeviceNumber, bool)> {
+fn opened_by(process: &Path, devices: &[DeviceNumber], look: Look) -> Vec<(DeviceNumber, bool)> {
     let mut found: Vec<(DeviceNumber, bool)> = Vec::new();
     let Ok(descriptors) = std::fs::read_dir(process.join("fd")) else {
         return found;
@@ -614,6 +628,17 @@ fn opened_by(process: &Path, devices: &[DeviceNumber]) -> Vec<(DeviceNumber, boo
         match found.iter_mut().find(|(known, _)| *known == number) {
             Some((_, any_writes)) => *any_writes |= writes,
             None => found.push((number, writes)),
+        }
+    }
+    if look == Look::Descriptors {
+        return found;
+    }
+    let mapped = mapped::writable(process).into_iter();
+    for number in mapped.filter_map(|mapped| mapped.block) {
+        match found.iter_mut().find(|(known, _)| *known == number) {
+            Some((_, writes)) => *writes = true,
+            None if devices.contains(&number) => found.push((number, true)),
+            None => {}
         }
     }
     found
@@ -650,6 +675,39 @@ fn access(fdinfo: &Path) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_has_mapped_a_file_and_closed_it_may_write_to_it() {
+        use rustix::mm::{MapFlags, ProtFlags};
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let path = directory.path().join("image");
+        std::fs::write(&path, vec![0; 4096]).unwrap();
+        let node = Pinned::new(&path).unwrap();
+        let own = || {
+            let all = file_openers(node.on_device(), node.inode());
+            all.into_iter()
+                .find(|opener| opener.pid == std::process::id())
+        };
+        assert_eq!(own(), None);
+        let file = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
+        let (modes, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: a new mapping at a place that the kernel chooses, which nothing reads or writes.
+        let mapping =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), 4096, modes, shared, &file, 0) };
+        let mapping = mapping.unwrap();
+        assert!(own().is_some_and(|opener| opener.writes));
+        drop(file);
+        let is_root = rustix::process::geteuid().is_root();
+        // Others may not look at what is mapped.
+        assert_eq!(own().is_some_and(|opener| opener.writes), is_root);
+        // SAFETY: it is the mapping of above, and nothing points into it.
+        unsafe { rustix::mm::munmap(mapping, 4096) }.unwrap();
+        assert_eq!(own(), None);
+    }
 
     #[test]
     fn files_directories_and_character_devices_are_told_apart() {

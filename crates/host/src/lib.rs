@@ -26,6 +26,7 @@ pub mod live_hands;
 pub mod live_words;
 pub mod loop_device;
 mod mailbox;
+mod mapped;
 pub mod memory_group;
 pub mod min_rate;
 pub mod mounting;

@@ -26,8 +26,8 @@ use std::time::Duration;
 
 use rubus_core::machine::BlockKind;
 use rubus_host::blockdev::{
-    self, BlockReader, ClaimedDevice, DeviceNumber, NodeKind, OpenDevice, OpenError, PinError,
-    Pinned,
+    self, BlockReader, ClaimedDevice, DeviceNumber, Look, NodeKind, OpenDevice, OpenError,
+    PinError, Pinned,
 };
 use rubus_host::{Files, clock};
 
@@ -36,8 +36,7 @@ pub use facts::{Content, DeviceFacts, Identity, Relation, TargetFacts, Use, UseK
 pub use file::file_unused;
 pub use judge::{Confirmation, ConfirmationKind, Consent, ConsentNeeded, Reason, Verdict, judge};
 pub use judge::{confirmation, may_lose};
-pub(crate) use refusal::content_words;
-pub use refusal::{Refusal, card};
+pub use refusal::{Refusal, card, content_words};
 
 use sysfs::Sys;
 use uses::LoopFact;
@@ -185,7 +184,11 @@ pub fn unused(files: &dyn Files, path: &Path) -> Result<Unused, Refusal> {
 pub fn carries_nothing(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
     again_while_it_may_pass(|| {
         let node = pin(path).map_err(|facts| refuse_use(&facts))?;
-        let mut facts = gather(files, path, Opened::not(&node), false);
+        let opened = Opened {
+            look: Look::Descriptors,
+            ..Opened::not(&node)
+        };
+        let mut facts = gather(files, path, opened, false);
         let is_program = |used: &Use| matches!(used.kind, UseKind::Open { .. });
         facts.uses.retain(|used| !is_program(used));
         let facts = TargetFacts::Device(Box::new(facts));
@@ -312,6 +315,8 @@ struct Opened<'a> {
     path: &'a Path,
     number: DeviceNumber,
     device: Option<&'a OpenDevice>,
+    /// How its users are looked for.
+    look: Look,
 }
 
 impl<'a> From<&'a OpenDevice> for Opened<'a> {
@@ -320,6 +325,7 @@ impl<'a> From<&'a OpenDevice> for Opened<'a> {
             path: device.path(),
             number: device.number(),
             device: Some(device),
+            look: Look::Whole,
         }
     }
 }
@@ -333,6 +339,7 @@ impl<'a> Opened<'a> {
                 .block_number()
                 .unwrap_or(DeviceNumber { major: 0, minor: 0 }),
             device: None,
+            look: Look::Whole,
         }
     }
 }
@@ -376,7 +383,7 @@ fn gather(files: &dyn Files, asked: &Path, opened: Opened<'_>, claimed_by_us: bo
     let loops = loops(&sys, &mut facts.unreadable);
     let mut found = uses::find(&sys, &node, &loops);
     let numbers: Vec<_> = found.numbers.iter().map(|(_, _, number)| *number).collect();
-    let openers = blockdev::openers(&numbers);
+    let openers = blockdev::openers(&numbers, opened.look);
     uses::add_openers(&sys, &mut found, &openers, claimed_by_us);
     let own_loop = uses::own_loop(&node, &loops);
     if let Some(backing) =

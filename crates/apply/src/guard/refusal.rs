@@ -191,7 +191,7 @@ fn rows(device: &DeviceFacts) -> Vec<(&'static str, String)> {
 }
 
 /// Something on a device, in words.
-pub(crate) fn content_words(content: &Content) -> String {
+pub fn content_words(content: &Content) -> String {
     let size = content
         .size_bytes
         .map(|size| format!(" ({})", bytes_iec(size)));
