@@ -193,6 +193,11 @@ pub enum UseKind {
         /// Whether it may write.
         writes: bool,
     },
+    /// The kernel exports it, or the file that backs it, to other machines.
+    Exported {
+        /// For a sentence: "the USB gadget g1 (lun.0)".
+        by: String,
+    },
     /// A program has the file that backs the target open for writing.
     BackingOpen {
         /// Process id.

@@ -7,6 +7,7 @@ use rubus_core::parse::swaps;
 use rubus_host::Files;
 use rubus_host::blockdev::{DeviceNumber, LoopBacking, NodeKind, Pinned};
 
+use super::exporters;
 use super::facts::{TargetFacts, UseKind};
 use super::judge::{Reason, Verdict, quoted};
 use super::refusal::Refusal;
@@ -59,6 +60,14 @@ pub fn file_unused(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
         .filter(|on_it| is_over(on_it.backing, numbers));
     let loops: Vec<LoopOver> = on_it.map(over).collect();
     reasons.extend(judge(numbers, &loops, &swap_files(files, &mut unreadable)));
+    let exported = exporters::all(files).into_iter().filter(|exported| {
+        Pinned::new(&exported.path)
+            .is_ok_and(|own| (own.on_device(), own.inode()) == (numbers.on_device, numbers.inode))
+    });
+    reasons.extend(exported.map(|exported| Reason {
+        what: format!("It is exported by {}.", exported.by),
+        next: "Stop that export first.".into(),
+    }));
     reasons.extend(unreadable.into_iter().map(|why| Reason {
         what: format!("Not everything could be checked: {why}."),
         next: "Try as root, with /proc and /sys mounted.".into(),

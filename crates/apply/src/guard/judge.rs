@@ -309,6 +309,10 @@ fn reason(device: &DeviceFacts, used: &Use) -> Reason {
             program,
             writes,
         } => opened(&name, *pid, program, *writes),
+        UseKind::Exported { by } => (
+            format!("{name} is exported by {by}, and another machine may write to it."),
+            "Stop that export first.".into(),
+        ),
         UseKind::BackingOpen { pid, program } => {
             let file = format!("The backing file of {name}");
             opened(&file, *pid, program, true)

@@ -13,6 +13,7 @@
 
 mod contents;
 mod disks;
+mod exporters;
 mod facts;
 mod file;
 mod identity;

@@ -11,6 +11,7 @@ use rubus_core::parse::swaps;
 use rubus_host::blockdev::{DeviceNumber, LoopBacking, Opener};
 use rubus_host::{Files, ReadError};
 
+use super::exporters;
 use super::facts::{DeviceFacts, Relation, Use, UseKind};
 use super::sysfs::{Node, Sys, cannot_read};
 
@@ -56,6 +57,7 @@ pub(super) fn find(sys: &Sys<'_>, target: &Node, loops: &[LoopFact]) -> Found {
             .extend(number.map(|number| (name, relation, number)));
     }
     search.backing_is_swap(&tables);
+    search.exports();
     search.found
 }
 
@@ -274,6 +276,27 @@ impl Search<'_> {
         if tables.swaps.iter().any(|area| area.path == path) {
             let path = path.to_string();
             self.add(&own.name, Relation::Itself, UseKind::BackingIsSwap { path });
+        }
+    }
+
+    /// What the kernel itself exports: a device of the territory, or the file under the target.
+    fn exports(&mut self) {
+        for exported in exporters::all(self.sys.files) {
+            let path = exported.path.to_string_lossy().into_owned();
+            let kind = UseKind::Exported { by: exported.by };
+            let device = device_of_path(self.sys, &path);
+            let known = self
+                .territory
+                .iter()
+                .find(|(name, _)| Some(name) == device.as_ref());
+            if let Some((name, relation)) = known.cloned() {
+                self.add(&name, relation, kind);
+                continue;
+            }
+            let is_backing = |own: &LoopFact| undeleted(&own.backing_path) == path;
+            if let Some(own) = self.own_loop.filter(|own| is_backing(own)) {
+                self.add(&own.name, Relation::Itself, kind);
+            }
         }
     }
 

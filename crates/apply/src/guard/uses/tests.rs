@@ -119,6 +119,23 @@ fn block_backing(major: u32, minor: u32) -> Option<LoopBacking> {
 }
 
 #[test]
+fn what_the_kernel_exports_is_in_use() {
+    let unit = "/sys/kernel/config/usb_gadget/g1/functions/mass_storage.0/lun.0/file";
+    let files = partition(disk(machine(), "sda", "8:0"), "sda", 1, "8:1");
+    let files = disk(files, "loop3", "7:3").file(unit, "/dev/sda1\n");
+    let exported = r#"Exported { by: "the USB gadget g1 (lun.0)" }"#;
+    assert_eq!(told(&files, "sda"), [format!("Partition sda1: {exported}")]);
+    assert_eq!(told(&files, "sda1"), [format!("Itself sda1: {exported}")]);
+    let files = files.file(unit, "/srv/stick.img\n");
+    assert_eq!(told(&files, "sda"), [""; 0]);
+    let loops = [loop_on("loop3", "/srv/stick.img", None)];
+    assert_eq!(
+        told_with(&files, "loop3", &loops),
+        [format!("Itself loop3: {exported}")]
+    );
+}
+
+#[test]
 fn a_free_disk_has_no_use() {
     let files = partition(disk(machine(), "sda", "8:0"), "sda", 1, "8:1");
     assert_eq!(told(&files, "sda"), [""; 0]);
