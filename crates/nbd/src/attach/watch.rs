@@ -584,4 +584,6 @@ impl Flusher {
 }
 
 #[cfg(test)]
+mod chaos;
+#[cfg(test)]
 mod tests;
