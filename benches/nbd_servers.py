@@ -8,11 +8,14 @@ waking of another processor; else the client has processor 0 and the server 1, a
 and load have the highest priority that this user may give, as sessions and as processes: without, a server with many
 threads has more of a busy machine than one with few. For `cold` the image is on the disk, and
 its pages are dropped before each burst. `tls` copies the image out with nbdcopy. `clones` is benches/nbd_clones.py.
+`disks` is `hot` over TCP with the image on ext4 and on xfs, in filesystems made for it on loop devices (as root); all of
+the image is in memory, so that the disk counts for writes alone. `crowd` has many connections busy at once: memory,
+and how many requests the slowest got beside the quickest (--crowd=N connections, 1000).
 
 Needs nbdkit, nbd-server, qemu-nbd, nbdcopy and release builds:
     cargo build --release && cargo build --release -p rubus-nbd --example nbd_load
 Usage: benches/nbd_servers.py RUBUS NBD_LOAD [--rounds=N] [--seconds=S] [--write=BENCHMARKS.md]
-           [hot] [cold] [tls] [memory] [clones]
+           [hot] [disks] [cold] [tls] [memory] [crowd] [clones]
 Everything takes about ten minutes. --write puts the tables between the two marks in that file.
 """
 
@@ -22,9 +25,11 @@ import json
 import os
 import random
 import re
+import select
 import shutil
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -261,6 +266,87 @@ def hot(rubus, load_program, rounds, seconds):
             table(f"**Image in memory, {words}**", found)
 
 
+@contextlib.contextmanager
+def filesystem(kind, place, size):
+    """A new filesystem in a file of this directory, mounted."""
+    image, mount = f"{place}/{kind}.fs", f"{place}/{kind}"
+    with open(image, "wb") as file:
+        file.truncate(size)
+    subprocess.run([f"mkfs.{kind}", "-q", image], check=True, capture_output=True)
+    os.mkdir(mount)
+    subprocess.run(["mount", "-o", "loop", image, mount], check=True)
+    try:
+        yield mount
+    finally:
+        subprocess.run(["umount", mount], check=True)
+        os.remove(image)
+
+
+def disks(rubus, load_program, rounds, seconds):
+    """What `hot` is, on filesystems that most images lie on: there a server has to find out what is in memory."""
+    for kind in ("ext4", "xfs"):
+        if os.geteuid() != 0 or not shutil.which(f"mkfs.{kind}"):
+            print(f"\n**Image in memory, {kind}**: not measured, which takes root and mkfs.{kind}")
+            continue
+        with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="rubus-bench-") as place, \
+                filesystem(kind, place, 2 * SIZE) as mount:
+            image = image_of(mount, SIZE)
+            with contextlib.ExitStack() as stack:
+                servers = {name: stack.enter_context(server(name, rubus, image, place, "tcp")) for name in present()}
+
+                def measure(name, load):
+                    # Read whole, so that all servers find it in memory.
+                    with open(image, "rb") as file:
+                        while file.read(1 << 20):
+                            pass
+                    return burst(load_program, *servers[name], load, seconds)
+
+                found = interleaved(servers, LOADS, rounds, measure)
+            table(f"**Image in memory, on {kind}, TCP over loopback**", found)
+
+
+def crowd(rubus, _, rounds, seconds, connections=1000):
+    """Many busy connections, one read at a time on each."""
+    print(f"\n**{connections} busy connections, random 4 KiB reads, depth 1, Unix socket**\n")
+    print("| server | requests/s | least / most of one connection | MiB (PSS) | threads |\n|---|---:|---:|---:|---:|")
+    for name in present():
+        if name == "qemu-nbd":
+            continue
+        with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="rubus-bench-") as place:
+            image = image_of(place, 64 << 20)
+            with server(name, rubus, image, place, "unix") as (pid, uri):
+                path, export = uri.split("socket=")[1], b"e" if "/e?" in uri else b""
+                lines = [agreed(path, export) for _ in range(connections)]
+                done, waits = dict.fromkeys(lines, 0), select.epoll()
+                by_number = {line.fileno(): line for line in lines}
+
+                def ask(line):
+                    offset = random.randrange(0, 64 << 20, 4096)
+                    line.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 0, 1, offset, 4096))
+
+                left = dict.fromkeys(lines, 16 + 4096)
+                for line in lines:
+                    waits.register(line, select.EPOLLIN)
+                    ask(line)
+                begin, busy, threads = time.monotonic(), 0, 0
+                while (now := time.monotonic()) - begin < max(seconds * rounds, 2):
+                    if not threads and now - begin > 1:
+                        busy, threads = resident_mib(pid), sum(len(os.listdir(f"/proc/{one}/task")) for one in tree(pid))
+                    for number, _ in waits.poll(0.1):
+                        line = by_number[number]
+                        got = len(line.recv(left[line]))
+                        if not got:
+                            sys.exit(f"nbd_servers: {name} hung up on one of {connections} connections")
+                        left[line] -= got
+                        if left[line] == 0:
+                            done[line], left[line] = done[line] + 1, 16 + 4096
+                            ask(line)
+                took = time.monotonic() - begin
+                for line in lines:
+                    line.close()
+                print(f"| {name} | {sum(done.values()) / took:.0f} | {min(done.values())} / {max(done.values())} | {busy:.1f} | {threads} |")
+
+
 def cold(rubus, load_program, rounds, seconds):
     loads = [("random", "read", 4096, 32, 1), ("random", "read", 4096, 1, 1), ("sequential", "read", 256 << 10, 32, 1)]
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="rubus-bench-") as place:
@@ -376,7 +462,9 @@ def main():
     rounds, seconds = int(options.get("rounds", 5)), float(options.get("seconds", 0.35))
     prefer()
     peers = [version("nbdkit", "--version"), version("nbd-server", "-V"), version("qemu-nbd", "--version")]
-    parts = {"hot": hot, "cold": cold, "tls": tls, "memory": memory, "clones": clones}
+    in_crowd = int(options.get("crowd", 1000))
+    parts = {"hot": hot, "disks": disks, "cold": cold, "tls": tls, "memory": memory,
+             "crowd": lambda *given: crowd(*given, connections=in_crowd), "clones": clones}
     output = io.StringIO()
     begin = time.monotonic()
     load_at_first, stolen_at_first = os.getloadavg()[0], stolen()
