@@ -169,7 +169,7 @@ fn certificates(pem: Pem<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> 
 
 /// A transport with TLS around it.
 #[derive(Debug)]
-pub struct Tls<T> {
+pub struct Tls<T: Transport> {
     inner: T,
     connection: Connection,
     /// How long receiving waits at most.
@@ -247,7 +247,7 @@ impl<T: Transport> Tls<T> {
     }
 
     /// Says that nothing more comes, so that the other end knows that nothing was cut off.
-    pub fn finish(&mut self) {
+    fn finish(&mut self) {
         self.connection.send_close_notify();
         // If this fails there is nobody to tell.
         let _ = self.flush();
@@ -320,6 +320,15 @@ impl<T: Transport> Tls<T> {
             }
         }
         Ok(got)
+    }
+}
+
+impl<T: Transport> Drop for Tls<T> {
+    /// Whoever hears nothing cannot tell the end from a connection that somebody cut.
+    fn drop(&mut self) {
+        if self.is_started() {
+            self.finish();
+        }
     }
 }
 

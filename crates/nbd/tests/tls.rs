@@ -264,7 +264,6 @@ mod both_ends {
                 }
             }
             assert!(back == sent);
-            tls.finish();
             Ok(back.len())
         })();
         (ours, theirs.join().expect("the server does not panic"))

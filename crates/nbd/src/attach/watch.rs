@@ -124,6 +124,15 @@ impl Default for Pace {
     }
 }
 
+/// A time between half of it and all of it, by a number: clients that have lost one server at the same moment are
+/// not to come back all at once.
+fn spread(wait: Duration, number: u64) -> Duration {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let half_ns = wait.as_nanos() as u64 / 2;
+    let more_ns = (u128::from(half_ns) * u128::from(mixed)) >> 32;
+    wait - Duration::from_nanos(half_ns) + Duration::from_nanos(more_ns as u64)
+}
+
 /// A driver that refuses a good connection so often will not take one.
 const MOST_REFUSALS: u32 = 5;
 
@@ -371,7 +380,7 @@ impl<'a> Watcher<'a> {
         let mut last_words = String::new();
         let mut refusals = 0;
         loop {
-            self.pause(wait)?;
+            self.pause(spread(wait, monotonic_ns()))?;
             wait = (wait * 2).clamp(self.pace.first, self.pace.most);
             let (stream, offer) = match self.server.connect() {
                 Ok(agreed) => agreed,

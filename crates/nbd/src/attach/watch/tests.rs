@@ -428,3 +428,21 @@ fn a_failed_flush_fails_the_device_and_one_that_could_not_begin_does_not() {
     case.stop.store(true, Ordering::Relaxed);
     assert_eq!(case.run(0, true, vec![]), End::Stopped);
 }
+
+#[test]
+fn attempts_of_many_clients_are_spread() {
+    let wait = Duration::from_secs(3);
+    let times: Vec<_> = (0..1000)
+        .map(|number| spread(wait, 7_000_000 + number))
+        .collect();
+    assert!(times.iter().all(|time| *time >= wait / 2 && *time <= wait));
+    let in_tenth = |tenth: u32| {
+        let from = wait / 2 + wait / 20 * tenth;
+        times
+            .iter()
+            .filter(|time| **time >= from && **time < from + wait / 20)
+            .count()
+    };
+    assert!((0..10).all(|tenth| (50..150).contains(&in_tenth(tenth))));
+    assert_eq!(spread(Duration::ZERO, 5), Duration::ZERO);
+}
