@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rubus_core::plan::Action;
 use rubus_core::plan::journal::{StepState, Way};
+use rubus_core::plan::volume::FilesystemKind;
 use rubus_host::Files;
 
 use super::{Change, Works, steps};
@@ -109,6 +110,10 @@ fn of_action(action: &Action) -> Vec<PathBuf> {
     let disks = action.disks_lost();
     places.extend(disks.into_iter().map(|disk| disk.path.clone()));
     match action {
+        // The new root has the files of the earlier change too.
+        Action::On { volume, action } if volume.kind != FilesystemKind::Vfat => {
+            places.extend(action.path().cloned());
+        }
         Action::Format { filesystem, .. } => places.push(by_uuid(&filesystem.uuid)),
         Action::MakeArray { name, .. } => places.push(Path::new("/dev/md").join(name)),
         Action::SwapOn { what, .. } | Action::SwapOff { what, .. } => places.push(named(what)),

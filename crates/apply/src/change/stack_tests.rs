@@ -1,10 +1,13 @@
 //! Changes on top of changes, and files that something else has changed since.
 
 use rubus_core::fixture::small_plan;
+use rubus_core::plan::journal::Receipt;
+use rubus_core::plan::volume::{FilesystemKind, Volume};
 use rubus_core::plan::{Plan, Step, TextFile};
+use rubus_host::Hands;
 use rubus_host::rehearsal::Rehearsal;
 
-use super::super::{ASKED_FOR, Company, Ending, NoWorks, Shelf, go, turn};
+use super::super::{ASKED_FOR, Company, Ending, Event, NoWorks, Shelf, Site, StepError, go, turn};
 use super::*;
 
 const SHELF: &str = "/var/lib/rubus/changes";
@@ -141,8 +144,8 @@ fn everything_after_a_move_of_the_root_lies_on_it() {
     apply(moved.clone(), &mut machine);
     apply(writing("other", "/etc/two.conf", "a", "b"), &mut machine);
     assert!(on(0, &machine).is_empty());
-    let on = rubus_core::plan::volume::Volume {
-        kind: rubus_core::plan::volume::FilesystemKind::Btrfs,
+    let on = Volume {
+        kind: FilesystemKind::Btrfs,
         uuid: "u".into(),
         mount_options: String::new(),
         title: "the new root".into(),
@@ -150,6 +153,25 @@ fn everything_after_a_move_of_the_root_lies_on_it() {
     moved.steps[0].action = Action::KeepJournal { on };
     let mut all = all(&machine);
     all[0].plan = moved;
+    assert!(all[1].lies_on(&all[0]));
+}
+
+#[test]
+fn a_move_that_changes_a_file_again_on_the_new_root_lies_on_the_change_that_made_it() {
+    let mut machine = machine();
+    apply(writing("zswap", "/etc/one.conf", "a", "b"), &mut machine);
+    apply(writing("desktop", "/etc/two.conf", "a", "b"), &mut machine);
+    let mut all = all(&machine);
+    assert!(!all[1].lies_on(&all[0]));
+    all[1].plan.steps[0].action = Action::On {
+        volume: Volume {
+            kind: FilesystemKind::Btrfs,
+            uuid: "u".into(),
+            mount_options: String::new(),
+            title: "the new root".into(),
+        },
+        action: Box::new(all[0].plan.steps[0].action.clone()),
+    };
     assert!(all[1].lies_on(&all[0]));
 }
 
@@ -212,8 +234,8 @@ fn an_original_that_two_changes_of_an_older_version_share_is_not_put_back_for_th
     apply(writing("desktop", "/etc/one.conf", "a", "b"), &mut machine);
     apply(writing("desktop", "/etc/two.conf", "a", "b"), &mut machine);
     let build = Action::BuildInitramfs {
-        root: rubus_core::plan::volume::Volume {
-            kind: rubus_core::plan::volume::FilesystemKind::Btrfs,
+        root: Volume {
+            kind: FilesystemKind::Btrfs,
             uuid: "u".into(),
             mount_options: String::new(),
             title: "the new root".into(),
@@ -232,4 +254,86 @@ fn an_original_that_two_changes_of_an_older_version_share_is_not_put_back_for_th
     let found = obstacles(last, earlier, &machine, &NoWorks).join("; ");
     assert!(found.contains("is what 0001-desktop has kept"), "{found}");
     assert!(obstacles(&all[0], &[], &machine, &NoWorks).is_empty());
+}
+
+/// Has one filesystem elsewhere, or none.
+struct WithCopy(Option<&'static str>);
+
+impl Works for WithCopy {
+    fn apply(
+        &mut self,
+        action: &Action,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        panic!("{action:?}")
+    }
+
+    fn undo(
+        &mut self,
+        action: &Action,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        panic!("{action:?}")
+    }
+
+    fn difference(&self, _: &Action, _: &dyn Files) -> Option<String> {
+        None
+    }
+
+    fn mount(&mut self, _: &Volume, _: &Site<'_>) -> Result<PathBuf, StepError> {
+        let why = StepError::Work {
+            tried: "mount it".into(),
+            reason: "there is no such disk".into(),
+        };
+        self.0.map(PathBuf::from).ok_or(why)
+    }
+
+    fn unmount_all(&mut self, _: &str) -> Result<(), StepError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_copy_of_the_boot_partition_starts_the_old_root_again_and_one_that_is_gone_is_told() {
+    const COPY: &str = "/boot/firmware/copy";
+    const COPIED: &str = "/boot/firmware/copy/cmdline.txt";
+    let volume = Volume {
+        kind: FilesystemKind::Vfat,
+        uuid: "1234-5678".into(),
+        mount_options: String::new(),
+        title: "the copy of the boot partition".into(),
+    };
+    let mut plan = writing("desktop", "/cmdline.txt", OLD_LINE, NEW_LINE);
+    plan.steps[0].action = Action::On {
+        volume,
+        action: Box::new(plan.steps[0].action.clone()),
+    };
+    for is_there in [true, false] {
+        let mut machine = machine().file(COPIED, OLD_LINE, 0o755);
+        let change = Shelf::at(SHELF).begin(plan.clone(), Vec::new(), "now", &mut machine);
+        let mut change = change.unwrap();
+        let mut told = Vec::new();
+        let mut with = |copy: Option<&'static str>, way: Way, machine: &mut Rehearsal| {
+            let company = &mut Company {
+                now: &|| "now".to_string(),
+                tell: &mut |event| {
+                    if let Event::Remark { words } = event {
+                        told.push(words.to_string());
+                    }
+                },
+                works: &mut WithCopy(copy),
+            };
+            turn(&mut change, way, ASKED_FOR, machine, company).unwrap();
+            go(&mut change, machine, company).unwrap()
+        };
+        assert_eq!(with(Some(COPY), Way::Apply, &mut machine), Ending::Applied);
+        assert_eq!(text(&machine, COPIED), NEW_LINE);
+        let copy = is_there.then_some(COPY);
+        assert_eq!(with(copy, Way::Undo, &mut machine), Ending::Undone);
+        let wanted = if is_there { OLD_LINE } else { NEW_LINE };
+        assert_eq!(text(&machine, COPIED), wanted);
+        assert_eq!(told.len(), usize::from(!is_there), "{told:?}");
+    }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use rubus_core::boot::cmdline_txt::{is_command_line, taken_back};
 use rubus_core::plan::diff::{Line, lines};
 use rubus_core::plan::journal::Receipt;
+use rubus_core::plan::volume::{FilesystemKind, Volume};
 use rubus_core::plan::{Action, TextFile, knob_says};
 use rubus_host::hands::{self, parent_of};
 use rubus_host::{Files, Hands, ReadError};
@@ -57,22 +58,42 @@ pub(super) fn undo(
         is_undone: true,
     } = action
     {
-        return with_site(change, step, company, |works, site| {
+        let back = with_site(change, step, company, |works, site| {
             let top = works.mount(volume, site)?;
             let done = undo_on_file(action, &top, &temporary, hands);
             done.unwrap_or_else(|| works.undo(&below(action, &top), site, hands))
         });
+        return match (back, volume.kind) {
+            (Err(error), FilesystemKind::Vfat) => Ok(boot_copy_left(volume, &error, company)),
+            (back, _) => back,
+        };
     }
     if let Action::On { .. } = action {
         // The filesystem is one that this plan made: it stays as it is, and is not used any more.
-        return Ok(Receipt {
-            planned: "left as it is".into(),
-            live: "left as it is".into(),
-        });
+        return Ok(left());
     }
     with_site(change, step, company, |works, site| {
         works.undo(action, site, hands)
     })
+}
+
+fn left() -> Receipt {
+    Receipt {
+        planned: "left as it is".into(),
+        live: "left as it is".into(),
+    }
+}
+
+/// A copy of the boot partition that cannot be changed back, since its disk is not there: no reason to stop, but it has to
+/// be known.
+fn boot_copy_left(volume: &Volume, error: &StepError, company: &mut Company<'_>) -> Receipt {
+    let words = format!(
+        "{} may still start the new root ({error}); before a board with that disk is started again, give its command line the \
+         contents of the one on the card, or take the disk off",
+        volume.title
+    );
+    (company.tell)(Event::Remark { words: &words });
+    left()
 }
 
 /// Tells whoever has a copy of the journal how far the change has come.

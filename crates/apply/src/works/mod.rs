@@ -88,6 +88,11 @@ impl LiveWorks {
     }
 }
 
+/// Whether the machine runs from this root. A root that cannot be told is none.
+pub fn is_running_root(root: &Volume, files: &dyn Files) -> bool {
+    mounts::running_root(files).is_ok_and(|here| here.uuid == root.uuid)
+}
+
 /// The package that brings a program, where Debian has one.
 fn missing_program(program: &str) -> String {
     let package = match program {

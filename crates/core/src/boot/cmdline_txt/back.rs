@@ -43,7 +43,7 @@ pub fn taken_back(was: &str, becomes: &str, live: &str) -> Result<String, String
     }
     let wrong = touched.iter().find_map(|name| {
         let (is, wanted) = (words_of(&line, name), words_of(&was, name));
-        (is != wanted).then(|| (*name, wanted))
+        (is != wanted).then_some((*name, wanted))
     });
     let Some((name, wanted)) = wrong else {
         return Ok(line.text);

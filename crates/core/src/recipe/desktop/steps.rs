@@ -349,6 +349,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
         prove("prove-boot-again", why, scene, draft);
     }
     switch(situation, scene, draft);
+    boot_copy_switch(scene, draft);
     if scene.is_tried {
         trial::end(scene, &usual, draft);
     }
@@ -396,39 +397,48 @@ fn switch(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     }
 }
 
-/// The boot partition's copy on the new disk, which starts the new root from the first moment on.
+/// The boot partition's copy on the new disk. Until the change is kept it starts the old root, as the card does: a board
+/// that looks at the new disk first must not start the new root untried.
 fn boot_copy(scene: &Scene<'_>, draft: &mut Draft) {
     let Some(volume) = &scene.new.boot_volume else {
         return;
     };
-    let point = &scene.start.point;
-    let own = scene.cmdlines.iter();
-    let mut own: Vec<PathBuf> = own.map(|(name, ..)| point.join(name)).collect();
-    if scene.is_tried {
-        own.extend(trial::files(point));
-    }
+    let trials = match scene.is_tried {
+        true => trial::files(&scene.start.point),
+        false => Vec::new(),
+    };
     push(
         draft,
         "copy-boot",
-        "The same files as on the card, with the new initial RAM filesystems.",
+        "The same files as on the card, with the new initial RAM filesystems. Its command line still names the old root.",
         Action::CopyTree {
-            from: point.clone(),
+            from: scene.start.point.clone(),
             to: volume.clone(),
             without_contents_of: Vec::new(),
-            without: own,
+            without: trials,
             pass: Pass::First,
         },
     );
+}
+
+/// The copy's command line follows that of the card.
+fn boot_copy_switch(scene: &Scene<'_>, draft: &mut Draft) {
+    let Some(volume) = &scene.new.boot_volume else {
+        return;
+    };
     for (name, file, text) in &scene.cmdlines {
+        if file.text == *text {
+            continue;
+        }
         push(
             draft,
             &format!("boot-copy-{}", id_of(name)),
-            "The copy starts the new root.",
+            "The copy starts the new root too, now that the card does. Undoing has it start the old one again.",
             Action::On {
                 volume: volume.clone(),
                 action: Box::new(Action::WriteFile {
                     path: Path::new("/").join(name),
-                    was: None,
+                    was: Some((*file).clone()),
                     becomes: TextFile {
                         text: text.clone(),
                         mode: file.mode,

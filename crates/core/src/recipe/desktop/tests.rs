@@ -248,6 +248,43 @@ fn the_steps_of_other_wishes() {
 }
 
 #[test]
+fn a_copy_of_the_boot_partition_starts_the_old_root_until_the_card_starts_the_new_one() {
+    let machine = machine();
+    let mut facts = facts(&machine);
+    with_trials(&mut facts);
+    for trial in ["yes", "no"] {
+        let wishes = [("boot-copy", "yes"), ("table", "gpt"), ("trial", trial)];
+        let plan = plan_of(&machine, &facts, &wishes);
+        assert_eq!(obstacles(&plan), Vec::<String>::new());
+        let place = |is: &dyn Fn(&Action) -> bool| {
+            let mut steps = plan.steps.iter();
+            steps
+                .position(|step| is(&step.action))
+                .expect("such a step")
+        };
+        let copied = place(&|action| {
+            matches!(action, Action::CopyTree { from, without, .. }
+                if from == Path::new("/boot/firmware") && without.is_empty())
+        });
+        let card =
+            place(&|action| action.path() == Some(&PathBuf::from("/boot/firmware/cmdline.txt")));
+        let copy = place(&|action| match action {
+            Action::On { action, .. } => {
+                matches!(&**action, Action::WriteFile { path, was: Some(was), .. }
+                    if path == Path::new("/cmdline.txt") && was.text == CMDLINE)
+            }
+            _ => false,
+        });
+        assert!(copied < card && card < copy, "{copied} {card} {copy}");
+        if let Some(trial) = &plan.trial {
+            assert!(copied < trial.before_step && trial.before_step < copy);
+        }
+        let undo = plan.steps[copy].action.undo_title();
+        assert!(undo.contains("on the copy of the boot partition"), "{undo}");
+    }
+}
+
+#[test]
 fn the_last_step_alone_decides_and_keeps_every_other_word() {
     let plan = usual(&[("compress", "zstd:1")]);
     let last = plan.steps.last().expect("there are steps");
