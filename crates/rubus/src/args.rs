@@ -568,6 +568,7 @@ pub struct Undo {
 
 /// Go on with a change that was interrupted.
 ///
+/// Goes on the way that it was on, forwards or back, which was agreed to when it began.
 /// Asks again before a disk is overwritten that may be another one than was meant,
 /// or that was used since.
 #[derive(Debug, ClapArgs)]
@@ -576,6 +577,9 @@ pub struct Resume {
     /// takes the words that the refusal names; once for each of several
     #[arg(long, value_name = "SERIAL")]
     pub i_will_lose_everything_on: Vec<String>,
+    /// Do not ask whether to go on, as `apply` and `undo` take it; a disk that may be another one still takes its words
+    #[arg(long, short)]
+    pub yes: bool,
 }
 
 /// Look whether everything holds that an applied recipe promises.

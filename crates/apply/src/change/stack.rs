@@ -111,7 +111,7 @@ fn of_action(action: &Action) -> Vec<PathBuf> {
     places.extend(disks.into_iter().map(|disk| disk.path.clone()));
     match action {
         // The new root has the files of the earlier change too.
-        Action::On { volume, action } if volume.kind != FilesystemKind::Vfat => {
+        Action::On { volume, action, .. } if volume.kind != FilesystemKind::Vfat => {
             places.extend(action.path().cloned());
         }
         Action::Format { filesystem, .. } => places.push(by_uuid(&filesystem.uuid)),

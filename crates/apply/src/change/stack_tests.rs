@@ -171,6 +171,7 @@ fn a_move_that_changes_a_file_again_on_the_new_root_lies_on_the_change_that_made
             title: "the new root".into(),
         },
         action: Box::new(all[0].plan.steps[0].action.clone()),
+        is_undone: false,
     };
     assert!(all[1].lies_on(&all[0]));
 }
@@ -309,6 +310,7 @@ fn a_copy_of_the_boot_partition_starts_the_old_root_again_and_one_that_is_gone_i
     plan.steps[0].action = Action::On {
         volume,
         action: Box::new(plan.steps[0].action.clone()),
+        is_undone: true,
     };
     for is_there in [true, false] {
         let mut machine = machine().file(COPIED, OLD_LINE, 0o755);

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rubus_apply::change::{ASKED_FOR, Change, ChangeError, Company, Ending, Shelf, differences};
-use rubus_apply::change::{commit, give_away, go, turn};
-use rubus_apply::works::LiveWorks;
-use rubus_core::plan::Plan;
+use rubus_apply::change::{commit, give_away, go, lying_on, obstacles, turn};
+use rubus_apply::works::{LiveWorks, is_running_root};
 use rubus_core::plan::journal::Way;
+use rubus_core::plan::volume::Volume;
+use rubus_core::plan::{Action, Plan};
 use rubus_core::recipe::{self, Fault, Recipe, UserRecipe, Wishes};
 use rubus_host::live_hands::{LiveHands, Lock, lock, make_directories};
-use rubus_host::{Live, clock};
+use rubus_host::{Files, Live, clock};
 use rubus_show::plan::render;
 
 use crate::args::{Apply, General, PlanArgs, Recipes, Resume, Undo};
@@ -88,6 +89,16 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
         }
         None => draw_up(general, &arguments.recipe, &arguments.wishes)?,
     };
+    if plan.is_empty() && plan.obstacles().next().is_none() {
+        if let Some(words) = all_known()?
+            .iter()
+            .rev()
+            .find_map(|change| other_options(&plan, change))
+        {
+            eprintln!("{words}");
+            return Ok(Exit::AnswerIsNo);
+        }
+    }
     let style = Terminal::of(general).style();
     if !general.quiet {
         say(&render(&plan, style))?;
@@ -130,14 +141,35 @@ pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
     must_be_live(general, "undo")?;
     let (shelf, _lock) = open_shelf()?;
     let changes = all_of(&shelf)?;
-    let mut change = to_be_undone(changes, arguments.change.as_deref())?;
+    let place = to_be_undone(&changes, arguments.change.as_deref())?;
+    let mut change = changes[place].clone();
     anyhow::ensure!(
         !change.plan.is_of_an_image(),
         "{} was made as an image, from another one; that image is the way back",
         change.name
     );
+    // What stands in the middle of going back goes on, and is stopped where something is in the way.
+    let in_the_way = match change.state.way {
+        Way::Apply => obstacles(
+            &change,
+            &changes[..place],
+            &Live::new(),
+            &LiveWorks::default(),
+        ),
+        Way::Undo => Vec::new(),
+    };
+    if !in_the_way.is_empty() {
+        eprintln!("{}", cannot_be_undone(&change.name, &in_the_way));
+        return Ok(Exit::AnswerIsNo);
+    }
     if !general.quiet {
         eprintln!("Undoing {}: {}", change.name, change.plan.title);
+    }
+    let stays = moved_to(&change.plan)
+        .filter(|root| is_running_root(root, &Live::new()))
+        .map(|root| stays_behind(&root.title, &change));
+    if let Some(words) = &stays {
+        eprintln!("\n{words}");
     }
     if !agreed(arguments.yes, "Put everything back as it was?")? {
         return Ok(Exit::AnswerIsNo);
@@ -147,6 +179,24 @@ pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
         turn(&mut change, Way::Undo, ASKED_FOR, hands, company)
     })??;
     finish(general, &mut change, hands)
+}
+
+/// The root that a plan moves the system to.
+fn moved_to(plan: &Plan) -> Option<&Volume> {
+    plan.steps.iter().find_map(|step| match &step.action {
+        Action::KeepJournal { on } => Some(on),
+        _ => None,
+    })
+}
+
+/// What has to be known before a move is undone while its root runs.
+fn stays_behind(title: &str, change: &Change) -> String {
+    format!(
+        "This system runs from {title}. Everything that was written since the move ({}) is there and nowhere else: documents, \
+         installed packages, settings. After the restart the old root runs as it was then, and does not have it. Copy what you \
+         need to another disk first. Nothing on {title} is deleted.",
+        change.plan.made
+    )
 }
 
 /// All changes, with what was written down about them on other roots that they have.
@@ -289,29 +339,89 @@ fn saved(name: &str) -> anyhow::Result<Option<Plan>> {
     Ok(Some(plan))
 }
 
-/// The last change that is not undone, or the named one.
-fn to_be_undone(changes: Vec<Change>, named: Option<&str>) -> anyhow::Result<Change> {
-    let is_undone = |change: &Change| change.state.is_finished && change.state.way == Way::Undo;
+/// Which of the changes is undone: the last one that is not, or the named one.
+fn to_be_undone(changes: &[Change], named: Option<&str>) -> anyhow::Result<usize> {
     let Some(named) = named else {
-        let last = changes.into_iter().rfind(|change| !is_undone(change));
-        return last.context("there is nothing to undo");
+        let last = changes.iter().rposition(|change| !change.is_undone());
+        return last.with_context(|| match lost_journal(&Live::new()) {
+            Some(words) => words,
+            None => "there is nothing to undo".into(),
+        });
     };
-    let later = changes
-        .iter()
-        .skip_while(|change| change.name != named)
-        .skip(1)
-        .find(|change| !is_undone(change));
-    if let Some(later) = later {
-        anyhow::bail!(
-            "{} came after {named} and may build on it; undo that first",
-            later.name
-        );
-    }
-    let found = changes.into_iter().find(|change| change.name == named);
-    let found =
+    let found = changes.iter().position(|change| change.name == named);
+    let place =
         found.with_context(|| format!("there is no change '{named}'; see `rubus status`"))?;
-    anyhow::ensure!(!is_undone(&found), "{named} is undone already");
-    Ok(found)
+    anyhow::ensure!(!changes[place].is_undone(), "{named} is undone already");
+    let above = lying_on(&changes[place], &changes[place + 1..]);
+    let order = above.iter().map(|change| change.name.as_str());
+    let order: Vec<String> = order
+        .chain([named])
+        .map(|name| format!("`rubus undo {name}`"))
+        .collect();
+    match above.first() {
+        None => Ok(place),
+        Some(_) => anyhow::bail!(
+            "{} lies on {named}, so nothing was undone; in this order it works: {}",
+            above
+                .iter()
+                .map(|change| change.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+            order.join(", ")
+        ),
+    }
+}
+
+/// What is said of a plan with nothing to do, where the same recipe is applied with other options: applying again does not
+/// change them.
+fn other_options(plan: &Plan, change: &Change) -> Option<String> {
+    let is_applied = change.state.is_finished && change.state.way == Way::Apply;
+    if !is_applied || change.plan.recipe != plan.recipe {
+        return None;
+    }
+    let then = |name: &String| change.plan.options.get(name);
+    let others: Vec<String> = plan
+        .options
+        .iter()
+        .filter(|(name, value)| then(name).is_some_and(|then| then != *value))
+        .map(|(name, value)| format!("{name}={value} instead of {}", change.plan.options[name]))
+        .collect();
+    let name = &change.name;
+    (!others.is_empty()).then(|| {
+        format!(
+            "rubus: {name} is applied already, and applying {} again does not change its options ({}); nothing was changed.\n\
+             To change them: `rubus undo {name}`, start the machine again, then apply it with the new ones.",
+            plan.recipe,
+            others.join(", ")
+        )
+    })
+}
+
+/// What is said where no change is known, and the boot partition says that there was one: its journal is lost on this root.
+pub(super) fn lost_journal(files: &dyn Files) -> Option<String> {
+    let points = ["/boot/firmware", "/boot"].map(Path::new);
+    let (point, kept) = points.into_iter().find_map(|point| {
+        let names = files.list(point).ok()?;
+        let is_kept = |name: &String| name.to_lowercase().starts_with("cmdline.txt.before-rubus");
+        // The last one is of the last change.
+        Some((point, names.into_iter().filter(is_kept).max()?))
+    })?;
+    let point = point.display();
+    Some(format!(
+        "there is no journal in {}, yet {point}/{kept} says that a change moved the root: its journal is lost on this root. The \
+         old root has another one. Start that: `sudo cp {point}/{kept} {point}/cmdline.txt`, then `sudo reboot`, and \
+         `rubus undo` there takes back the rest (docs/changing.md, \"By hand\")",
+        places::changes().display()
+    ))
+}
+
+/// What is said where something is in the way of going back.
+fn cannot_be_undone(name: &str, obstacles: &[String]) -> String {
+    let list: Vec<String> = obstacles.iter().map(|why| format!("  - {why}")).collect();
+    format!(
+        "rubus: {name} cannot be undone as things are; nothing was undone:\n{}\nThen `rubus undo` again.",
+        list.join("\n")
+    )
 }
 
 /// The shelf, for this program alone.
@@ -377,7 +487,7 @@ fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyh
             Ok(Exit::Fine)
         }
         Ok(Ending::Undone) => {
-            say(&format!("{name} is undone: everything is as it was.\n"))?;
+            say(&undone(change, &Live::new()))?;
             Ok(Exit::Fine)
         }
         Ok(Ending::RolledBack { why }) => {
@@ -402,6 +512,19 @@ fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyh
     }
 }
 
+/// What is said in the end of going back.
+fn undone(change: &Change, live: &Live) -> String {
+    let name = &change.name;
+    match moved_to(&change.plan).filter(|root| is_running_root(root, live)) {
+        None => format!("{name} is undone: everything is as it was.\n"),
+        Some(root) => format!(
+            "{name} is undone: the next start is from the old root. This system still runs from {}: what is written now stays \
+             there. Restart: `sudo reboot`.\n",
+            root.title
+        ),
+    }
+}
+
 /// A change is made to this machine and not to a recorded one; a plan can be made for both.
 pub(super) fn must_be_live(general: &General, verb: &str) -> anyhow::Result<()> {
     match &general.machine {
@@ -410,5 +533,63 @@ pub(super) fn must_be_live(general: &General, verb: &str) -> anyhow::Result<()> 
             "{verb} is about the changes of this machine, and {} is a captured one; `rubus plan` works on both",
             path.display()
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rubus_core::fixture::small_plan;
+    use rubus_host::fake::FakeFiles;
+    use rubus_host::rehearsal::Rehearsal;
+
+    use super::*;
+
+    fn applied() -> Change {
+        let machine = &mut Rehearsal::new().directory("/changes");
+        let change = Shelf::at("/changes").begin(small_plan(), Vec::new(), "now", machine);
+        let mut change = change.unwrap();
+        change.state.is_finished = true;
+        change
+    }
+
+    #[test]
+    fn an_applied_recipe_with_other_options_is_refused_with_words() {
+        let (change, mut plan) = (applied(), small_plan());
+        assert_eq!(other_options(&plan, &change), None);
+        plan.options.insert("size".into(), "30".into());
+        let words = other_options(&plan, &change).unwrap();
+        assert!(words.contains("0001-example is applied already"), "{words}");
+        assert!(words.contains("size=30 instead of 20"), "{words}");
+        let mut undone = applied();
+        undone.state.way = Way::Undo;
+        assert_eq!(other_options(&plan, &undone), None);
+    }
+
+    #[test]
+    fn a_change_below_another_one_is_refused_with_the_order_that_works() {
+        let (below, mut above) = (applied(), applied());
+        above.name = "0002-example".into();
+        let changes = [below, above];
+        assert_eq!(to_be_undone(&changes, None).unwrap(), 1);
+        let why = to_be_undone(&changes, Some("0001-example"))
+            .unwrap_err()
+            .to_string();
+        let order = "`rubus undo 0002-example`, `rubus undo 0001-example`";
+        assert!(
+            why.contains("nothing was undone") && why.contains(order),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn a_lost_journal_is_not_called_nothing_to_undo() {
+        let without = FakeFiles::new().file("/boot/firmware/cmdline.txt", "root=/dev/sda2");
+        assert_eq!(lost_journal(&without), None);
+        let with = without
+            .file("/boot/firmware/cmdline.txt.before-rubus", "root=a")
+            .file("/boot/firmware/cmdline.txt.before-rubus-2", "root=b");
+        let words = lost_journal(&with).unwrap();
+        let way = "`sudo cp /boot/firmware/cmdline.txt.before-rubus-2 /boot/firmware/cmdline.txt`";
+        assert!(words.contains(way), "{words}");
     }
 }

@@ -13,7 +13,7 @@ use rubus_core::recipe::{FROM_CARD, NETWORK_ROOT};
 use rubus_host::{Files, Live};
 use rubus_show::plan::{ChangeLine, StepLine, receipts, status as status_text};
 
-use super::change::{all_known, must_be_live};
+use super::change::{all_known, lost_journal, must_be_live};
 use super::trial::{self, Stage};
 use crate::args::{General, Status};
 use crate::exit::Exit;
@@ -32,7 +32,12 @@ pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
     let mut lines: Vec<Line> = changes
         .iter()
         .enumerate()
-        .map(|(i, change)| line(change, &changes[i + 1..], machine.as_ref(), &live))
+        .map(|(i, change)| {
+            let mut line = line(change, &changes[i + 1..], machine.as_ref(), &live);
+            line.lies_on = lies_on(change, &changes[..i]);
+            line.remarks.extend(stack_words(&line.lies_on));
+            line
+        })
         .collect();
     if let Some(name) = &arguments.change {
         let place = changes.iter().position(|change| change.name == *name);
@@ -68,6 +73,9 @@ pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
     } else {
         let style = Terminal::of(general).style();
         say(&status_text(&shown, style))?;
+        if let (true, Some(words)) = (shown.is_empty(), lost_journal(&live)) {
+            say(&format!("But {words}.\n"))?;
+        }
         if arguments.change.is_some() {
             say(&receipts(&steps_of(&changes[0]), style))?;
         }
@@ -88,6 +96,28 @@ struct Line {
     remarks: Vec<String>,
     waits_for_start: bool,
     is_ahead_of_journal: bool,
+    /// Names of the changes that cannot be undone before this one.
+    lies_on: Vec<String>,
+}
+
+/// The names of the earlier changes on which one lies.
+fn lies_on(change: &Change, earlier: &[Change]) -> Vec<String> {
+    if change.is_undone() {
+        return Vec::new();
+    }
+    let below = earlier
+        .iter()
+        .filter(|earlier| !earlier.is_undone() && change.lies_on(earlier));
+    below.map(|earlier| earlier.name.clone()).collect()
+}
+
+fn stack_words(below: &[String]) -> Option<String> {
+    (!below.is_empty()).then(|| {
+        format!(
+            "It lies on {}: it has to be undone before that.",
+            below.join(" and ")
+        )
+    })
 }
 
 fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Live) -> Line {
@@ -132,6 +162,7 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
         remarks,
         waits_for_start,
         is_ahead_of_journal: is_ahead_of_journal(change, live),
+        lies_on: Vec::new(),
     }
 }
 
@@ -152,10 +183,12 @@ pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
     if let Some(why) = from_card(change, live) {
         return vec![why];
     }
-    if let Some(why) = change.went_back_because() {
-        return vec![format!("It was turned back: {why}.")];
+    if state.way == Way::Undo {
+        let turned = change.went_back_because();
+        let turned = turned.map(|why| format!("It was turned back: {why}."));
+        return turned.into_iter().chain(still_to_undo(change)).collect();
     }
-    if state.is_finished || state.is_on_trial() || state.way != Way::Apply {
+    if state.is_finished || state.is_on_trial() {
         return Vec::new();
     }
     if is_ahead_of_journal(change, live) {
@@ -165,10 +198,59 @@ pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
                 .into(),
         ];
     }
-    not_done(change, live, &LiveWorks::default())
-        .into_iter()
-        .map(|difference| format!("not done yet: {difference}"))
-        .collect()
+    still_to_do(change)
+}
+
+/// What is left of a change that stands in the middle on its way forwards.
+fn still_to_do(change: &Change) -> Vec<String> {
+    let states = change.state.steps.iter().enumerate();
+    let left = states.filter(|(number, state)| {
+        **state != StepState::Done && !change.state.waits_for_trial(*number)
+    });
+    let of = change.plan.steps.len();
+    let (doubtful, untouched): (Vec<_>, Vec<_>) =
+        left.partition(|(_, state)| **state == StepState::InDoubt);
+    let title = |number: usize| change.plan.steps[number].action.title();
+    let interrupted = doubtful.into_iter().map(|(number, _)| {
+        format!(
+            "Step {} of {of} was interrupted: {}. `rubus resume` does it again, `rubus undo` takes it back.",
+            number + 1,
+            title(number)
+        )
+    });
+    let mut words: Vec<String> = interrupted.collect();
+    if let (Some((first, _)), Some((last, _))) = (untouched.first(), untouched.last()) {
+        words.push(match first == last {
+            true => format!(
+                "Not begun yet: step {} of {of}: {}.",
+                first + 1,
+                title(*first)
+            ),
+            false => format!(
+                "Not begun yet: steps {} to {} of {of}, from \"{}\" to \"{}\".",
+                first + 1,
+                last + 1,
+                title(*first),
+                title(*last)
+            ),
+        });
+    }
+    words
+}
+
+/// What is left of a change that stands in the middle on its way back.
+fn still_to_undo(change: &Change) -> Option<String> {
+    let states = &change.state.steps;
+    let next = states
+        .iter()
+        .rposition(|state| *state != StepState::NotDone)?;
+    let left = states.iter().filter(|state| **state != StepState::NotDone);
+    Some(format!(
+        "Still to be undone: {} of {} steps; the next one: {}.",
+        left.count(),
+        states.len(),
+        change.plan.steps[next].action.undo_title()
+    ))
 }
 
 /// Why this start is from the card, where the change has its root on the network.
@@ -248,9 +330,57 @@ fn json_of((change, line): (&Change, &Line)) -> serde_json::Value {
         "is_on_trial": change.state.is_on_trial(),
         "waits_for_start": line.waits_for_start,
         "is_ahead_of_journal": line.is_ahead_of_journal,
+        "lies_on": line.lies_on,
         "differences": line.differences,
         "broken": line.broken,
         "remarks": line.remarks,
         "steps": steps,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rubus_apply::change::Shelf;
+    use rubus_core::fixture::small_plan;
+    use rubus_host::rehearsal::Rehearsal;
+
+    use super::*;
+
+    /// A change whose power went in the second of six steps.
+    fn interrupted(way: Way) -> Change {
+        let machine = &mut Rehearsal::new().directory("/changes");
+        let shelf = Shelf::at("/changes");
+        let mut change = shelf
+            .begin(small_plan(), Vec::new(), "now", machine)
+            .unwrap();
+        change.state.steps[0] = StepState::Done;
+        change.state.steps[1] = StepState::InDoubt;
+        change.state.way = way;
+        change
+    }
+
+    #[test]
+    fn steps_that_have_not_begun_are_not_called_damaged() {
+        let said = remarks(&interrupted(Way::Apply), &Live::new()).join("\n");
+        assert!(
+            said.contains("Step 2 of 6 was interrupted: make /etc/example.d/new.conf."),
+            "{said}"
+        );
+        assert!(said.contains("Not begun yet: steps 3 to 6 of 6"), "{said}");
+        assert!(
+            !said.contains("is gone") && !said.contains("was changed"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn what_is_still_to_be_undone_is_said() {
+        let said = remarks(&interrupted(Way::Undo), &Live::new()).join("\n");
+        assert!(
+            said.contains(
+                "Still to be undone: 2 of 6 steps; the next one: remove /etc/example.d/new.conf."
+            ),
+            "{said}"
+        );
+    }
 }

@@ -47,6 +47,9 @@ pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
     must_be_live(general, "verify")?;
     let live = Live::new();
     let all = all_known()?;
+    let is_half_undone =
+        |change: &&Change| !change.state.is_finished && change.state.way == Way::Undo;
+    let half_undone: Vec<String> = all.iter().filter(is_half_undone).map(half_words).collect();
     let changes = chosen(all.clone(), arguments)?;
     let machine = World::of(general)?.survey();
     let promises: Vec<Promise> = changes
@@ -62,17 +65,24 @@ pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
         .map(|looked| after_trial(general, looked, &live))
         .collect();
     let looked = looked?;
-    let holds = looked.iter().all(Looked::holds);
+    let holds = half_undone.is_empty() && looked.iter().all(Looked::holds);
     if arguments.json.wanted {
         let changes: Vec<_> = looked
             .iter()
             .map(|looked| json_of(looked, &machine))
             .collect();
-        let whole = serde_json::json!({"holds": holds, "changes": changes});
+        let whole = serde_json::json!({
+            "holds": holds,
+            "changes": changes,
+            "half_undone": half_undone,
+        });
         say(&(serde_json::to_string_pretty(&whole)? + "\n"))?;
     } else {
         let shown: Vec<Verified<'_>> = looked.iter().map(Looked::shown).collect();
-        say(&verified(&shown, Terminal::of(general).style()))?;
+        if half_undone.is_empty() || !shown.is_empty() {
+            say(&verified(&shown, Terminal::of(general).style()))?;
+        }
+        say(&half_undone.concat())?;
     }
     if let (true, Some(last)) = (arguments.measure, looked.last()) {
         let measured = super::before_after::after(general, &last.change)?;
@@ -113,6 +123,15 @@ fn after_trial(general: &General, mut looked: Looked, live: &Live) -> anyhow::Re
     Ok(looked)
 }
 
+/// What is said of a change in the middle of its way back: it promises nothing, and is not gone either.
+fn half_words(change: &Change) -> String {
+    let remarks = remarks(change, &Live::new()).join(" ");
+    format!(
+        "{} is HALF UNDONE, so nothing of it is looked at. {remarks} `rubus resume` goes on.\n",
+        change.name
+    )
+}
+
 /// The changes that are to be looked at: the named one, all that are applied, or the last of those.
 fn chosen(changes: Vec<Change>, arguments: &Verify) -> anyhow::Result<Vec<Change>> {
     if let Some(name) = &arguments.change {
@@ -120,10 +139,14 @@ fn chosen(changes: Vec<Change>, arguments: &Verify) -> anyhow::Result<Vec<Change
         let found =
             found.with_context(|| format!("there is no change '{name}'; see `rubus status`"))?;
         anyhow::ensure!(
-            found.state.way == Way::Apply,
+            found.state.way == Way::Apply || !found.state.is_finished,
             "{name} is undone, so it promises nothing any more"
         );
-        return Ok(vec![found]);
+        // One that is half undone is only told of.
+        return Ok(match found.state.way {
+            Way::Apply => vec![found],
+            Way::Undo => Vec::new(),
+        });
     }
     let mut applied = changes;
     applied.retain(|change| change.state.way == Way::Apply);

@@ -444,7 +444,7 @@ fn boot_copy_switch(scene: &Scene<'_>, draft: &mut Draft) {
                         mode: file.mode,
                     },
                 }),
-                is_undone: false,
+                is_undone: true,
             },
         );
     }

@@ -264,7 +264,8 @@ fn a_copy_of_the_boot_partition_starts_the_old_root_until_the_card_starts_the_ne
         };
         let copied = place(&|action| {
             matches!(action, Action::CopyTree { from, without, .. }
-                if from == Path::new("/boot/firmware") && without.is_empty())
+                if from == Path::new("/boot/firmware")
+                    && !without.iter().any(|path| path.ends_with("cmdline.txt")))
         });
         let card =
             place(&|action| action.path() == Some(&PathBuf::from("/boot/firmware/cmdline.txt")));
