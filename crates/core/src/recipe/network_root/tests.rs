@@ -154,7 +154,8 @@ fn the_scripts_have_no_gap_left_and_say_what_was_wished() {
 }
 
 /// Runs what the script does with the disk, in a shell with a reader of our own.
-fn reads_the_disk(reader: &str) -> (String, std::time::Duration) {
+#[allow(clippy::disallowed_methods)] // Only a shell can tell what a script for one does.
+fn reads_the_disk(reader: &str) -> String {
     let script = written(&drawn(&[], &[]), "local-top/rubus-network-root");
     let from = script.find("told_uuid=").expect("it reads the disk");
     let to = from + script[from..].find("\n}\n").expect("a function") + 3;
@@ -169,25 +170,20 @@ fn reads_the_disk(reader: &str) -> (String, std::time::Duration) {
          {function}
          if find_uuid; then echo \"found $uuid\"; else echo late; fi"
     );
-    let start = std::time::Instant::now();
     let mut shell = std::process::Command::new("sh");
     let said = shell
         .args(["-c", &program])
         .stderr(std::process::Stdio::null());
     let said = said.output().expect("a shell");
-    let said = String::from_utf8_lossy(&said.stdout).trim().to_string();
-    (said, start.elapsed())
+    String::from_utf8_lossy(&said.stdout).trim().to_string()
 }
 
 #[test]
 fn a_server_that_freezes_after_the_handshake_does_not_hold_the_start_up() {
-    let (said, _) = reads_the_disk("echo 1234");
-    assert_eq!(said, "found 1234");
-    let (said, _) = reads_the_disk("false");
-    assert_eq!(said, "found", "it has no filesystem");
-    let (said, took) = reads_the_disk("exec sleep 20");
-    assert_eq!(said, "late");
-    assert!(took.as_secs() < 18, "{took:?}");
+    assert_eq!(reads_the_disk("echo 1234"), "found 1234");
+    assert_eq!(reads_the_disk("false"), "found", "it has no filesystem");
+    // Had it waited until the reader ended, it would have found what that has read.
+    assert_eq!(reads_the_disk("sleep 20; echo 1234"), "late");
 }
 
 #[test]
