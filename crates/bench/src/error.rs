@@ -70,6 +70,9 @@ pub(crate) fn advice(errno: Errno) -> &'static str {
         Errno::ACCESS | Errno::PERM => "; name a place that you may write to",
         Errno::ROFS => "; it is read-only now: name another place, or look at the kernel log",
         Errno::NOSPC | Errno::DQUOT => "; free some space or name another place",
+        Errno::FBIG => {
+            "; allow larger files first (`ulimit -f unlimited`; on FAT the limit is 4 GiB)"
+        }
         Errno::NOENT => "; check the spelling",
         Errno::IO | Errno::NODEV | Errno::NXIO | Errno::TIMEDOUT => {
             "; look at the kernel log and at the cable"
