@@ -11,12 +11,12 @@ use rubus_apply::guard;
 use rubus_apply::works;
 use rubus_core::history::{RunId, RunSummary};
 use rubus_core::machine::Machine;
-use rubus_core::plan::Plan;
 use rubus_core::plan::journal::{StepState, Way};
-use rubus_core::plan::volume::DiskIdentity;
+use rubus_core::plan::volume::{DiskIdentity, Place};
+use rubus_core::plan::{Action, Plan};
 use rubus_core::recipe::{self, Facts, LookAt, Node, NodeKind, NotCopied, TreeSize};
 use rubus_core::result::Run;
-use rubus_host::{Files, Live, clock, filling};
+use rubus_host::{Files, clock, filling};
 use rubus_store::History;
 
 use crate::commands::together::NAME as TOGETHER;
@@ -25,7 +25,10 @@ use crate::places;
 use crate::world::{Terminal, World};
 
 /// What a recipe wants to know besides the surveyed machine. Of a captured machine only what was captured.
-pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> Facts {
+///
+/// # Errors
+/// When the kernel gives no random numbers for the identifiers of new disks.
+pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> anyhow::Result<Facts> {
     let files = world.files();
     let mut facts = Facts {
         seen: rubus_probe::sight::look(files, &look_at.paths),
@@ -36,7 +39,7 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> Facts {
         // Nobody can look at a captured disk again.
         let surveyed = |path: &PathBuf| (path.clone(), recipe::surveyed_disk(machine, path));
         facts.disks = look_at.disks.iter().map(surveyed).collect();
-        return facts;
+        return Ok(facts);
     };
     let identity = |path: &PathBuf| (path.clone(), works::identity(live, path));
     facts.disks = look_at.disks.iter().map(identity).collect();
@@ -66,8 +69,8 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> Facts {
         facts.compression = measured.speeds;
         facts.sample_bytes_per_second = measured.disk_bytes_per_second;
     }
-    facts.random = random();
-    facts
+    facts.random = random(live)?;
+    Ok(facts)
 }
 
 /// What is at the end of a path.
@@ -91,15 +94,17 @@ fn node(path: &Path) -> Result<Option<Node>, String> {
     }))
 }
 
-/// Numbers that nobody else has.
-pub fn random() -> [u8; 32] {
-    let mut random = [0; 32];
-    if let Ok(bytes) = Live::new().read_prefix(Path::new("/dev/urandom"), random.len()) {
-        if bytes.len() == random.len() {
-            random.copy_from_slice(&bytes);
-        }
-    }
-    random
+/// Numbers that nobody else has: the identifiers of new disks and filesystems.
+///
+/// # Errors
+/// When they cannot be read: disks with equal identifiers would be taken for one another.
+pub fn random(files: &dyn Files) -> anyhow::Result<[u8; 32]> {
+    const SOURCE: &str = "/dev/urandom";
+    let bytes = files.read_prefix(Path::new(SOURCE), 32);
+    let bytes = bytes.map_err(|why| anyhow::anyhow!("cannot read {SOURCE}: {why}"))?;
+    let count = bytes.len();
+    let random = bytes.try_into();
+    random.map_err(|_| anyhow::anyhow!("cannot read {SOURCE}: it gave {count} bytes instead of 32"))
 }
 
 /// The last runs of disks in the history, newest first. A plan can be made without any.
@@ -218,6 +223,43 @@ fn confirm_loss(
         words: disk.confirmation.clone(),
         ends: Some(ends),
     })
+}
+
+/// Makes a plan that was saved say what is on its disks now, and not what was there when it was made. A disk that is not
+/// there or cannot be used stays as it is: that is said before anything is done.
+pub fn refresh_contents(plan: &mut Plan, files: &dyn Files) {
+    refresh_with(plan, &|disk| {
+        let device = look_at(disk, files).ok()?;
+        Some(device.contents.iter().map(guard::content_words).collect())
+    });
+}
+
+fn refresh_with(plan: &mut Plan, look: &dyn Fn(&DiskIdentity) -> Option<Vec<String>>) {
+    for step in &mut plan.steps {
+        for disk in disks_of(&mut step.action) {
+            if let Some(contents) = look(disk) {
+                disk.contents = contents;
+            }
+        }
+    }
+}
+
+/// The disks whose contents an action destroys or gives away.
+fn disks_of(action: &mut Action) -> Vec<&mut DiskIdentity> {
+    match action {
+        Action::Partition { disk, .. } => vec![disk],
+        Action::Format { place, .. } => disks_under(place),
+        Action::MakeArray { members, .. } => members.iter_mut().flat_map(disks_under).collect(),
+        Action::StartServer { gives_away, .. } => gives_away.iter_mut().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn disks_under(place: &mut Place) -> Vec<&mut DiskIdentity> {
+    match place {
+        Place::Disk { disk } | Place::Partition { disk, .. } => vec![disk],
+        Place::Array { members, .. } => members.iter_mut().flat_map(disks_under).collect(),
+    }
 }
 
 /// The disk that is meant, as it is now.
@@ -381,6 +423,8 @@ fn about(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rubus_host::fake::FakeFiles;
+
     use super::*;
 
     #[test]
@@ -401,5 +445,42 @@ mod tests {
         assert_eq!(words(&progress), "copied 12 of 98 files, about 2.5 h left");
         progress.left_s = None;
         assert_eq!(words(&progress), "copied 12 of 98 files");
+    }
+
+    #[test]
+    fn a_saved_plan_says_what_is_on_its_disks_now() {
+        let mut plan = rubus_core::fixture::big_plan();
+        let lost = plan.disks_lost().len();
+        assert!(lost > 0);
+        refresh_with(&mut plan, &|_| Some(vec!["an ext4 filesystem".into()]));
+        let disks = plan.steps.iter().flat_map(|step| step.action.disks_lost());
+        for disk in disks {
+            assert_eq!(
+                disk.contents,
+                ["an ext4 filesystem"],
+                "{}",
+                disk.path.display()
+            );
+        }
+        let before = plan.clone();
+        refresh_with(&mut plan, &|_| None);
+        assert_eq!(plan, before, "what cannot be looked at stays");
+    }
+
+    #[test]
+    fn random_numbers_that_cannot_be_read_are_an_error_and_not_zeros() {
+        let missing = random(&FakeFiles::new()).unwrap_err();
+        assert!(
+            missing.to_string().starts_with("cannot read /dev/urandom"),
+            "{missing}"
+        );
+        let short = FakeFiles::new().file("/dev/urandom", "short");
+        let short = random(&short).unwrap_err();
+        assert!(
+            short.to_string().contains("5 bytes instead of 32"),
+            "{short}"
+        );
+        let whole = FakeFiles::new().file("/dev/urandom", vec![7; 32]);
+        assert_eq!(random(&whole).unwrap(), [7; 32]);
     }
 }

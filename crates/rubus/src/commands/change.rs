@@ -17,7 +17,7 @@ use rubus_host::{Files, Live, clock};
 use rubus_show::plan::render;
 
 use crate::args::{Apply, General, PlanArgs, Recipes, Resume, Undo};
-use crate::changing::{Teller, confirm_again, confirm_losses, facts};
+use crate::changing::{Teller, confirm_again, confirm_losses, facts, refresh_contents};
 use crate::exit::Exit;
 use crate::measuring::nearest;
 use crate::places::{self, say};
@@ -74,7 +74,7 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
     }
     must_be_live(general, "apply")?;
     let plan = match saved(&arguments.recipe)? {
-        Some(plan) => {
+        Some(mut plan) => {
             anyhow::ensure!(
                 arguments.wishes.is_empty(),
                 "a saved plan has its options already; make a new plan to change them"
@@ -85,6 +85,7 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
                 arguments.recipe,
                 plan.recipe
             );
+            refresh_contents(&mut plan, &Live::new());
             plan
         }
         None => draw_up(general, &arguments.recipe, &arguments.wishes)?,
@@ -282,7 +283,7 @@ fn draw_up(general: &General, name: &str, wishes: &[(String, String)]) -> anyhow
     let world = World::of(general)?;
     let machine = world.survey();
     let look_at = (recipe.look_at)(&machine, &wishes);
-    let facts = facts(&world, &machine, &look_at);
+    let facts = facts(&world, &machine, &look_at)?;
     Ok(recipe.plan(&machine, &facts, &wishes, &clock::now_rfc3339())?)
 }
 
@@ -299,7 +300,7 @@ fn draw_up_own(general: &General, path: &str, wishes: &Wishes) -> anyhow::Result
     let machine = world.survey();
     let fault = |fault: Fault| anyhow::anyhow!(at(fault));
     let look_at = recipe.look_at(&machine, wishes).map_err(fault)?;
-    let facts = facts(&world, &machine, &look_at);
+    let facts = facts(&world, &machine, &look_at)?;
     let made = clock::now_rfc3339();
     recipe.plan(&machine, &facts, wishes, &made).map_err(fault)
 }

@@ -33,7 +33,7 @@ pub fn plan(general: &General, arguments: &PlanArgs, file: &Path) -> anyhow::Res
     let recipe = recipe_for(general, &arguments.recipe)?;
     let out = file.with_extension("new.img");
     let image = open(file)?;
-    let scene = Scene::of(&image, recipe, &arguments.wishes, &out);
+    let scene = Scene::of(&image, recipe, &arguments.wishes, &out)?;
     let plan = scene.plan(recipe, None)?;
     show(general, arguments, &plan)
 }
@@ -59,7 +59,7 @@ pub fn apply(
     // From here on the name is ours; given up, what is there is removed.
     let mut made = NewFile::begin(&out)?
         .with_context(|| format!("another rubus makes {} just now", out.display()))?;
-    let scene = Scene::of(&image, recipe, &arguments.wishes, &out);
+    let scene = Scene::of(&image, recipe, &arguments.wishes, &out)?;
     let plan = scene.plan(recipe, None)?;
     if !general.quiet {
         say(&render(&plan, Terminal::of(general).style()))?;
@@ -170,7 +170,7 @@ impl<'a> Scene<'a> {
         recipe: &Recipe,
         wishes: &[(String, String)],
         out: &'a Path,
-    ) -> Scene<'a> {
+    ) -> anyhow::Result<Scene<'a>> {
         let mut wishes: Wishes = wishes.iter().cloned().collect();
         // Behind a swap partition the root could not grow on a larger disk.
         wishes.entry("swap".into()).or_insert("file".into());
@@ -179,7 +179,7 @@ impl<'a> Scene<'a> {
         let look_at = (recipe.look_at)(&machine, &wishes);
         let mut facts = Facts {
             seen: rubus_probe::sight::look(&files, &look_at.paths),
-            random: random(),
+            random: random(&Live::new())?,
             image: Some(image_facts(image, out)),
             ..Facts::default()
         };
@@ -190,12 +190,12 @@ impl<'a> Scene<'a> {
             };
             facts.trees.insert("/".into(), size);
         }
-        Scene {
+        Ok(Scene {
             machine,
             facts,
             wishes,
             out,
-        }
+        })
     }
 
     /// The plan; on the device that the new image is, once it is one.

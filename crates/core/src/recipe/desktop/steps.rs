@@ -404,7 +404,7 @@ fn boot_copy(scene: &Scene<'_>, draft: &mut Draft) {
         return;
     };
     let trials = match scene.is_tried {
-        true => trial::files(&scene.start.point),
+        true => trial::files(&scene.start.point).to_vec(),
         false => Vec::new(),
     };
     push(
