@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 use super::block_group::{BlockGroup, Limits};
 use super::{backing, programs};
@@ -14,8 +14,9 @@ use super::{backing, programs};
 #[derive(Debug)]
 pub struct LoopDevice {
     path: PathBuf,
-    /// Kept for its end: deleted after the device is detached.
-    file: Option<NamedTempFile>,
+    /// Kept for its end: deleted after the device is detached. Not held open: the guard refuses a device whose file
+    /// somebody else may write to.
+    file: Option<TempPath>,
 }
 
 impl LoopDevice {
@@ -26,7 +27,7 @@ impl LoopDevice {
     pub fn new(size_bytes: u64) -> Result<Self> {
         let file = backing::sparse(size_bytes)?;
         let mut device = LoopDevice::over(file.path())?;
-        device.file = Some(file);
+        device.file = Some(file.into_temp_path());
         Ok(device)
     }
 
@@ -37,7 +38,7 @@ impl LoopDevice {
     pub fn on_disk(size_bytes: u64) -> Result<Self> {
         let file = backing::sparse_on_disk(size_bytes)?;
         let mut device = LoopDevice::over(file.path())?;
-        device.file = Some(file);
+        device.file = Some(file.into_temp_path());
         Ok(device)
     }
 
@@ -49,7 +50,7 @@ impl LoopDevice {
     pub fn for_swap(size_bytes: u64) -> Result<Self> {
         let file = backing::whole_on_disk(size_bytes)?;
         let mut device = LoopDevice::over(file.path())?;
-        device.file = Some(file);
+        device.file = Some(file.into_temp_path());
         ensure!(
             device.is_direct(),
             "{} goes through the page cache, so swap on it would stay in memory",
@@ -96,7 +97,7 @@ impl LoopDevice {
 
     /// The file of our own behind it; none for [`LoopDevice::over`].
     pub fn file(&self) -> Option<&Path> {
-        self.file.as_ref().map(|file| file.path())
+        self.file.as_deref()
     }
 
     /// Whether it reaches its file past the page cache.
@@ -115,7 +116,10 @@ impl LoopDevice {
             .file
             .as_ref()
             .context("the file behind this device is not ours")?;
-        file.as_file()
+        std::fs::File::options()
+            .write(true)
+            .open(file)
+            .context("could not open the file behind the device")?
             .set_len(size_bytes)
             .context("could not cut the file behind the device")
     }
