@@ -540,6 +540,7 @@ fn run(seed: u64) -> (u32, bool) {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods)] // A longer run is asked for from outside.
 fn whatever_goes_wrong_nothing_is_resumed_over_lost_writes() {
     let seeds = std::env::var("RUBUS_CHAOS_SEEDS").ok();
     let seeds: u64 = seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(400);
