@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rubus_core::disk::superblock;
 use rubus_core::machine::Machine;
 use rubus_core::plan::promise::{Look, Promise};
-use rubus_core::plan::verify::{ArrayState, Found, Writes};
+use rubus_core::plan::verify::{ArrayState, Found, Writes, disk_now};
 use rubus_core::signature::Window;
 use rubus_host::{Files, ReadError};
 
@@ -36,7 +36,7 @@ pub fn look(
     }
     let disks: Vec<&str> = looks()
         .filter_map(|look| match look {
-            Look::QuietDisk { disk, .. } => Some(disk.as_str()),
+            Look::QuietDisk { disk, partuuid, .. } => disk_now(disk, partuuid.as_deref(), machine),
             _ => None,
         })
         .collect();

@@ -17,6 +17,17 @@ pub struct Promise {
     pub needs_boot: bool,
 }
 
+impl Look {
+    /// Whether a start on trial is kept only when this holds: the root is the new one, and the swap is in use. Whatever
+    /// else does not hold is told, and is no reason to go back to the old system.
+    pub fn decides_trial(&self) -> bool {
+        matches!(
+            self,
+            Look::Mounted { .. } | Look::MountedFrom { .. } | Look::SwapOn { .. }
+        )
+    }
+}
+
 /// How a promise is looked at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "look", rename_all = "snake_case")]
@@ -65,11 +76,17 @@ pub enum Look {
     NoSwapOnDisk {
         /// The kernel's name of the disk ("mmcblk0").
         disk: String,
+        /// PARTUUID of a partition on it, by which it is found again when it has got another name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        partuuid: Option<String>,
     },
     /// Hardly anything is written to this disk while nothing is done: less than this in the time of the look.
     QuietDisk {
         /// The kernel's name of the disk ("mmcblk0").
         disk: String,
+        /// PARTUUID of a partition on it, by which it is found again when it has got another name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        partuuid: Option<String>,
         /// Bytes per second.
         at_most_bytes_per_second: u64,
     },

@@ -126,11 +126,20 @@ fn see(look: &Look, machine: &Machine, found: &Found) -> Sight {
         Look::Compressed { at, at_most } => compressed(at, *at_most, found),
         Look::Knob { path, value } => knob(path, value, found),
         Look::SwapOn { what, priority } => swap_on(what, *priority, machine, found),
-        Look::NoSwapOnDisk { disk } => no_swap_on(disk, machine),
+        Look::NoSwapOnDisk { disk, partuuid } => {
+            match disk_now(disk, partuuid.as_deref(), machine) {
+                Some(disk) => no_swap_on(disk, machine),
+                None => Ok((true, format!("what was {disk} is not there now"))),
+            }
+        }
         Look::QuietDisk {
             disk,
+            partuuid,
             at_most_bytes_per_second,
-        } => quiet(disk, *at_most_bytes_per_second, machine, found),
+        } => match disk_now(disk, partuuid.as_deref(), machine) {
+            Some(disk) => quiet(disk, *at_most_bytes_per_second, machine, found),
+            None => Ok((true, format!("what was {disk} is not there now"))),
+        },
         Look::Served { address, export } => served(address, export.as_deref(), found),
         Look::Array { uuid, members } => array(uuid, *members, found),
     }
@@ -268,6 +277,28 @@ fn swap_on(what: &str, priority: Option<i32>, machine: &Machine, found: &Found) 
         }
         _ => (true, words),
     })
+}
+
+/// What a disk is called now that had a partition with this PARTUUID when the promise was made; nothing where it is not
+/// there. Without one, or where no PARTUUID of the machine is known, the name has to do.
+pub fn disk_now<'a>(
+    disk: &'a str,
+    partuuid: Option<&str>,
+    machine: &'a Machine,
+) -> Option<&'a str> {
+    let mut devices = machine.block_devices.iter();
+    let is_known = machine
+        .block_devices
+        .iter()
+        .any(|device| device.identity.partuuid.is_some());
+    let Some(partuuid) = partuuid.filter(|_| is_known) else {
+        return Some(disk);
+    };
+    let device = devices.find(|device| {
+        let known = device.identity.partuuid.as_deref();
+        known.is_some_and(|known| known.eq_ignore_ascii_case(partuuid))
+    })?;
+    Some(device.parent.as_deref().unwrap_or(&device.name))
 }
 
 fn node(name: &str) -> String {

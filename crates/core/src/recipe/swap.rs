@@ -321,7 +321,13 @@ fn promises(old: &Old<'_>, new: &New, situation: &Situation<'_>, draft: &mut Dra
         );
     }
     for disk in old.disks_left(new, situation.machine) {
-        promise(format!("no swap is on {disk}"), Look::NoSwapOnDisk { disk });
+        promise(
+            format!("no swap is on {disk}"),
+            Look::NoSwapOnDisk {
+                disk,
+                partuuid: None,
+            },
+        );
     }
 }
 

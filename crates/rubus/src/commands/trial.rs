@@ -50,18 +50,28 @@ pub(super) fn stage(
     })
 }
 
-/// What has to be known of a change on trial. `holds`: whether every promise was looked at and holds.
+/// Whether a trial that runs is passed: root and swap are as promised, and no initial RAM filesystem is known to lack what the
+/// root needs. `answers` are those to `promises`, and behind them those about the initial RAM filesystems.
+pub(super) fn may_be_kept(promises: &[Promise], answers: &[Answer]) -> bool {
+    let pairs = promises.iter().zip(answers);
+    let mut deciding = pairs.filter(|(promise, _)| promise.look.decides_trial());
+    let mut images = answers.iter().skip(promises.len());
+    deciding.all(|(_, answer)| answer.standing == Standing::Holds)
+        && images.all(|answer| answer.standing != Standing::Broken)
+}
+
+/// What has to be known of a change on trial. `holds`: whether it may be kept ([`may_be_kept`]).
 pub(super) fn words(change: &Change, stage: Stage, holds: Option<bool>) -> String {
     let start = start_of(change);
     match (stage, holds) {
         (Stage::NotStarted, _) => waiting(start),
         (Stage::Running, Some(false)) => {
-            "The machine runs the new way, but not everything holds, so it was not kept: the next usual start is the old system. \
-             Mend it and say `rubus verify` again, or take everything back with `rubus undo`."
+            "The machine runs the new way, but root, swap or the initial RAM filesystem are not as promised, so it was not kept: \
+             the next usual start is the old system. Mend it and say `rubus verify` again, or take everything back with `rubus undo`."
                 .into()
         }
         (Stage::Running, _) => {
-            "The machine runs the new way, on trial: `rubus verify` keeps it when everything holds. Until then the next usual \
+            "The machine runs the new way, on trial: `rubus verify` keeps it when root and swap are as promised. Until then the next usual \
              start is the old system."
                 .into()
         }
@@ -75,7 +85,7 @@ pub(super) fn words(change: &Change, stage: Stage, holds: Option<bool>) -> Strin
 /// What is to be done next where a change waits for its trial.
 pub(super) fn next(change: &Change) -> String {
     format!(
-        "{} waits for its trial.\n  {}   starts the new system once\n  rubus verify   there, keeps it if everything holds\n\
+        "{} waits for its trial.\n  {}   starts the new system once\n  rubus verify   there, keeps it if root and swap are as promised\n\
          If it does not come up, switch the power off and on: the old system starts.\n`rubus undo` takes everything back.\n",
         change.name,
         start_of(change)
@@ -113,4 +123,40 @@ fn waiting(start: &str) -> String {
 fn start_of(change: &Change) -> &str {
     let trial = change.plan.trial.as_ref();
     trial.map_or("sudo reboot", |trial| &trial.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel setting or a busy card is no reason to go back to the old system at every start.
+    #[test]
+    fn root_swap_and_boot_files_decide_and_the_rest_is_told() {
+        let promises = rubus_core::fixture::big_plan().promises;
+        let answers = |is_broken: &dyn Fn(&Promise) -> bool| -> Vec<Answer> {
+            let each = promises.iter().map(|promise| Answer {
+                what: promise.what.clone(),
+                standing: match is_broken(promise) {
+                    true => Standing::Broken,
+                    false => Standing::Holds,
+                },
+                found: String::new(),
+            });
+            each.collect()
+        };
+        let is_root = |promise: &Promise| matches!(promise.look, Look::Mounted { .. });
+        let is_swap = |promise: &Promise| matches!(promise.look, Look::SwapOn { .. });
+        assert!(promises.iter().any(is_root) && promises.iter().any(is_swap));
+        assert!(!may_be_kept(&promises, &answers(&is_root)));
+        assert!(!may_be_kept(&promises, &answers(&is_swap)));
+        let told = answers(&|promise| !is_root(promise) && !is_swap(promise));
+        assert!(may_be_kept(&promises, &told));
+        let mut with_image = told;
+        with_image.push(Answer {
+            what: "initramfs8 starts the root".into(),
+            standing: Standing::Broken,
+            found: String::new(),
+        });
+        assert!(!may_be_kept(&promises, &with_image));
+    }
 }

@@ -107,12 +107,9 @@ fn after_trial(general: &General, mut looked: Looked, live: &Live) -> anyhow::Re
         return Ok(looked);
     };
     looked.besides.extend(trial::told_by_firmware(live));
-    let all_hold = looked
-        .answers
-        .iter()
-        .all(|answer| answer.standing == Standing::Holds);
-    if stage != Stage::Running || !all_hold {
-        let words = trial::words(&looked.change, stage, Some(all_hold));
+    let is_kept = trial::may_be_kept(promises, &looked.answers);
+    if stage != Stage::Running || !is_kept {
+        let words = trial::words(&looked.change, stage, Some(is_kept));
         looked.remarks.push(words);
         return Ok(looked);
     }

@@ -139,6 +139,7 @@ fn swap_is_found_by_uuid_path_and_disk() {
     }
     let none_on_card = || Look::NoSwapOnDisk {
         disk: "mmcblk0".into(),
+        partuuid: None,
     };
     assert_eq!(see_one(none_on_card(), &machine, &found).0, Standing::Holds);
     let mut file = machine.swap.areas[0].clone();
@@ -166,6 +167,7 @@ fn a_disk_is_quiet_by_its_rate() {
     let mut found = Found::default();
     let look = || Look::QuietDisk {
         disk: "mmcblk0".into(),
+        partuuid: None,
         at_most_bytes_per_second: 4096,
     };
     let machine = machine();
@@ -324,4 +326,31 @@ fn a_server_has_to_list_what_was_promised() {
         .insert("nbd://127.0.0.1/".into(), Err(forbidden));
     let words = "cannot read client-key.pem; run it as root".to_string();
     assert_eq!(asked(&found, None), (Standing::Unknown, words));
+}
+
+/// Two USB disks change their names at a start.
+#[test]
+fn a_disk_that_has_got_another_name_is_found_by_its_partition() {
+    let mut machine = crate::fixture::pi3_with_usb_ssd();
+    for device in &mut machine.block_devices {
+        if device.name == "mmcblk0p1" {
+            device.identity.partuuid = Some("8a676486-01".into());
+        }
+        if device.name == "sda1" {
+            device.identity.partuuid = Some("0badcafe-01".into());
+        }
+    }
+    let now = |partuuid| disk_now("sda", partuuid, &machine);
+    assert_eq!(now(Some("8A676486-01")), Some("mmcblk0"));
+    assert_eq!(now(Some("0badcafe-01")), Some("sda"));
+    assert_eq!(now(Some("00000000-01")), None);
+    assert_eq!(now(None), Some("sda"));
+    let look = Look::NoSwapOnDisk {
+        disk: "sda".into(),
+        partuuid: Some("8a676486-01".into()),
+    };
+    machine.swap.areas.truncate(1);
+    machine.swap.areas[0].device = Fact::known("sda1".into(), "x");
+    let (standing, words) = see_one(look, &machine, &Found::default());
+    assert_eq!(standing, Standing::Holds, "{words}");
 }

@@ -5,10 +5,10 @@ use super::super::moving::steps::kept_ending;
 use super::super::moving::time;
 use super::super::{Draft, Situation};
 use super::compression::{Chosen, Link};
-use super::ground::Start;
+use super::ground::{self, Start, is_on};
 use super::layout::{NewDisk, ROOT_SUBVOLUME, SWAP_FILE, SWAP_POINT};
 use super::memory::SWAP_PRIORITY;
-use crate::machine::{BlockDevice, HopKind};
+use crate::machine::{BlockDevice, HopKind, Machine};
 use crate::plan::promise::{Look, Promise};
 use crate::plan::volume::{FilesystemKind, partition_path};
 use crate::plan::{Effort, Gain, RESCUE};
@@ -169,12 +169,13 @@ pub(super) fn effort(
     )
 }
 
-/// Share of the original size below which a root counts as compressed. What it will be depends on the
-/// files, of which only a sample was seen; that it is compressed at all does not.
-const COMPRESSED_AT_MOST: f64 = 0.98;
+/// Share of the original size up to which a root counts as compressed. What it will be depends on the files, of which only
+/// a sample was seen, and films and pictures hardly shrink: that anything is compressed at all is what tells.
+const COMPRESSED_AT_MOST: f64 = 1.0;
 
 /// What holds after the next boot.
 pub(super) fn promises(
+    machine: &Machine,
     new: &NewDisk,
     old_disks: &[&BlockDevice],
     chosen: &Chosen,
@@ -249,16 +250,30 @@ pub(super) fn promises(
         );
     }
     for disk in old_disks {
+        let of_disk = |device: &&BlockDevice| device.parent.as_deref() == Some(&disk.name);
+        let mut partitions = machine.block_devices.iter().filter(of_disk);
+        let partuuid = partitions.find_map(|partition| partition.identity.partuuid.clone());
         promise(
             format!("no swap lies on {}", disk.name),
             Look::NoSwapOnDisk {
                 disk: disk.name.clone(),
+                partuuid: partuuid.clone(),
             },
         );
+        // What else is mounted from it may well be written to.
+        let mut others = machine.mounts.iter().filter(|mount| {
+            let device = mount.device.as_deref();
+            mount.point != "/" && device.is_some_and(|device| is_on(machine, device, &disk.name))
+        });
+        let boot = ground::boot(machine).map(|boot| boot.device.as_deref());
+        if others.any(|mount| Some(mount.device.as_deref()) != boot) {
+            continue;
+        }
         promise(
             format!("nothing is written to {} while nothing is done", disk.name),
             Look::QuietDisk {
                 disk: disk.name.clone(),
+                partuuid,
                 at_most_bytes_per_second: QUIET_BYTES_PER_SECOND,
             },
         );

@@ -129,7 +129,23 @@ fn look<'a>(
         trial_initramfs: None,
     };
     initramfs(situation, image, &scene, draft);
+    first_start(&scene, draft);
     Some(scene)
+}
+
+/// Settings that are made at the first start (user, Wi-Fi, ssh) would be lost with the program that makes them.
+fn first_start(scene: &Scene<'_>, draft: &mut Draft) {
+    let program = scene.removed.iter().find(|word| word.starts_with("init="));
+    let Some(program) = program.filter(|_| scene.start.has(CUSTOM)) else {
+        return;
+    };
+    draft.check(
+        "no settings wait for the first start",
+        false,
+        format!("{CUSTOM} is in the boot partition, and {program}, which would read it, is taken out since it grows an ext4"),
+        "start the image once on a board and take an image of that; or take custom.toml out of its boot partition and set the \
+         system up after its first start",
+    );
 }
 
 fn programs(image: &ImageFacts, draft: &mut Draft) {
@@ -146,6 +162,9 @@ fn programs(image: &ImageFacts, draft: &mut Draft) {
         &format!("sudo apt install {}", packages.join(" ")),
     );
 }
+
+/// What Raspberry Pi Imager leaves for the first start.
+const CUSTOM: &str = "custom.toml";
 
 fn start<'a>(situation: &Situation<'a>, draft: &mut Draft) -> Option<Start<'a>> {
     let start = Start::of(situation);
@@ -326,7 +345,15 @@ fn draw(
     copy(scene, Pass::Again, &left_out.and(changed), draft);
     boot_files(situation, image, scene, &boot, draft);
     last(scene, draft);
-    gains::promises(&scene.new, &[], &scene.chosen, &zswap, &sysctls, draft);
+    gains::promises(
+        situation.machine,
+        &scene.new,
+        &[],
+        &scene.chosen,
+        &zswap,
+        &sysctls,
+        draft,
+    );
     told(situation, image, scene, draft);
 }
 
@@ -486,6 +513,10 @@ fn told(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, draft:
             scene.removed.join(", ")
         ));
     }
+    draft.notes.push(
+        "Every disk that this image is written to has the same PARTUUIDs: two of them in one board cannot be told apart."
+            .into(),
+    );
     draft.notes.push(format!(
         "Limits of unwritten data are for a disk with {}; `rubus` on the board measures its own.",
         rate_si(scene.link.write)

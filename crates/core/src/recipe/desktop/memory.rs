@@ -1,6 +1,9 @@
 //! Memory and what is written back: swap, zswap in front of it, limits of unwritten data.
 
-use super::super::{Situation, swap_managers, zswap};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::super::{Seen, Sight, Situation, swap_managers, zswap};
 use super::kernels::{Has, has, releases};
 use super::options::{Choice, SwapKind};
 use crate::units::{bytes_iec, rate_si};
@@ -144,6 +147,81 @@ pub(super) fn sysctls(
     lines
 }
 
+/// Directories of sysctl.d(5), strongest first.
+const SYSCTL_DIRECTORIES: [&str; 4] = [
+    "/etc/sysctl.d",
+    "/run/sysctl.d",
+    "/usr/local/lib/sysctl.d",
+    "/usr/lib/sysctl.d",
+];
+
+/// The file that has the last word about a setting at each boot, if it is read after `own`: its path, and its value. Of the
+/// files of all directories the names decide the order; one of a stronger directory takes the place of its namesakes.
+/// `/etc/sysctl.conf` is `99-sysctl.conf` on Debian.
+fn last_word(seen: &Seen, name: &str, own: &str) -> Option<(PathBuf, String)> {
+    let mut files: BTreeMap<String, (&Path, &str)> = BTreeMap::new();
+    for (path, sight) in seen {
+        let Sight::Text(file) = sight else { continue };
+        let (Some(directory), Some(base)) = (path.parent(), path.file_name()) else {
+            continue;
+        };
+        let base = match path == Path::new("/etc/sysctl.conf") {
+            true => "99-sysctl.conf".to_string(),
+            false => base.to_string_lossy().into_owned(),
+        };
+        let rank = |directory: &Path| {
+            let mut known = SYSCTL_DIRECTORIES.iter();
+            known.position(|known| directory == Path::new(known))
+        };
+        let is_one = rank(directory).is_some() || path == Path::new("/etc/sysctl.conf");
+        if !is_one || !base.ends_with(".conf") || base.as_str() <= own {
+            continue;
+        }
+        let is_stronger = files
+            .get(&base)
+            .is_none_or(|(known, _)| rank(directory) < known.parent().and_then(rank));
+        if is_stronger {
+            files.insert(base, (path, &file.text));
+        }
+    }
+    let all = files.into_values().rev();
+    let mut words = all.filter_map(|(path, text)| Some((path.into(), assigned(text, name)?)));
+    words.next()
+}
+
+/// The value that a file of sysctl.d(5) gives a setting below `vm`.
+fn assigned(text: &str, name: &str) -> Option<String> {
+    let lines = text.lines().rev().map(str::trim);
+    let mut values = lines.filter_map(|line| {
+        let (left, value) = line.split_once('=')?;
+        let left = left.trim().trim_start_matches('-').replace('/', ".");
+        (left.strip_prefix("vm.") == Some(name)).then(|| value.trim().to_string())
+    });
+    values.next()
+}
+
+/// Takes out the settings about which another file has the last word: they would not hold after the next start. What is
+/// said of each.
+pub(super) fn give_way(
+    seen: &Seen,
+    lines: &mut Vec<(&'static str, String, String)>,
+    own: &str,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    lines.retain(|(name, wanted, _)| {
+        let Some((path, value)) = last_word(seen, name, own).filter(|(_, value)| value != wanted) else {
+            return true;
+        };
+        notes.push(format!(
+            "vm.{name} becomes {value}, as {} says, and not {wanted}: that file is read later. Take the line out of it for the \
+             other value.",
+            path.display()
+        ));
+        false
+    });
+    notes
+}
+
 /// The file that says them at each boot.
 pub(super) fn sysctl_text(lines: &[(&'static str, String, String)]) -> String {
     let mut text = String::from("# Made by rubus (desktop).\n");
@@ -156,6 +234,8 @@ pub(super) fn sysctl_text(lines: &[(&'static str, String, String)]) -> String {
 /// What [`crate::recipe::swap_managers`] and the rest here want to see.
 pub(super) fn paths() -> Vec<std::path::PathBuf> {
     let mut paths = swap_managers::paths();
+    paths.extend(SYSCTL_DIRECTORIES.map(|directory| Path::new(directory).join("*")));
+    paths.push("/etc/sysctl.conf".into());
     paths.extend(zswap::boot_paths().map(Into::into));
     paths
 }
@@ -182,6 +262,47 @@ mod tests {
         assert_eq!(mib(dirty_bytes(0.5e6, Some(GIB))), (16, 4));
         assert_eq!(mib(dirty_bytes(400e6, Some(64 * MIB))), (16, 8));
         assert_eq!(mib(dirty_bytes(400e6, None)), (1526, 382));
+    }
+
+    #[test]
+    fn a_file_that_is_read_later_has_the_last_word() {
+        let text = |text: &str| Sight::Text(crate::plan::TextFile::public(text));
+        let seen = Seen::from([
+            (
+                "/etc/sysctl.d/97-dietpi.conf".into(),
+                text("# x\nvm.swappiness=1\n"),
+            ),
+            (
+                "/usr/lib/sysctl.d/10-early.conf".into(),
+                text("vm.swappiness=5\n"),
+            ),
+            (
+                "/usr/lib/sysctl.d/97-dietpi.conf".into(),
+                text("vm.swappiness=7\n"),
+            ),
+            (
+                "/etc/sysctl.d/98-same.conf".into(),
+                text("vm/page-cluster = 0\n"),
+            ),
+            (
+                "/etc/sysctl.conf".into(),
+                text("#vm.swappiness=9\nkernel.printk = 3\n"),
+            ),
+        ]);
+        let lines = |names: &[&'static str]| -> Vec<(&'static str, String, String)> {
+            names
+                .iter()
+                .map(|name| (*name, "0".into(), String::new()))
+                .collect()
+        };
+        let mut all = lines(&["swappiness", "page-cluster", "dirty_bytes"]);
+        let notes = give_way(&seen, &mut all, "90-rubus-desktop.conf");
+        assert_eq!(all, lines(&["page-cluster", "dirty_bytes"]));
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(
+            notes[0].contains("vm.swappiness becomes 1, as /etc/sysctl.d/97-dietpi.conf says"),
+            "{notes:?}"
+        );
     }
 
     #[test]

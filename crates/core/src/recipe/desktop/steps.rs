@@ -21,6 +21,7 @@ use crate::plan::{Action, Pass, Step, TextFile};
 
 const INITRAMFS_POLICY: &str = "/etc/initramfs-tools/conf.d/rubus-desktop.conf";
 const SYSCTLS: &str = "/etc/sysctl.d/90-rubus-desktop.conf";
+const SYSCTLS_NAME: &str = "90-rubus-desktop.conf";
 /// What to look at for the files of the new root.
 pub(super) fn paths() -> Vec<PathBuf> {
     let files = [INITRAMFS_MODULES, INITRAMFS_POLICY, SYSCTLS, SWAP_POINT];
@@ -43,7 +44,9 @@ pub(super) fn draw(
     disk(scene, draft);
     let zswap = memory::zswap_settings(situation, choice);
     let link = &scene.link;
-    let sysctls = memory::sysctls(situation, choice, link.write, &link.source);
+    let mut sysctls = memory::sysctls(situation, choice, link.write, &link.source);
+    let others = memory::give_way(&situation.facts.seen, &mut sysctls, SYSCTLS_NAME);
+    draft.notes.extend(others);
     let files = files(situation, choice, scene, &zswap, &sysctls);
     let changed = paths_of(&files);
     let left_out = NotCopied::of(situation.machine);
@@ -58,6 +61,7 @@ pub(super) fn draw(
     let kernels = scene.kernels.len();
     draft.effort = gains::effort(situation, old, &scene.chosen, link, kernels);
     gains::promises(
+        situation.machine,
         &scene.new,
         &scene.old_disks,
         &scene.chosen,

@@ -583,7 +583,10 @@ fn promise(entry: &Entry<Pledge>, chosen: &Chosen) -> Result<Promise, Fault> {
                 })?),
             },
         },
-        Pledge::NoSwapOnDisk { disk } => Look::NoSwapOnDisk { disk: fill(disk) },
+        Pledge::NoSwapOnDisk { disk } => Look::NoSwapOnDisk {
+            disk: fill(disk),
+            partuuid: None,
+        },
     };
     Ok(Promise {
         what: chosen.fill(&entry.words),
