@@ -783,6 +783,56 @@ fn a_kernel_that_starts_without_an_initial_ram_filesystem_gets_one() {
     assert_eq!(made, Some(("/boot/firmware/initramfs8".into(), None)));
 }
 
+/// Some of its bootloaders load `initramfs_2712` with `kernel8.img`.
+#[test]
+fn a_pi_5_with_another_kernel_is_told_which_initial_ram_filesystem_to_load() {
+    let mut machine = machine();
+    machine.board.revision = Fact::known(crate::revision::decode(0x00c0_4170), "test");
+    let mut facts = facts(&machine);
+    let seen = &mut facts.seen;
+    let config = "auto_initramfs=1\nkernel=kernel8.img\n";
+    seen.insert("/boot/firmware/config.txt".into(), text(config));
+    let plan = plan_of(&machine, &facts, &[("trial", "no")]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    assert_eq!(
+        written(&plan, "config.txt"),
+        "auto_initramfs=0\nkernel=kernel8.img\ninitramfs initramfs8 followkernel\n"
+    );
+    assert_eq!(written(&plan, "config.txt.before-rubus"), config);
+}
+
+#[test]
+fn a_root_of_films_and_a_card_that_is_in_use_break_no_promise() {
+    use crate::plan::promise::Look;
+    let plan = usual(&[]);
+    let looks = |plan: &Plan| -> Vec<Look> {
+        let promises = plan.promises.iter();
+        promises.map(|promise| promise.look.clone()).collect()
+    };
+    let is_quiet = |look: &Look| matches!(look, Look::QuietDisk { .. });
+    for look in looks(&plan) {
+        match look {
+            Look::Compressed { at_most, .. } => assert!(at_most >= 1.0),
+            Look::NoSwapOnDisk { partuuid, .. } | Look::QuietDisk { partuuid, .. } => {
+                assert_eq!(partuuid.as_deref(), Some("1f3c5a77-01"));
+            }
+            _ => {}
+        }
+    }
+    assert!(looks(&plan).iter().any(is_quiet));
+    // Somebody keeps photos on a third partition of the card.
+    let mut machine = machine();
+    let mut mount = machine.mounts[0].clone();
+    mount.point = "/srv/photos".into();
+    mount.device = Some("mmcblk0p3".into());
+    let mut partition = machine.device("mmcblk0p2").expect("there is one").clone();
+    partition.name = "mmcblk0p3".into();
+    machine.block_devices.push(partition);
+    machine.mounts.push(mount);
+    let plan = plan_of(&machine, &facts(&machine), &[]);
+    assert!(!looks(&plan).iter().any(is_quiet));
+}
+
 #[test]
 fn what_an_earlier_change_has_kept_stays_its_own() {
     let machine = machine();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::{Sight, Situation};
 use super::ground::Start;
 use crate::boot::config_txt::initramfs_of;
+use crate::boot::model::{Kernels, Model};
 use crate::machine::{BlockDevice, HopKind};
 
 /// Where the modules of all installed kernels are.
@@ -47,6 +48,9 @@ pub(in crate::recipe) struct Kernel {
     pub(in crate::recipe) has_initramfs: bool,
     /// Whether `config.txt` lets it be loaded as it is.
     pub(in crate::recipe) is_loaded: bool,
+    /// Whether some bootloaders load the one of another kernel: those of a Raspberry Pi 5 where `kernel=` names another kernel
+    /// than its usual one and `auto_initramfs` is on (raspberrypi/firmware, issue 1965).
+    pub(in crate::recipe) is_mistaken: bool,
 }
 
 /// Whether a module is in a kernel.
@@ -85,6 +89,7 @@ pub(in crate::recipe) fn kernels(
 ) -> Result<Vec<Kernel>, String> {
     let releases = releases(situation);
     let running = situation.machine.system.kernel_release.text();
+    let is_pi5 = Model::of(&situation.machine.board).kernels == Kernels::Bcm2712;
     let mut kernels: Vec<Kernel> = Vec::new();
     for path in &start.paths {
         let Some(release) = release_of(&path.kernel, &releases, running) else {
@@ -115,6 +120,7 @@ pub(in crate::recipe) fn kernels(
             release,
             initramfs,
             is_loaded,
+            is_mistaken: is_pi5 && path.is_auto_initramfs && path.kernel != "kernel_2712.img",
         };
         if !kernels
             .iter()

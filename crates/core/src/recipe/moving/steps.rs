@@ -147,7 +147,8 @@ pub(in crate::recipe) fn config(
     kernels: &[Kernel],
     draft: &mut Draft,
 ) {
-    if kernels.iter().all(|kernel| kernel.is_loaded) {
+    let text = config_text(start, kernels);
+    if text == start.config.text {
         return;
     }
     let path = start.point.join("config.txt");
@@ -160,7 +161,15 @@ pub(in crate::recipe) fn config(
         &kept(start, &path),
         start.config.clone(),
     );
-    let why = "The firmware loads the initial RAM filesystem with its kernel only when it is told to; the old root starts with it too.";
+    let why = match kernels.iter().any(|kernel| kernel.is_mistaken) {
+        true => {
+            "With auto_initramfs=1 some bootloaders of the Raspberry Pi 5 load the initial RAM filesystem of another kernel than \
+                 the one that kernel= names; a line of its own names the right one."
+        }
+        false => {
+            "The firmware loads the initial RAM filesystem with its kernel only when it is told to; the old root starts with it too."
+        }
+    };
     write(
         situation,
         draft,
@@ -168,7 +177,7 @@ pub(in crate::recipe) fn config(
         why,
         &path,
         TextFile {
-            text: config_text(start, kernels),
+            text,
             mode: start.config.mode,
         },
     );
@@ -179,6 +188,12 @@ pub(in crate::recipe) fn config_text(start: &Start<'_>, kernels: &[Kernel]) -> S
     let mut text = ConfigTxt::parse(start.config.text.as_str());
     if !kernels.iter().all(|kernel| kernel.is_loaded) {
         text.set("auto_initramfs", "1");
+    }
+    if let [kernel] = kernels {
+        if kernel.is_mistaken {
+            text.set("initramfs", &format!("{} followkernel", kernel.initramfs));
+            text.set("auto_initramfs", "0");
+        }
     }
     text.text().to_string()
 }
