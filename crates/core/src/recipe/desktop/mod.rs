@@ -8,6 +8,7 @@
 
 mod checks;
 mod compression;
+mod debian;
 mod gains;
 mod image;
 mod layout;
@@ -41,6 +42,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     paths.extend(kernels::paths());
     paths.extend(memory::paths());
     paths.extend(steps::paths());
+    paths.extend(debian::paths());
     paths.extend(trial::paths(&boot));
     let mut look_at = LookAt::paths(paths);
     look_at.trees.push("/".into());

@@ -15,7 +15,7 @@ use super::ground::{self, FSTAB};
 use super::kernels::{modules_for, modules_for_any};
 use super::layout::{SWAP_FILE, SWAP_POINT};
 use super::options::{Choice, SwapKind};
-use super::{gains, memory, root, trial};
+use super::{debian, gains, memory, root, trial};
 use crate::plan::volume::{NewFilesystem, Partition};
 use crate::plan::{Action, Pass, Step, TextFile};
 
@@ -182,6 +182,10 @@ pub(super) fn files(
         edits.directory("swap-directory", why, Path::new(SWAP_POINT));
     }
     initramfs_files(situation, scene, &mut edits);
+    if let Some(text) = debian::settings(situation, scene) {
+        let why = "raspi-firmware writes cmdline.txt anew with each update, for the root that is named here.";
+        edits.write("raspi-firmware", why, Path::new(debian::SETTINGS), text);
+    }
     if !zswap.is_empty() {
         edits.write(
             "zswap-at-boot",
@@ -250,12 +254,23 @@ fn initramfs_files(situation: &Situation<'_>, scene: &Scene<'_>, edits: &mut Edi
 fn initramfs_files_of_now(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let mut edits = Edits::new(&situation.facts.seen);
     initramfs_files(situation, scene, &mut edits);
-    let volume = ground::root_volume(situation.machine);
+    let why = "Until the machine is started again, updates make the initial RAM filesystem here; theirs has to start the new \
+               root too.";
     let steps = edits.into_steps().into_iter().map(|step| Step {
+        why: why.into(),
+        ..step
+    });
+    draft
+        .steps
+        .extend(on_root_of_now(situation, steps.collect()));
+}
+
+/// Steps on the root of now, which undoing takes back from whichever root runs then.
+fn on_root_of_now(situation: &Situation<'_>, steps: Vec<Step>) -> Vec<Step> {
+    let volume = ground::root_volume(situation.machine);
+    let steps = steps.into_iter().map(|step| Step {
         id: format!("{}-here", step.id),
-        why: "Until the machine is started again, updates make the initial RAM filesystem here; theirs has to start the new \
-              root too."
-            .into(),
+        why: step.why,
         action: match &volume {
             Some(volume) => Action::On {
                 volume: volume.clone(),
@@ -265,7 +280,7 @@ fn initramfs_files_of_now(situation: &Situation<'_>, scene: &Scene<'_>, draft: &
             None => step.action,
         },
     });
-    draft.steps.extend(steps);
+    steps.collect()
 }
 
 /// The modules of all kernels together.
@@ -386,6 +401,14 @@ fn switch(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
             scene.removed.join(", ")
         ),
     };
+    if let Some(text) = debian::settings(situation, scene) {
+        let mut edits = Edits::new(&situation.facts.seen);
+        let why = "raspi-firmware would write the old root into cmdline.txt again with the next update that is made here.";
+        edits.write("raspi-firmware", why, Path::new(debian::SETTINGS), text);
+        draft
+            .steps
+            .extend(on_root_of_now(situation, edits.into_steps()));
+    }
     for (name, file, text) in &scene.cmdlines {
         write(
             situation,

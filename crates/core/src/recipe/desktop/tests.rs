@@ -634,6 +634,15 @@ fn every_obstacle_says_what_to_do() {
         machine.block_devices.push(root);
         machine.mounts[0].device = Some("dm-0".into());
     });
+    meet("Ubuntu", &|_, facts| {
+        let seen = &mut facts.seen;
+        let config = "arm_64bit=1\nauto_initramfs=1\nos_prefix=current/\n";
+        seen.insert("/boot/firmware/config.txt".into(), text(config));
+        let Some(Sight::Directory(names)) = seen.get_mut(Path::new("/boot/firmware")) else {
+            panic!("the boot partition is a directory");
+        };
+        names.push("current".into());
+    });
     meet("boot partition not mounted", &|machine, _| {
         machine.mounts.retain(|mount| mount.filesystem != "vfat");
     });
@@ -831,6 +840,67 @@ fn a_root_of_films_and_a_card_that_is_in_use_break_no_promise() {
     machine.mounts.push(mount);
     let plan = plan_of(&machine, &facts(&machine), &[]);
     assert!(!looks(&plan).iter().any(is_quiet));
+}
+
+/// As Debian's raspi-firmware 1.20240424 has it.
+const DEBIAN_HOOK: &str = "#!/bin/sh\ncat >/boot/firmware/cmdline.txt <<EOF\n\
+                           ${pre_cmdline} root=$ROOTPART rw rootwait ${post_cmdline}\nEOF\n";
+
+/// Its next update would undo the switch, from the root of now as from the new one.
+#[test]
+fn what_debian_writes_the_command_line_from_names_the_new_root() {
+    let machine = machine();
+    let mut facts = facts(&machine);
+    with_trials(&mut facts);
+    let seen = &mut facts.seen;
+    let hook = "/etc/kernel/postinst.d/z50-raspi-firmware";
+    // The package of Raspberry Pi OS only copies kernels.
+    seen.insert(
+        hook.into(),
+        text("#!/bin/sh\ncp \"$kernel\" /boot/firmware/\n"),
+    );
+    let settings = "/etc/default/raspi-firmware";
+    let old = "#ROOTPART=/dev/mmcblk0p2\nROOTPART=LABEL=RASPIROOT\n#KERNEL=\"auto\"\n";
+    seen.insert(settings.into(), text(old));
+    let of = |plan: &Plan, id: &str| plan.steps.iter().position(|step| step.id == id);
+    let plan = plan_of(&machine, &facts, &[("compress", "zstd:1")]);
+    assert_eq!(of(&plan, "raspi-firmware-there"), None);
+
+    facts.seen.insert(hook.into(), text(DEBIAN_HOOK));
+    let plan = plan_of(&machine, &facts, &[("compress", "zstd:1")]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    let line = written(&plan, "cmdline.txt");
+    let root = line
+        .split_whitespace()
+        .find(|word| word.starts_with("root=PARTUUID="));
+    let root = root.expect("a root").trim_start_matches("root=");
+    assert_eq!(
+        written(&plan, "default/raspi-firmware"),
+        format!(
+            "#ROOTPART=/dev/mmcblk0p2\nROOTPART=\"{root} rootfstype=btrfs rootflags=subvol=@,compress=zstd:1\"\n\
+             #KERNEL=\"auto\"\n"
+        )
+    );
+    // The root of now is told only when the trial is passed.
+    let here = of(&plan, "raspi-firmware-here");
+    let begin = plan.trial.as_ref().map(|trial| trial.before_step);
+    assert!(of(&plan, "raspi-firmware-there").is_some());
+    assert!(here > begin && here < of(&plan, "cmdline-txt"), "{here:?}");
+}
+
+/// Debian's hook removes every `initrd.img-*` of the boot partition that /boot lacks.
+#[test]
+fn what_is_kept_has_no_name_that_debian_sweeps_away() {
+    use super::super::moving::steps::kept;
+    let kept = |name: &str| kept(&Path::new("/boot/firmware").join(name));
+    assert_eq!(
+        kept("initramfs8"),
+        Path::new("/boot/firmware/initramfs8.before-rubus")
+    );
+    assert_eq!(
+        kept("initrd.img-6.12.1-arm64"),
+        Path::new("/boot/firmware/before-rubus.initrd.img-6.12.1-arm64")
+    );
 }
 
 #[test]

@@ -80,7 +80,27 @@ pub(in crate::recipe) fn system<'a>(
         found,
         "this recipe changes config.txt and cmdline.txt of a Raspberry Pi's boot partition and knows no other way to start",
     );
+    if let Some(found) = start.as_ref().ok().and_then(switched_by_others) {
+        draft.check(
+            "no other program switches the boot files",
+            false,
+            found,
+            "this recipe knows Raspberry Pi OS and Debian; on Ubuntu it would change files that the next update replaces. Install \
+             the system anew on the other disk",
+        );
+    }
     start.ok().filter(|_| is_on_disk)
+}
+
+/// Ubuntu keeps whole sets of boot files below `current`, `new` and `old`, and switches between them with its own trial.
+fn switched_by_others(start: &Start<'_>) -> Option<String> {
+    let is_set = start.has_prefix && start.has("current");
+    is_set.then(|| {
+        format!(
+            "config.txt loads a set of files below {} (os_prefix), which flash-kernel replaces as a whole",
+            start.point.join("current").display()
+        )
+    })
 }
 
 /// A root on a device mapper or an array is not moved: the copy of an encrypted one would lie there in plain text, and the

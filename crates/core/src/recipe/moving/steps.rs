@@ -228,10 +228,18 @@ pub(in crate::recipe) fn id_of(name: &str) -> String {
     name.replace(['.', '/', '_'], "-").to_lowercase()
 }
 
+/// Where a file of the boot partition is kept. Debian's raspi-firmware removes each `initrd.img-*` and `vmlinuz-*` there that
+/// `/boot` lacks, so that these get another beginning and not another end.
 fn kept(start: &Start<'_>, path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", kept_ending(start)));
-    name.into()
+    let ending = kept_ending(start);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_swept = ["initrd.img-", "vmlinuz-"]
+        .iter()
+        .any(|begin| name.starts_with(begin));
+    path.with_file_name(match is_swept {
+        true => format!("{ending}.{name}"),
+        false => format!("{name}.{ending}"),
+    })
 }
 
 /// The ending of what this change keeps: one that nothing in the boot partition has. What an earlier change has kept is
@@ -240,11 +248,11 @@ pub(in crate::recipe) fn kept_ending(start: &Start<'_>) -> String {
     let endings = std::iter::once(KEPT.to_string());
     let mut endings = endings.chain((2..).map(|number| format!("{KEPT}-{number}")));
     let is_taken = |ending: &String| {
-        let ending = format!(".{ending}");
-        start
-            .names
-            .iter()
-            .any(|name| name.to_ascii_lowercase().ends_with(&ending))
+        let (end, begin) = (format!(".{ending}"), format!("{ending}."));
+        start.names.iter().any(|name| {
+            let name = name.to_ascii_lowercase();
+            name.ends_with(&end) || name.starts_with(&begin)
+        })
     };
     endings
         .find(|ending| !is_taken(ending))
