@@ -22,7 +22,7 @@ fn proven(modules: &[&str], listed: &str) -> Result<String, String> {
     let directory = format!("/top/lib/modules/{RELEASE}");
     let files = FakeFiles::new()
         .file(
-            &format!("{directory}/modules.dep"),
+            format!("{directory}/modules.dep"),
             "kernel/fs/btrfs/btrfs.ko.xz: kernel/lib/raid6/raid6_pq.ko.xz kernel/crypto/xor.ko.xz\n\
              kernel/drivers/usb/storage/usb-storage.ko.xz:\n",
         )
