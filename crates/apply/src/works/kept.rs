@@ -101,7 +101,8 @@ fn first_note(
     match (kept, &there) {
         (Some(kept), Some(_)) => Err(changed(kept)),
         (Some(_), None) if live.is_none() => Err(changed(path)),
-        (None, _) if live.is_some() => Err(changed(path)),
+        // The image of before is the way back of a new one.
+        (None, _) if live.is_some() && !site.plan.is_of_an_image() => Err(changed(path)),
         _ => Ok(Replaced {
             was: live,
             made: Vec::new(),

@@ -244,3 +244,44 @@ fn where_there_was_no_file_only_ours_is_removed() {
     back(&mut machine).unwrap();
     assert_eq!(text(&machine, PATH).as_deref(), Some("made by an update"));
 }
+
+#[test]
+fn in_an_image_nothing_is_kept_and_on_a_machine_what_was_not_there_is_not_replaced() {
+    let replace = |plan: &rubus_core::plan::Plan, machine: &mut Rehearsal| {
+        let site = &Site {
+            change: FIRST,
+            directory: Path::new("/var/lib/rubus/changes/0001-desktop"),
+            plan,
+            step: 9,
+            is_begun_again: false,
+            consents: &[],
+            tell: &mut |_| {},
+        };
+        replace_keeping(Path::new(PATH), None, b"new", site, machine)
+    };
+    let mut plan = rubus_core::fixture::small_plan();
+    let refused = replace(&plan, &mut machine());
+    assert!(
+        matches!(refused, Err(StepError::Changed { .. })),
+        "{refused:?}"
+    );
+    plan.steps[0].action = rubus_core::plan::Action::FillBoot {
+        place: rubus_core::plan::volume::Place::Disk {
+            disk: rubus_core::plan::volume::DiskIdentity {
+                path: "/dev/loop0".into(),
+                size_bytes: 1 << 30,
+                model: None,
+                serial: None,
+                wwn: None,
+                diskseq: None,
+                boot_id: None,
+                contents: Vec::new(),
+                confirmation: String::new(),
+            },
+        },
+    };
+    assert!(plan.is_of_an_image());
+    let mut machine = machine();
+    replace(&plan, &mut machine).unwrap();
+    assert_eq!(text(&machine, PATH).as_deref(), Some("new"));
+}
