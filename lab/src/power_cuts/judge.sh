@@ -5,7 +5,7 @@ image=$1 boot=$2 root=$3 rubus=$4 place=$5 ended=$6
 before=$(cat "$7")
 wrong() { echo "$*"; }
 mkdir "$place/root" "$place/boot"
-dd if="$image" of="$place/fat" bs=1M iflag=skip_bytes,count_bytes skip="$boot" count=$((root - boot)) status=none
+dd if="$image" of="$place/fat" bs=1M iflag=skip_bytes,count_bytes skip="$boot" count=$((root - boot)) conv=sparse status=none
 # As every boot does.
 fsck.vfat -a "$place/fat" >"$place/fsck" 2>&1
 [ $? -le 1 ] || wrong "fsck.vfat: $(tail -n 3 "$place/fsck" | tr '\n' ' ')"
@@ -14,8 +14,15 @@ mount -o "loop,noatime,offset=$root" "$image" "$place/root" 2>"$place/mount" ||
 mount -t tmpfs tmpfs "$place/root/boot/firmware"
 mcopy -s -n -Q -i "$place/fat" :: "$place/root/boot/firmware" 2>"$place/mcopy" ||
   wrong "the boot partition cannot be read: $(cat "$place/mcopy")"
-# As FAT shows them.
-chmod -R 755 "$place/root/boot/firmware"
+# FAT keeps no modes and shows 755 for all, which the plan has of those that it changes; this filesystem keeps them, and those that are
+# new were planned with 644.
+(
+  cd "$place/root/boot/firmware" || exit
+  find . -type f | while IFS= read -r file; do
+    mode=644; grep -qF "  $file" "$7" && mode=755
+    chmod $mode "$file"
+  done
+)
 mount -t proc proc "$place/root/proc"
 mount -o bind,ro /sys "$place/root/sys"
 mount -t tmpfs tmpfs "$place/root/run"

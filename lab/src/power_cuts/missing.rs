@@ -28,7 +28,7 @@ const JUDGE: &str = include_str!("judge.sh");
 const CALLS: &str = "fsync,fdatasync,syncfs,sync,sync_file_range";
 
 /// How many flushes behind the one that is left out a cut can come, beside the one at the end.
-const MAX_FLUSHES: usize = 3;
+const MAX_FLUSHES: usize = 8;
 
 /// Where the images are: they are many, and small.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -90,6 +90,8 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
     let mut caches = Caches::of(cache, &mut board, &plain, Random::of(seed))?;
     let change = lab.change(&mut board)?;
     let mut windows = Vec::new();
+    // The first change of a system makes the directory of all changes, with flushes that later ones do not need.
+    stopped(&mut board, &mut caches, &change, campaign.limit)?;
     let none = stopped(&mut board, &mut caches, &change, campaign.limit)?;
     let mut numbers = BTreeMap::new();
     let mut before = none.entries[0];
