@@ -891,8 +891,8 @@ fn what_debian_writes_the_command_line_from_names_the_new_root() {
 /// Debian's hook removes every `initrd.img-*` of the boot partition that /boot lacks.
 #[test]
 fn what_is_kept_has_no_name_that_debian_sweeps_away() {
-    use super::super::moving::steps::kept;
-    let kept = |name: &str| kept(&Path::new("/boot/firmware").join(name));
+    use super::super::moving::steps::kept_as;
+    let kept = |name: &str| kept_as(&Path::new("/boot/firmware").join(name), "before-rubus");
     assert_eq!(
         kept("initramfs8"),
         Path::new("/boot/firmware/initramfs8.before-rubus")

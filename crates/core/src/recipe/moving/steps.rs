@@ -228,10 +228,14 @@ pub(in crate::recipe) fn id_of(name: &str) -> String {
     name.replace(['.', '/', '_'], "-").to_lowercase()
 }
 
-/// Where a file of the boot partition is kept. Debian's raspi-firmware removes each `initrd.img-*` and `vmlinuz-*` there that
-/// `/boot` lacks, so that these get another beginning and not another end.
+/// Where a file of the boot partition is kept.
 fn kept(start: &Start<'_>, path: &Path) -> PathBuf {
-    let ending = kept_ending(start);
+    kept_as(path, &kept_ending(start))
+}
+
+/// Debian's raspi-firmware removes each `initrd.img-*` and `vmlinuz-*` from the boot partition that `/boot` lacks, so that
+/// these get another beginning and not another end.
+pub(in crate::recipe) fn kept_as(path: &Path, ending: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_swept = ["initrd.img-", "vmlinuz-"]
         .iter()
