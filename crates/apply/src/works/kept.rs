@@ -22,11 +22,11 @@ pub(super) const NOTES: &str = "replaced-";
 
 /// What undoing has to do with a replaced file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Back {
+enum WayBack {
     /// The original is in its place.
-    IsBack,
+    InPlace,
     /// The kept original takes the place of what the step made.
-    PutBack,
+    Restore,
     /// There was none: what the step made is removed.
     Remove,
     /// Something else has put a file there since, and no original waits: it stays.
@@ -164,7 +164,7 @@ pub(super) fn put_back(
     let tried = format!("put {} back", path.display());
     let note = read_note(site.directory, site.step, hands.files());
     let back = judge(path, kept, note.as_ref(), hands.files())?;
-    if let Back::Stop(why) = &back {
+    if let WayBack::Stop(why) = &back {
         return Err(failed(tried, why));
     }
     remove_leftover(&site.fresh_name(path), hands)?;
@@ -172,7 +172,7 @@ pub(super) fn put_back(
         remove_leftover(&site.fresh_name(kept), hands)?;
     }
     match &back {
-        Back::PutBack => {
+        WayBack::Restore => {
             let kept = kept.ok_or_else(|| failed(&tried, "no original was kept"))?;
             let original = read(kept, hands.files())?.unwrap_or_default();
             let space = hands.files().space(&parent_of(path));
@@ -186,8 +186,8 @@ pub(super) fn put_back(
                 hands.rename(kept, path)?;
             }
         }
-        Back::Remove => hands.remove(path)?,
-        Back::IsBack => {
+        WayBack::Remove => hands.remove(path)?,
+        WayBack::InPlace => {
             if let Some(kept) = kept {
                 let note = note.as_ref();
                 let theirs = sum_of(kept, hands.files())?;
@@ -198,14 +198,14 @@ pub(super) fn put_back(
                 }
             }
         }
-        Back::Leave | Back::Stop(_) => {}
+        WayBack::Leave | WayBack::Stop(_) => {}
     }
     let directory = parent_of(path);
     if hands.files().exists(&directory) {
         hands.sync_directory(&directory)?;
     }
     Ok(match back {
-        Back::Leave => {
+        WayBack::Leave => {
             let words = "left as it is: something else has made it since";
             receipt(words, words)
         }
@@ -223,7 +223,7 @@ pub(super) fn obstacle(
 ) -> Option<String> {
     let note = read_note(directory, step, files);
     match judge(path, kept, note.as_ref(), files) {
-        Ok(Back::Stop(why)) => Some(format!("{}: {why}", path.display())),
+        Ok(WayBack::Stop(why)) => Some(format!("{}: {why}", path.display())),
         Ok(_) => None,
         Err(error) => Some(error.to_string()),
     }
@@ -234,7 +234,7 @@ fn judge(
     kept: Option<&Path>,
     note: Option<&Replaced>,
     files: &dyn Files,
-) -> Result<Back, StepError> {
+) -> Result<WayBack, StepError> {
     let live = sum_of(path, files)?;
     let original = kept.map_or(Ok(None), |kept| sum_of(kept, files))?;
     let Some(note) = note else {
@@ -242,28 +242,28 @@ fn judge(
     };
     if live == note.was {
         return Ok(match live.is_none() && files.exists(path) {
-            true => Back::Remove,
-            false => Back::IsBack,
+            true => WayBack::Remove,
+            false => WayBack::InPlace,
         });
     }
     let is_ours = live.as_ref().is_none_or(|live| note.made.contains(live));
     let has_original = original.is_some() && original == note.was;
     Ok(match (is_ours, kept) {
-        (true, None) => Back::Remove,
-        (true, Some(_)) if has_original => Back::PutBack,
-        (true, Some(kept)) => Back::Stop(format!(
+        (true, None) => WayBack::Remove,
+        (true, Some(_)) if has_original => WayBack::Restore,
+        (true, Some(kept)) => WayBack::Stop(format!(
             "the original was kept as {}, which is gone or was changed; make a new one with `sudo update-initramfs -u`, then \
              go on",
             kept.display()
         )),
-        (false, Some(kept)) if has_original => Back::Stop(format!(
+        (false, Some(kept)) if has_original => WayBack::Stop(format!(
             "it is not the file that this change made: something else has made it since, such as an update of the kernel. To \
              keep it (right after an update of the kernel): `sudo rm {kept}`. To have the original back: `sudo mv {kept} \
              {path}`. Then go on",
             kept = kept.display(),
             path = path.display()
         )),
-        (false, _) => Back::Leave,
+        (false, _) => WayBack::Leave,
     })
 }
 
@@ -273,13 +273,13 @@ fn judge_by_name(
     kept: Option<&Path>,
     original: Option<String>,
     exists: bool,
-) -> Back {
+) -> WayBack {
     match kept {
-        Some(_) if original.is_some() && original != live => Back::PutBack,
+        Some(_) if original.is_some() && original != live => WayBack::Restore,
         // Without a whole one, the original is still in its place.
-        Some(_) => Back::IsBack,
-        None if exists => Back::Remove,
-        None => Back::IsBack,
+        Some(_) => WayBack::InPlace,
+        None if exists => WayBack::Remove,
+        None => WayBack::InPlace,
     }
 }
 
