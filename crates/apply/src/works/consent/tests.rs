@@ -1,3 +1,5 @@
+//! Which disks a resumed change may overwrite without asking again.
+
 use std::path::PathBuf;
 
 use rubus_core::fixture::small_plan;

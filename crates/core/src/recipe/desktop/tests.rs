@@ -1,6 +1,8 @@
 //! Plans for an example machine: whole, with every obstacle, and with other wishes.
 
+mod boot_files;
 mod image;
+mod trial;
 
 use proptest::prelude::*;
 
@@ -194,6 +196,13 @@ fn usual(wishes: &[(&str, &str)]) -> Plan {
     plan_of(&machine, &facts(&machine), wishes)
 }
 
+/// The example's boot partition as of a board whose firmware says that it knows trials.
+fn with_trials(facts: &mut Facts) {
+    let node = crate::boot::tryboot::BOOTLOADER_NODE;
+    let told = names(&["boot-mode", "partition", "tryboot"]);
+    facts.seen.insert(node.into(), told);
+}
+
 fn obstacles(plan: &Plan) -> Vec<String> {
     let words = plan.obstacles().map(|check| {
         let remedy = check.remedy.as_deref().unwrap_or("-");
@@ -311,216 +320,6 @@ fn the_last_step_alone_decides_and_keeps_every_other_word() {
     });
     assert!(kept);
     assert!(last.why.contains("resize"), "{}", last.why);
-}
-
-/// The example's boot partition as of a board whose firmware says that it knows trials.
-fn with_trials(facts: &mut Facts) {
-    let node = crate::boot::tryboot::BOOTLOADER_NODE;
-    let told = names(&["boot-mode", "partition", "tryboot"]);
-    facts.seen.insert(node.into(), told);
-}
-
-#[test]
-fn a_board_that_knows_trials_makes_one_before_the_step_that_decides() {
-    let machine = machine();
-    let mut facts = facts(&machine);
-    assert_eq!(plan_of(&machine, &facts, &[]).trial, None);
-    with_trials(&mut facts);
-    assert_eq!(plan_of(&machine, &facts, &[("trial", "no")]).trial, None);
-    let plan = plan_of(&machine, &facts, &[]);
-    assert_eq!(obstacles(&plan), Vec::<String>::new());
-    let trial = plan.trial.as_ref().expect("a trial");
-    assert_eq!(trial.start, "sudo reboot '0 tryboot'");
-    let (before, after) = plan.steps.split_at(trial.before_step);
-    // What a usual start reads is as it was until the trial is passed.
-    let path = |step: &crate::plan::Step| step.action.path().cloned();
-    for name in ["cmdline.txt", "config.txt", "initramfs8", "kernel8.img"] {
-        let file = Some(Path::new("/boot/firmware").join(name));
-        assert!(before.iter().all(|step| path(step) != file), "{name}");
-    }
-    let ids: Vec<&str> = after.iter().map(|step| step.id.as_str()).collect();
-    assert_eq!(
-        ids,
-        [
-            "install-initramfs",
-            "prove-boot-again",
-            "cmdline-txt",
-            "trial-config-goes",
-            "trial-cmdline-goes"
-        ]
-    );
-    let Action::InstallInitramfs {
-        from, path, kept, ..
-    } = &after[0].action
-    else {
-        panic!("{:?}", after[0]);
-    };
-    assert_eq!(from, Path::new("/boot/firmware/initramfs-rubus"));
-    assert_eq!(path, Path::new("/boot/firmware/initramfs8"));
-    assert!(kept.is_some());
-    assert!(written(&plan, "tryboot.txt").ends_with(
-        "auto_initramfs=0\n[pi5]\nkernel=other.img\n[all]\ncmdline=cmdline-rubus.txt\n\
-         initramfs initramfs-rubus followkernel\n"
-    ));
-    // A trial that finds no root ends by itself.
-    assert_eq!(
-        written(&plan, "cmdline-rubus.txt"),
-        written(&plan, "cmdline.txt").replace('\n', " panic=30\n")
-    );
-}
-
-/// Until the machine is started again, every update makes the initial RAM filesystem on the root of now.
-#[test]
-fn an_update_before_the_next_start_makes_an_initial_ram_filesystem_that_starts_the_new_root() {
-    for wishes in [&[("trial", "no")][..], &[("trial", "yes")]] {
-        let plan = usual(wishes);
-        let place = |end: &str| {
-            let mut steps = plan.steps.iter();
-            steps.position(|step| match &step.action {
-                Action::On {
-                    volume,
-                    action,
-                    is_undone,
-                } => {
-                    let is_there = action.path().is_some_and(|path| path.ends_with(end));
-                    is_there && *is_undone && volume.title.contains("root of now")
-                }
-                _ => false,
-            })
-        };
-        let built = plan
-            .steps
-            .iter()
-            .position(|step| matches!(step.action, Action::BuildInitramfs { .. }));
-        for end in ["initramfs-tools/modules", "conf.d/rubus-desktop.conf"] {
-            let place = place(end);
-            assert!(place.is_some() && place < built, "{end}: {place:?}");
-        }
-    }
-    // Without its UUID, as a user who may not read it plans, the running root is changed as it is.
-    let mut machine = machine();
-    for device in &mut machine.block_devices {
-        device.identity.uuid = None;
-    }
-    let plan = plan_of(&machine, &facts(&machine), &[]);
-    let policy = Path::new("/etc/initramfs-tools/conf.d/rubus-desktop.conf");
-    let mut paths = plan.steps.iter().map(|step| step.action.path());
-    assert!(paths.any(|path| path.is_some_and(|path| path == policy)));
-}
-
-/// What it takes to load an initial RAM filesystem at all is changed after the trial as well, and the copy of the boot
-/// partition is made of what was tried.
-#[test]
-fn a_trial_changes_nothing_of_a_start_without_an_initial_ram_filesystem() {
-    let machine = machine();
-    let mut facts = facts(&machine);
-    with_trials(&mut facts);
-    let seen = &mut facts.seen;
-    seen.insert("/boot/firmware/config.txt".into(), text("arm_64bit=1\n"));
-    let files = names(&["config.txt", "cmdline.txt", "kernel8.img"]);
-    seen.insert("/boot/firmware".into(), files);
-    let plan = plan_of(&machine, &facts, &[("boot-copy", "yes")]);
-    assert_eq!(obstacles(&plan), Vec::<String>::new());
-    let place = |id: &str| plan.steps.iter().position(|step| step.id == id);
-    let begin = plan.trial.as_ref().map(|trial| trial.before_step);
-    assert!(begin.is_some());
-    let order = [
-        "install-initramfs",
-        "config-txt",
-        "copy-boot",
-        "prove-boot-again",
-        "cmdline-txt",
-    ];
-    let places: Vec<_> = order.map(place).to_vec();
-    assert!(
-        places[0] >= begin && places.is_sorted(),
-        "{begin:?} {places:?}"
-    );
-    assert_eq!(
-        written(&plan, "tryboot.txt"),
-        "arm_64bit=1\ncmdline=cmdline-rubus.txt\ninitramfs initramfs-rubus followkernel\nauto_initramfs=0\n"
-    );
-}
-
-/// Which of two kernels the firmware starts is not known, and one initial RAM filesystem is for one of them.
-#[test]
-fn a_trial_with_several_kernels_shares_their_initial_ram_filesystems() {
-    let machine = machine();
-    let mut facts = facts(&machine);
-    with_trials(&mut facts);
-    let seen = &mut facts.seen;
-    seen.insert(
-        "/boot/firmware/config.txt".into(),
-        text("auto_initramfs=1\n"),
-    );
-    let files = names(&[
-        "config.txt",
-        "cmdline.txt",
-        "kernel7.img",
-        "initramfs7",
-        "kernel8.img",
-        "initramfs8",
-    ]);
-    seen.insert("/boot/firmware".into(), files);
-    let plan = plan_of(&machine, &facts, &[]);
-    assert_eq!(obstacles(&plan), Vec::<String>::new());
-    assert!(plan.trial.is_some());
-    assert_eq!(
-        written(&plan, "tryboot.txt"),
-        "auto_initramfs=1\ncmdline=cmdline-rubus.txt\n"
-    );
-    assert!(
-        plan.notes
-            .iter()
-            .any(|note| note.contains("share the initial RAM filesystem (initramfs7, initramfs8)")),
-        "{:?}",
-        plan.notes
-    );
-}
-
-#[test]
-fn what_speaks_against_a_trial_is_told() {
-    let machine = machine();
-    let asked = |facts: &Facts, wish| plan_of(&machine, facts, &[("trial", wish)]);
-    let told = |plan: &Plan, word: &str| plan.notes.iter().any(|note| note.contains(word));
-
-    // Firmware that says nothing: only if asked for, with the risk.
-    let silent = facts(&machine);
-    let plan = asked(&silent, "auto");
-    assert!(plan.trial.is_none() && told(&plan, "says nothing about trials"));
-    let plan = asked(&silent, "yes");
-    assert!(plan.trial.is_some());
-    assert!(plan.risks.iter().any(|risk| risk.contains("trial=no")));
-
-    for (path, text_of, word) in [
-        (
-            "/boot/firmware/config.txt",
-            "arm_64bit=1\nauto_initramfs=1\nos_prefix=\n",
-            "os_prefix",
-        ),
-        ("/boot/firmware/tryboot.txt", "", "tryboot.txt already"),
-        (
-            "/boot/firmware/autoboot.txt",
-            "[all]\n",
-            "autoboot.txt already",
-        ),
-    ] {
-        let mut facts = facts(&machine);
-        with_trials(&mut facts);
-        facts.seen.insert(path.into(), text(text_of));
-        let Some(Sight::Directory(names)) = facts.seen.get_mut(Path::new("/boot/firmware")) else {
-            panic!("the boot partition is a directory");
-        };
-        let name = path.rsplit('/').next().expect("a name");
-        names.push(name.into());
-        assert!(asked(&facts, "auto").trial.is_none(), "{word}");
-        let plan = asked(&facts, "yes");
-        let found = obstacles(&plan);
-        assert!(
-            found.iter().any(|found| found.contains(word)),
-            "{word}: {found:?}"
-        );
-    }
 }
 
 #[test]
@@ -771,46 +570,6 @@ fn made_once_it_is_not_made_again() {
 }
 
 #[test]
-fn a_kernel_that_starts_without_an_initial_ram_filesystem_gets_one() {
-    let machine = machine();
-    let mut facts = facts(&machine);
-    let seen = &mut facts.seen;
-    seen.insert("/boot/firmware/config.txt".into(), text("arm_64bit=1\n"));
-    let files = names(&["config.txt", "cmdline.txt", "kernel8.img"]);
-    seen.insert("/boot/firmware".into(), files);
-    let plan = plan_of(&machine, &facts, &[]);
-    assert_eq!(obstacles(&plan), Vec::<String>::new());
-    assert_eq!(
-        written(&plan, "config.txt"),
-        "arm_64bit=1\nauto_initramfs=1\n"
-    );
-    assert_eq!(written(&plan, "config.txt.before-rubus"), "arm_64bit=1\n");
-    let made = plan.steps.iter().find_map(|step| match &step.action {
-        Action::BuildInitramfs { path, kept, .. } => Some((path.clone(), kept.clone())),
-        _ => None,
-    });
-    assert_eq!(made, Some(("/boot/firmware/initramfs8".into(), None)));
-}
-
-/// Some of its bootloaders load `initramfs_2712` with `kernel8.img`.
-#[test]
-fn a_pi_5_with_another_kernel_is_told_which_initial_ram_filesystem_to_load() {
-    let mut machine = machine();
-    machine.board.revision = Fact::known(crate::revision::decode(0x00c0_4170), "test");
-    let mut facts = facts(&machine);
-    let seen = &mut facts.seen;
-    let config = "auto_initramfs=1\nkernel=kernel8.img\n";
-    seen.insert("/boot/firmware/config.txt".into(), text(config));
-    let plan = plan_of(&machine, &facts, &[("trial", "no")]);
-    assert_eq!(obstacles(&plan), Vec::<String>::new());
-    assert_eq!(
-        written(&plan, "config.txt"),
-        "auto_initramfs=0\nkernel=kernel8.img\ninitramfs initramfs8 followkernel\n"
-    );
-    assert_eq!(written(&plan, "config.txt.before-rubus"), config);
-}
-
-#[test]
 fn a_root_of_films_and_a_card_that_is_in_use_break_no_promise() {
     use crate::plan::promise::Look;
     let plan = usual(&[]);
@@ -845,88 +604,6 @@ fn a_root_of_films_and_a_card_that_is_in_use_break_no_promise() {
 /// As Debian's raspi-firmware 1.20240424 has it.
 const DEBIAN_HOOK: &str = "#!/bin/sh\ncat >/boot/firmware/cmdline.txt <<EOF\n\
                            ${pre_cmdline} root=$ROOTPART rw rootwait ${post_cmdline}\nEOF\n";
-
-/// Its next update would undo the switch, from the root of now as from the new one.
-#[test]
-fn what_debian_writes_the_command_line_from_names_the_new_root() {
-    let machine = machine();
-    let mut facts = facts(&machine);
-    with_trials(&mut facts);
-    let seen = &mut facts.seen;
-    let hook = "/etc/kernel/postinst.d/z50-raspi-firmware";
-    // The package of Raspberry Pi OS only copies kernels.
-    seen.insert(
-        hook.into(),
-        text("#!/bin/sh\ncp \"$kernel\" /boot/firmware/\n"),
-    );
-    let settings = "/etc/default/raspi-firmware";
-    let old = "#ROOTPART=/dev/mmcblk0p2\nROOTPART=LABEL=RASPIROOT\n#KERNEL=\"auto\"\n";
-    seen.insert(settings.into(), text(old));
-    let of = |plan: &Plan, id: &str| plan.steps.iter().position(|step| step.id == id);
-    let plan = plan_of(&machine, &facts, &[("compress", "zstd:1")]);
-    assert_eq!(of(&plan, "raspi-firmware-there"), None);
-
-    facts.seen.insert(hook.into(), text(DEBIAN_HOOK));
-    let plan = plan_of(&machine, &facts, &[("compress", "zstd:1")]);
-    assert_eq!(obstacles(&plan), Vec::<String>::new());
-    let line = written(&plan, "cmdline.txt");
-    let root = line
-        .split_whitespace()
-        .find(|word| word.starts_with("root=PARTUUID="));
-    let root = root.expect("a root").trim_start_matches("root=");
-    assert_eq!(
-        written(&plan, "default/raspi-firmware"),
-        format!(
-            "#ROOTPART=/dev/mmcblk0p2\nROOTPART=\"{root} rootfstype=btrfs rootflags=subvol=@,compress=zstd:1\"\n\
-             #KERNEL=\"auto\"\n"
-        )
-    );
-    // The root of now is told only when the trial is passed.
-    let here = of(&plan, "raspi-firmware-here");
-    let begin = plan.trial.as_ref().map(|trial| trial.before_step);
-    assert!(of(&plan, "raspi-firmware-there").is_some());
-    assert!(here > begin && here < of(&plan, "cmdline-txt"), "{here:?}");
-}
-
-/// Debian's hook removes every `initrd.img-*` of the boot partition that /boot lacks.
-#[test]
-fn what_is_kept_has_no_name_that_debian_sweeps_away() {
-    use super::super::moving::steps::kept_as;
-    let kept = |name: &str| kept_as(&Path::new("/boot/firmware").join(name), "before-rubus");
-    assert_eq!(
-        kept("initramfs8"),
-        Path::new("/boot/firmware/initramfs8.before-rubus")
-    );
-    assert_eq!(
-        kept("initrd.img-6.12.1-arm64"),
-        Path::new("/boot/firmware/before-rubus.initrd.img-6.12.1-arm64")
-    );
-}
-
-#[test]
-fn what_an_earlier_change_has_kept_stays_its_own() {
-    let machine = machine();
-    let mut facts = facts(&machine);
-    let files = names(&[
-        "config.txt",
-        "cmdline.txt",
-        "kernel8.img",
-        "initramfs8",
-        "INITRAMFS8.BEFORE-RUBUS",
-    ]);
-    facts.seen.insert("/boot/firmware".into(), files);
-    let plan = plan_of(&machine, &facts, &[]);
-    assert_eq!(obstacles(&plan), Vec::<String>::new());
-    let kept = plan.steps.iter().find_map(|step| match &step.action {
-        Action::BuildInitramfs { kept, .. } => kept.clone(),
-        _ => None,
-    });
-    let wanted = "/boot/firmware/initramfs8.before-rubus-2";
-    assert_eq!(kept, Some(wanted.into()));
-    assert_eq!(written(&plan, "cmdline.txt.before-rubus-2"), CMDLINE);
-    let says = |note: &String| note.contains("rename cmdline.txt.before-rubus-2 to cmdline.txt");
-    assert!(plan.notes.iter().any(says), "{:?}", plan.notes);
-}
 
 #[test]
 fn identifiers_are_new() {
