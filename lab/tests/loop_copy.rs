@@ -432,7 +432,10 @@ fn nested_subvolumes_arrive_with_what_is_in_them() {
         assert_eq!(receipt["comparison"]["differences"]["count"], 0, "{answer}");
         let compare = "rsync -aHn --checksum --delete --itemize-changes --exclude /.rubus-copy";
         let found = shell(&from, &format!("{compare} ./ {}/", to.display()));
-        assert!(found.is_empty(), "{found}");
+        // A snapshot has an empty directory in the place of a subvolume, whose times btrfs makes up.
+        let placeholder = ".d..t...... kept/deep/";
+        let others: Vec<&str> = found.lines().filter(|line| *line != placeholder).collect();
+        assert!(others.is_empty(), "{others:#?}");
         for place in [
             "file",
             "var/link",

@@ -13,7 +13,7 @@ use rubus_core::boot::volume::{Name, NamedVolume};
 use rubus_core::boot::{cmdline_txt::CmdlineTxt, initramfs, kernel_file, tryboot};
 use rubus_core::plan::journal::Receipt;
 use rubus_core::plan::volume::Volume;
-use rubus_core::plan::{Action, Check, Plan};
+use rubus_core::plan::{Action, Check, Plan, Trial};
 use rubus_core::revision;
 use rubus_host::{Files, Hands};
 
@@ -57,6 +57,7 @@ impl LiveWorks {
             boot: self.image.as_ref().map_or(boot, |image| &image.boot),
             top: &top,
             plan: site.plan,
+            step: site.step,
             volumes,
             firmware_volume,
             filesystem: root.kind.name(),
@@ -94,6 +95,8 @@ struct Scene<'a> {
     /// Where the new root is mounted.
     top: &'a Path,
     plan: &'a Plan,
+    /// Number of the step that proves, from 0.
+    step: usize,
     volumes: Vec<NamedVolume>,
     firmware_volume: Option<String>,
     filesystem: &'a str,
@@ -123,7 +126,9 @@ impl Scene<'_> {
             }
             checks.extend(more);
         };
-        if self.plan.trial.is_some() {
+        // What only the trial reads is gone once it has come up.
+        let is_ahead = |trial: &Trial| self.step < trial.before_step;
+        if self.plan.trial.as_ref().is_some_and(is_ahead) {
             add("on trial", self.checks(model, Start::Trial));
         }
         if !self.is_image {

@@ -91,11 +91,7 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
         None => draw_up(general, &arguments.recipe, &arguments.wishes)?,
     };
     if plan.is_empty() && plan.obstacles().next().is_none() {
-        if let Some(words) = all_known()?
-            .iter()
-            .rev()
-            .find_map(|change| other_options(&plan, change))
-        {
+        if let Some(words) = other_options(&plan, &all_known()?) {
             eprintln!("{words}");
             return Ok(Exit::AnswerIsNo);
         }
@@ -373,29 +369,40 @@ fn to_be_undone(changes: &[Change], named: Option<&str>) -> anyhow::Result<usize
     }
 }
 
-/// What is said of a plan with nothing to do, where the same recipe is applied with other options: applying again does not
-/// change them.
-fn other_options(plan: &Plan, change: &Change) -> Option<String> {
-    let is_applied = change.state.is_finished && change.state.way == Way::Apply;
-    if !is_applied || change.plan.recipe != plan.recipe {
+/// What is said of a plan with nothing to do, where the same recipe is applied with other options alone: applying again
+/// does not change them. A recipe may be applied several times, to each disk or image once.
+fn other_options(plan: &Plan, changes: &[Change]) -> Option<String> {
+    let is_applied = |change: &&Change| {
+        change.state.is_finished
+            && change.state.way == Way::Apply
+            && change.plan.recipe == plan.recipe
+    };
+    let applied: Vec<&Change> = changes.iter().filter(is_applied).collect();
+    if applied
+        .iter()
+        .any(|change| differing(plan, change).is_empty())
+    {
         return None;
     }
+    let last = applied.last()?;
+    let name = &last.name;
+    Some(format!(
+        "rubus: {name} is applied already, and applying {} again does not change its options ({}); nothing was changed.\n\
+         To change them: `rubus undo {name}`, start the machine again, then apply it with the new ones.",
+        plan.recipe,
+        differing(plan, last).join(", ")
+    ))
+}
+
+/// The options of a plan that a change was applied with otherwise, with both values.
+fn differing(plan: &Plan, change: &Change) -> Vec<String> {
     let then = |name: &String| change.plan.options.get(name);
-    let others: Vec<String> = plan
-        .options
+    plan.options
         .iter()
-        .filter(|(name, value)| then(name).is_some_and(|then| then != *value))
-        .map(|(name, value)| format!("{name}={value} instead of {}", change.plan.options[name]))
-        .collect();
-    let name = &change.name;
-    (!others.is_empty()).then(|| {
-        format!(
-            "rubus: {name} is applied already, and applying {} again does not change its options ({}); nothing was changed.\n\
-             To change them: `rubus undo {name}`, start the machine again, then apply it with the new ones.",
-            plan.recipe,
-            others.join(", ")
-        )
-    })
+        .filter_map(|(name, value)| Some((name, value, then(name)?)))
+        .filter(|(_, value, then)| value != then)
+        .map(|(name, value, then)| format!("{name}={value} instead of {then}"))
+        .collect()
 }
 
 /// What is said where no change is known, and the boot partition says that there was one: its journal is lost on this root.
@@ -556,14 +563,20 @@ mod tests {
     #[test]
     fn an_applied_recipe_with_other_options_is_refused_with_words() {
         let (change, mut plan) = (applied(), small_plan());
-        assert_eq!(other_options(&plan, &change), None);
+        let said = |plan: &Plan, changes: &[Change]| other_options(plan, changes);
+        assert_eq!(said(&plan, &[]), None);
+        assert_eq!(said(&plan, &[change.clone()]), None);
         plan.options.insert("size".into(), "30".into());
-        let words = other_options(&plan, &change).unwrap();
+        let words = said(&plan, &[change.clone()]).unwrap();
         assert!(words.contains("0001-example is applied already"), "{words}");
         assert!(words.contains("size=30 instead of 20"), "{words}");
         let mut undone = applied();
         undone.state.way = Way::Undo;
-        assert_eq!(other_options(&plan, &undone), None);
+        assert_eq!(said(&plan, &[undone]), None);
+        // Applied twice, once with just these.
+        let mut same = applied();
+        same.plan.options.clone_from(&plan.options);
+        assert_eq!(said(&plan, &[same, change]), None);
     }
 
     #[test]

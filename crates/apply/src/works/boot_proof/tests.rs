@@ -103,11 +103,16 @@ fn volume(path: &str, partuuid: &str, filesystem: &str) -> NamedVolume {
 }
 
 fn unmet(files: &FakeFiles, plan: &Plan) -> BTreeMap<String, String> {
+    unmet_at(files, plan, 0)
+}
+
+fn unmet_at(files: &FakeFiles, plan: &Plan, step: usize) -> BTreeMap<String, String> {
     let scene = Scene {
         files,
         boot: Path::new("/boot/firmware"),
         top: Path::new("/top"),
         plan,
+        step,
         volumes: vec![
             volume("/dev/mmcblk0p1", "8a676486-01", "vfat"),
             volume("/dev/mmcblk0p2", "8a676486-02", "ext4"),
@@ -198,6 +203,9 @@ fn the_trial_is_proven_as_well_as_the_start_after_it() {
         found.keys().all(|what| what.starts_with("on trial, ")),
         "{found:?}"
     );
+    // A trial that has come up is not proven once more: its initial RAM filesystem has taken the usual one's place by then.
+    let after = plan.trial.as_ref().map_or(0, |trial| trial.before_step);
+    assert_eq!(unmet_at(&files, &plan, after), BTreeMap::new());
 }
 
 /// The power may go after the initial RAM filesystem was replaced, and before the command line is.
