@@ -40,7 +40,7 @@ const MOST_BLOCK_BYTES: u32 = 4096;
 pub struct Settings {
     /// Number of the device; the first free one otherwise.
     pub index: Option<u32>,
-    /// How many connections; up to [`USUAL_CONNECTIONS`] otherwise, as the server allows.
+    /// How many connections; up to four otherwise, as the server allows.
     pub connections: Option<u32>,
     /// How long a request may take before its connection is given up, in seconds; 0 is for ever.
     pub timeout_s: u32,
