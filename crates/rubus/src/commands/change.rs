@@ -565,9 +565,9 @@ mod tests {
         let (change, mut plan) = (applied(), small_plan());
         let said = |plan: &Plan, changes: &[Change]| other_options(plan, changes);
         assert_eq!(said(&plan, &[]), None);
-        assert_eq!(said(&plan, &[change.clone()]), None);
+        assert_eq!(said(&plan, std::slice::from_ref(&change)), None);
         plan.options.insert("size".into(), "30".into());
-        let words = said(&plan, &[change.clone()]).unwrap();
+        let words = said(&plan, std::slice::from_ref(&change)).unwrap();
         assert!(words.contains("0001-example is applied already"), "{words}");
         assert!(words.contains("size=30 instead of 20"), "{words}");
         let mut undone = applied();
