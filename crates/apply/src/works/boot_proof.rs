@@ -133,7 +133,7 @@ impl Scene<'_> {
         }
         if !self.is_image {
             add(
-                "with the command line of now",
+                "with the current command line",
                 self.checks(model, Start::Old),
             );
         }
@@ -214,7 +214,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The filesystem of the root that the command line of now names; nothing where no volume is found.
+    /// The filesystem of the root that the current command line names; nothing where no volume is found.
     fn old_filesystem(&self, paths: &[BootPath], partition: &BootPartition) -> Option<String> {
         let volumes = self.linked(paths, partition, "");
         let mut names = paths.iter().filter_map(|path| {

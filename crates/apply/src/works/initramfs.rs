@@ -38,12 +38,46 @@ pub(super) struct Wanted<'a> {
     pub release: &'a str,
     /// The file that the firmware reads.
     pub path: &'a Path,
-    /// Where the one of now is kept.
+    /// Where the present one is kept.
     pub kept: Option<&'a Path>,
     /// Modules that must be inside, or built in.
     pub modules: &'a [String],
     /// Files that must be inside, by their absolute paths there.
     pub files: &'a [PathBuf],
+}
+
+impl<'a> Wanted<'a> {
+    /// What an action makes or puts in place; nothing for other actions.
+    pub fn of(action: &'a Action) -> Option<Wanted<'a>> {
+        let (Action::BuildInitramfs {
+            root,
+            release,
+            path,
+            kept,
+            modules,
+            files,
+        }
+        | Action::InstallInitramfs {
+            root,
+            release,
+            path,
+            kept,
+            modules,
+            files,
+            ..
+        }) = action
+        else {
+            return None;
+        };
+        Some(Wanted {
+            root,
+            release,
+            path,
+            kept: kept.as_deref(),
+            modules,
+            files,
+        })
+    }
 }
 
 impl LiveWorks {
@@ -175,34 +209,7 @@ fn prove_any(
 pub fn initramfs_answers(change: &Change, later: &[Change], files: &dyn Files) -> Vec<Answer> {
     let steps = change.steps_in_force(later).into_iter();
     let all = steps.filter_map(|(number, action)| {
-        let (root, release, path, kept, modules, inside) = match action {
-            Action::BuildInitramfs {
-                root,
-                release,
-                path,
-                kept,
-                modules,
-                files,
-            }
-            | Action::InstallInitramfs {
-                root,
-                release,
-                path,
-                kept,
-                modules,
-                files,
-                ..
-            } => (root, release, path, kept, modules, files),
-            _ => return None,
-        };
-        let wanted = Wanted {
-            root,
-            release,
-            path,
-            kept: kept.as_deref(),
-            modules,
-            files: inside,
-        };
+        let wanted = Wanted::of(action)?;
         Some(look_again(&wanted, change.receipt_of(number), files))
     });
     all.collect()

@@ -166,6 +166,14 @@ impl Works for LiveWorks {
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
+        if let Some(wanted) = initramfs::Wanted::of(action) {
+            return match action {
+                Action::InstallInitramfs { from, .. } => {
+                    self.install_initramfs(&wanted, from, site, hands)
+                }
+                _ => self.build_initramfs(action, &wanted, site, hands),
+            };
+        }
         match action {
             Action::Partition { disk, table } => self.partition(disk, table, site, hands),
             Action::Format { place, filesystem } => {
@@ -186,43 +194,6 @@ impl Works for LiveWorks {
                     whole: without,
                 };
                 self.copy_tree(from, to, &leave_out, *pass, site, hands)
-            }
-            Action::BuildInitramfs {
-                root,
-                release,
-                path,
-                kept,
-                modules,
-                files,
-            } => {
-                let wanted = initramfs::Wanted {
-                    root,
-                    release,
-                    path,
-                    kept: kept.as_deref(),
-                    modules,
-                    files,
-                };
-                self.build_initramfs(action, &wanted, site, hands)
-            }
-            Action::InstallInitramfs {
-                root,
-                release,
-                from,
-                path,
-                kept,
-                modules,
-                files,
-            } => {
-                let wanted = initramfs::Wanted {
-                    root,
-                    release,
-                    path,
-                    kept: kept.as_deref(),
-                    modules,
-                    files,
-                };
-                self.install_initramfs(&wanted, from, site, hands)
             }
             Action::MakeSwapFile { path, size_bytes } => {
                 self.make_swap_file(path, *size_bytes, site, hands)

@@ -62,11 +62,11 @@ pub struct Measured {
 }
 
 /// Less than this from the disk says nothing of its speed.
-const LEAST_DISK_BYTES: u64 = 2 << 20;
+const MIN_DISK_BYTES: u64 = 2 << 20;
 
 fn disk_rate(drawn: &Drawn) -> Option<f64> {
     let bytes = drawn.windows.iter().flatten().map(Vec::len).sum::<usize>() as u64;
-    let is_from_disk = drawn.disk_bytes >= LEAST_DISK_BYTES.max(bytes / 2);
+    let is_from_disk = drawn.disk_bytes >= MIN_DISK_BYTES.max(bytes / 2);
     let seconds = drawn.reading.as_secs_f64();
     (is_from_disk && seconds > 0.0).then(|| drawn.disk_bytes as f64 / seconds)
 }

@@ -226,7 +226,7 @@ fn the_old_root_must_start_with_what_will_be_in_the_boot_partition() {
     let keys: Vec<&String> = found.keys().collect();
     assert_eq!(keys.len(), 1, "{found:?}");
     assert!(
-        keys[0].starts_with("with the command line of now, the module ext4"),
+        keys[0].starts_with("with the current command line, the module ext4"),
         "{keys:?}"
     );
     let with_both = ["btrfs", "xor", "uas", "ext4"];
