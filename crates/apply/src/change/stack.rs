@@ -39,7 +39,7 @@ pub fn obstacles(
     found
 }
 
-/// Versions that wrote no notes kept the originals of all changes under one name: what is there is the first one's.
+/// Versions without notes kept every original under the same name, so the file there belongs to the first change.
 fn kept_by_another(change: &Change, action: &Action, earlier: &[Change]) -> Option<String> {
     let kept = kept_of(action)?;
     let has_it = |earlier: &&Change| {

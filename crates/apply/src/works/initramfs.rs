@@ -1,6 +1,6 @@
 //! An initial RAM filesystem for another root: made there, looked into, and put where the firmware reads it.
 //!
-//! The file of now is kept whole under another name before anything takes its place (see [`super::kept`]), and the new one
+//! The current file is kept whole under another name before anything replaces it (see [`super::kept`]), and the new one
 //! takes it by a rename, so that at every moment one of the two is there. On FAT this order, with every file and the
 //! directory made durable in between, is the one that leaves old or new and nothing else.
 
