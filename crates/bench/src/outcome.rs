@@ -5,6 +5,7 @@ use rubus_core::estimate::Estimate;
 use rubus_core::result::{Access, JobResult, Outcome, Stall};
 use rubus_core::spec::{Direction, Job};
 use rubus_core::stats::Histogram;
+use rubus_core::stats::stop::Caveat;
 use rubus_core::title::shaped_title;
 
 use crate::blame::{self, Effort, SlowMoments};
@@ -100,8 +101,8 @@ fn result(
     measured.include_flush(flush_s);
     if measured.measured_s < LEAST_DRIFT_S {
         measured
-            .doubts
-            .retain(|doubt| !matches!(doubt, Doubt::Drift { .. }));
+            .caveats
+            .retain(|caveat| !matches!(caveat, Caveat::Drift { .. }));
     }
     let latencies = harvest.latencies();
     let effort = Effort {
@@ -120,7 +121,7 @@ fn result(
         .saturating_sub(machine.first.at_ns)
         .max(1);
     let mut doubts = task.doubts.clone();
-    doubts.append(&mut measured.doubts);
+    doubts.extend(measured.caveats.drain(..).map(Doubt::from));
     doubts.extend(blame::cpu_doubts(
         &cpu,
         waited_share(harvest),

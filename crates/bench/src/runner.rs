@@ -10,6 +10,7 @@ use rubus_core::doubt::Doubt;
 use rubus_core::estimate::Estimate;
 use rubus_core::result::{Access, Outcome};
 use rubus_core::spec::{Direction, Job, StopSpec};
+use rubus_core::stats::stop::Caveat;
 use rubus_core::stats::{Decision, Measured, StopRule};
 
 use crate::course;
@@ -303,7 +304,7 @@ impl Part {
             iops: unknown(rate(operations)),
             bytes_per_second: unknown(rate(bytes)),
             outcome: Outcome::Inconclusive,
-            doubts: vec![Doubt::NotPrecise {
+            caveats: vec![Caveat::NotPrecise {
                 reached: f64::INFINITY,
                 wanted: task.job.stop.relative_half_width,
             }],

@@ -3,6 +3,7 @@
 //! A doubt is stored with the result that it concerns, so that a reader of the history knows what
 //! disturbed the run. Adding one is adding a variant and its two sentences.
 
+use rubus_stats::stop::Caveat;
 use serde::{Deserialize, Serialize};
 
 /// Something that may have disturbed a result or limits what it says.
@@ -147,6 +148,15 @@ pub enum Doubt {
         /// What was not watched and why.
         what: String,
     },
+}
+
+impl From<Caveat> for Doubt {
+    fn from(caveat: Caveat) -> Doubt {
+        match caveat {
+            Caveat::NotPrecise { reached, wanted } => Doubt::NotPrecise { reached, wanted },
+            Caveat::Drift { ratio } => Doubt::Drift { ratio },
+        }
+    }
 }
 
 impl Doubt {

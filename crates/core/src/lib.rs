@@ -23,14 +23,12 @@ pub mod disk_copy;
 pub mod doubt;
 pub mod elf;
 pub mod escapes;
-pub mod estimate;
 pub mod fact;
 pub mod finding;
 #[doc(hidden)]
 pub mod fixture;
 pub mod history;
 pub mod images;
-pub mod interval;
 pub mod job_file;
 pub mod left_out;
 pub mod machine;
@@ -40,7 +38,6 @@ pub mod pipes;
 pub mod plan;
 pub mod platters;
 pub mod processor;
-pub mod queueing;
 pub mod recipe;
 pub mod reference;
 pub mod remote;
@@ -51,7 +48,6 @@ pub mod sd;
 pub mod signature;
 pub mod spec;
 pub mod spelling;
-pub mod stats;
 pub mod title;
 pub mod together;
 pub mod units;
@@ -59,3 +55,7 @@ pub mod usb_ids;
 pub mod verdict;
 pub mod watch;
 pub mod zswap;
+
+// The ground floor, at the names that it has here.
+pub use rubus_stats as stats;
+pub use rubus_stats::{estimate, propagation as interval, queueing};

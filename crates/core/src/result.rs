@@ -5,6 +5,9 @@
 
 use std::collections::BTreeMap;
 
+pub use rubus_stats::histogram::{Latency, LatencyBins};
+pub use rubus_stats::series::Series;
+pub use rubus_stats::stop::Outcome;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::PairedJob;
@@ -266,18 +269,6 @@ pub struct Calibration {
     pub clock_ns: f64,
 }
 
-/// How a job ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// The wanted precision was reached.
-    Converged,
-    /// A cap came first, with an interval that still says something (at most ±25 %).
-    Capped,
-    /// A cap came first and the interval is too wide to build on, or the job was cut short.
-    Inconclusive,
-}
-
 /// What one job gave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobResult {
@@ -353,41 +344,6 @@ pub struct JobResult {
     /// The distribution of the latencies.
     #[serde(default)]
     pub latency_bins: Option<LatencyBins>,
-}
-
-/// Percentiles of the latency, in nanoseconds. A percentile for which there were too few
-/// operations is absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
-    /// Median.
-    pub p50: Option<u64>,
-    /// 90th percentile; from 10 operations on.
-    pub p90: Option<u64>,
-    /// 99th percentile; from 300 operations on.
-    pub p99: Option<u64>,
-    /// 99.9th percentile; from 3000 operations on.
-    pub p99_9: Option<u64>,
-    /// The longest.
-    pub max: Option<u64>,
-    /// The shortest.
-    #[serde(default)]
-    pub min: Option<u64>,
-    /// Arithmetic mean.
-    #[serde(default)]
-    pub mean: Option<f64>,
-    /// Standard deviation.
-    #[serde(default)]
-    pub stddev: Option<f64>,
-}
-
-/// How the latencies are distributed: the counts of a logarithmic histogram, empty bins left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LatencyBins {
-    /// Upper end of each bin, in nanoseconds, ascending. The lower end is that of the bin before or, where bins were left
-    /// out, about 10 % below.
-    pub up_to_ns: Vec<u64>,
-    /// Operations in each bin.
-    pub operations: Vec<u64>,
 }
 
 /// Shares of the time of all cores: 1.0 is every core all the time.
@@ -533,15 +489,6 @@ pub enum StallCause {
     OtherWriters,
     /// The program itself was stopped (Ctrl-Z, SIGSTOP, a frozen control group).
     Stopped,
-}
-
-/// A measured series in equal bins.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Series {
-    /// Length of a bin in seconds.
-    pub bin_s: f64,
-    /// Bytes moved in each bin, warm-up excluded.
-    pub bytes: Vec<u64>,
 }
 
 impl JobResult {

@@ -1,5 +1,6 @@
 //! What to measure: jobs and the suites made of them.
 
+pub use rubus_stats::stop::StopSpec;
 use serde::{Deserialize, Serialize};
 
 /// Whether bytes come from the target or go to it.
@@ -43,21 +44,6 @@ impl Durability {
     pub fn is_each(self) -> bool {
         matches!(self, Durability::EachAppend | Durability::EachInPlace)
     }
-}
-
-/// When a job has been measured long enough.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StopSpec {
-    /// Wanted half-width of the 95 % interval as a share of the value: 0.10 is ±10 %.
-    pub relative_half_width: f64,
-    /// Never stop on precision before this many seconds of measuring.
-    pub min_seconds: f64,
-    /// Stop here whatever the precision ("capped" or "inconclusive").
-    pub max_seconds: f64,
-    /// Never stop on precision before this many bytes have moved.
-    pub min_bytes: u64,
-    /// Stop when this many bytes have moved; for writes this is the wear budget.
-    pub max_bytes: u64,
 }
 
 /// What one operation of a job is.

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may use. Tests may use more.
-const MAY_USE: [(&str, &[&str]); 10] = [
-    ("core", &[]),
+const MAY_USE: [(&str, &[&str]); 11] = [
+    ("stats", &[]),
+    ("core", &["stats"]),
     ("host", &[]),
     ("probe", &["core", "host"]),
     ("bench", &["core", "host"]),

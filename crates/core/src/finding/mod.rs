@@ -9,7 +9,6 @@ pub mod bend;
 mod class;
 pub mod cliff;
 mod compression;
-mod fit;
 pub mod job;
 pub mod knee;
 

@@ -59,7 +59,6 @@ fn measured(name: &str) -> (Summary, Summary) {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn every_device_of_the_table_is_demanded_here_or_named_as_a_limit() {
     let this = include_str!("simulated_coverage.rs");
     for Device { name, truth, .. } in DEVICES {
@@ -69,7 +68,6 @@ fn every_device_of_the_table_is_demanded_here_or_named_as_a_limit() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn quiet() {
     let (quick, normal) = measured("quiet, CV 4 %");
     // Wide intervals would be an easy way to hold the truth, and long runs to narrow ones.
@@ -86,7 +84,6 @@ fn quiet() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn independent() {
     let (quick, normal) = measured("independent, CV 20 %");
     assert!(quick.median_half_width <= 0.12 && normal.median_half_width <= 0.05);
@@ -94,14 +91,12 @@ fn independent() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn drifting() {
     let (quick, _) = measured("drifting, +0.5 % per second");
     assert!(quick.median_half_width <= 0.10, "{quick:?}");
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn autocorrelated() {
     let (quick, normal) = measured("AR(1) 0.5, CV 20 %");
     assert!(quick.median_half_width <= 0.15 && normal.median_half_width <= 0.05);
@@ -110,7 +105,6 @@ fn autocorrelated() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn stalling() {
     let (quick, normal) = measured("stalls of 0.33 s in 3 % of bins");
     assert!(quick.median_half_width <= 0.20 && normal.median_half_width <= 0.05);
@@ -121,14 +115,12 @@ fn stalling() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn shared() {
     let (quick, normal) = measured("shared disk, AR 0.7, CV 60 %");
     assert!(quick.median_half_width <= 0.40 && normal.median_half_width <= 0.12);
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn settling() {
     // The first second does not count: there is no trace of it in the result.
     let (quick, normal) = measured("first second twice as fast");
@@ -136,7 +128,6 @@ fn settling() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn slow() {
     let (quick, normal) = measured("2 IOPS, regular");
     assert!(quick.median_half_width <= 0.7 && normal.median_half_width <= 0.05);
@@ -151,7 +142,6 @@ fn slow() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn the_naive_rule_would_fail() {
     // What the rule is for: stop at the first narrow t interval, and the truth is mostly missed.
     let device = DEVICES

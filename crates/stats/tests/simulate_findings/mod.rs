@@ -2,12 +2,12 @@
 //!
 //! Shared by the test and by the example that writes the tables of `docs/statistics.md`.
 
-use rubus_core::estimate::Estimate;
-use rubus_core::finding::bend::{self, Size};
-use rubus_core::finding::cliff;
-use rubus_core::finding::knee::{self, Depth};
-use rubus_core::result::Series;
-use rubus_core::stats::Rng;
+use rubus_stats::Rng;
+use rubus_stats::bend::{self, Size};
+use rubus_stats::cliff;
+use rubus_stats::estimate::Estimate;
+use rubus_stats::knee::{self, Depth};
+use rubus_stats::series::Series;
 
 /// A kind of queue whose knee can be computed.
 #[derive(Clone, Copy, Debug, PartialEq)]

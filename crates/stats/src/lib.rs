@@ -7,14 +7,23 @@
 //!
 //! Nothing here does I/O, reads a clock or draws a random number without a seed. What the rule
 //! does, why, and how often its intervals hold the truth is written in `docs/statistics.md`.
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
 
+pub mod bend;
 pub mod bootstrap;
+pub mod cliff;
 pub mod compare;
 pub mod drift;
+pub mod estimate;
+mod fit;
 pub mod histogram;
 pub mod interval;
+pub mod knee;
 pub mod passes;
+pub mod propagation;
 pub mod quantile;
+pub mod queueing;
 pub mod record;
 pub mod rng;
 pub mod series;

@@ -7,16 +7,15 @@
 //! intervals hold the truth is simulated in `tests/simulated_coverage.rs`; `docs/statistics.md` has the
 //! table.
 
+use serde::{Deserialize, Serialize};
+
 use super::drift;
 use super::interval;
 use super::record::{Record, View};
-use super::series::Bin;
+use super::series::{Bin, Series};
 use super::stalls::Episode;
 use super::window::{ENOUGH_STALLS, Window};
-use crate::doubt::Doubt;
 use crate::estimate::Estimate;
-use crate::result::{Outcome, Series};
-use crate::spec::StopSpec;
 
 /// Checks in a row that must find the wanted precision.
 const CHECKS_IN_A_ROW: u32 = 3;
@@ -28,6 +27,51 @@ const WARM_UP_JUDGED_S: f64 = 3.0;
 const WARM_UP_AT_MOST_S: f64 = 2.0;
 /// Relative half width up to which a capped job is still called measured.
 const USABLE_HALF_WIDTH: f64 = 0.25;
+
+/// When a job has been measured long enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StopSpec {
+    /// Wanted half-width of the 95 % interval as a share of the value: 0.10 is ±10 %.
+    pub relative_half_width: f64,
+    /// Never stop on precision before this many seconds of measuring.
+    pub min_seconds: f64,
+    /// Stop here whatever the precision ("capped" or "inconclusive").
+    pub max_seconds: f64,
+    /// Never stop on precision before this many bytes have moved.
+    pub min_bytes: u64,
+    /// Stop when this many bytes have moved; for writes this is the wear budget.
+    pub max_bytes: u64,
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// The wanted precision was reached.
+    Converged,
+    /// A cap came first, with an interval that still says something (at most ±25 %).
+    Capped,
+    /// A cap came first and the interval is too wide to build on, or the job was cut short.
+    Inconclusive,
+}
+
+/// What the series itself says against its figures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Caveat {
+    /// The cap came before the wanted precision.
+    NotPrecise {
+        /// Reached half-width as a share of the value; infinite when there was too little to make an
+        /// interval of.
+        reached: f64,
+        /// Wanted half-width.
+        wanted: f64,
+    },
+    /// The rate changed during the job by more than its own noise.
+    Drift {
+        /// Rate in the last third over rate in the first third; infinite when nothing moved in the first.
+        ratio: f64,
+    },
+}
 
 /// What to do after a bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +101,8 @@ pub struct Measured {
     pub iops: Estimate,
     /// How the job ended.
     pub outcome: Outcome,
-    /// Doubts that the series itself raises: `NotPrecise`, `Drift`.
-    pub doubts: Vec<Doubt>,
+    /// What the series itself says against them.
+    pub caveats: Vec<Caveat>,
     /// Times without any completion far beyond the usual, in the measured time; their start is
     /// counted from the start of the job, within one bin.
     pub stalls: Vec<Episode>,
@@ -273,7 +317,7 @@ impl StopRule {
             bytes_per_second: bytes_per_second(&view),
             iops,
             outcome: self.outcome(iops),
-            doubts: self.doubts(iops, &view),
+            caveats: self.caveats(iops, &view),
             stalls: view
                 .stalls
                 .iter()
@@ -306,12 +350,12 @@ impl StopRule {
         }
     }
 
-    fn doubts(&self, iops: Estimate, view: &View<'_>) -> Vec<Doubt> {
+    fn caveats(&self, iops: Estimate, view: &View<'_>) -> Vec<Caveat> {
         let window = view.window();
         let (reached, wanted) = (iops.relative_half_width(), self.spec.relative_half_width);
-        let mut doubts = Vec::new();
+        let mut caveats = Vec::new();
         if reached > wanted {
-            doubts.push(Doubt::NotPrecise { reached, wanted });
+            caveats.push(Caveat::NotPrecise { reached, wanted });
         }
         // A stall in the last third is a stall, not a drift.
         let counts = window.operation_counts();
@@ -319,9 +363,9 @@ impl StopRule {
         let running = counts.iter().zip(&touched).filter(|(_, t)| !**t);
         let running: Vec<f64> = running.map(|(count, _)| *count).collect();
         if let Some(ratio) = drift::drift(&running) {
-            doubts.push(Doubt::Drift { ratio: ratio.value });
+            caveats.push(Caveat::Drift { ratio: ratio.value });
         }
-        doubts
+        caveats
     }
 
     /// What counts.
@@ -437,7 +481,7 @@ mod tests {
         assert_eq!(measured.series.bytes.len(), 32);
         assert!((measured.measured_s - 3.2).abs() < 1e-9);
         assert!((measured.warm_up_s - 0.5).abs() < 1e-9);
-        assert_eq!((measured.doubts, measured.stalls), (vec![], vec![]));
+        assert_eq!((measured.caveats, measured.stalls), (vec![], vec![]));
         assert!((measured.bytes_per_second.value - 4.096e7).abs() < 1.0);
     }
 
@@ -466,8 +510,8 @@ mod tests {
         let measured = rule.finish();
         assert_eq!(measured.outcome, Outcome::Capped);
         assert!(matches!(
-            measured.doubts[..],
-            [Doubt::NotPrecise { reached, wanted: 0.10 }] if reached > 0.10 && reached < 0.25
+            measured.caveats[..],
+            [Caveat::NotPrecise { reached, wanted: 0.10 }] if reached > 0.10 && reached < 0.25
         ));
     }
 
@@ -551,14 +595,14 @@ mod tests {
         };
         let mut rng = Rng::from_seed(4);
         let (_, rule) = run(spec, |i| bin(1000 + 4 * i as u64 + rng.below(20)));
-        let doubts = rule.finish().doubts;
-        let drift = doubts.iter().find_map(|doubt| match doubt {
-            Doubt::Drift { ratio } => Some(*ratio),
+        let caveats = rule.finish().caveats;
+        let drift = caveats.iter().find_map(|caveat| match caveat {
+            Caveat::Drift { ratio } => Some(*ratio),
             _ => None,
         });
         assert!(
             drift.is_some_and(|ratio| ratio > 1.1 && ratio < 1.3),
-            "{doubts:?}"
+            "{caveats:?}"
         );
     }
 

@@ -2,9 +2,9 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rubus_core::spec::StopSpec;
-use rubus_core::stats::{Bin, Binner, Decision, Histogram, Rng, StopRule};
-use rubus_core::stats::{bootstrap, compare, drift, interval, quantile, stalls};
+use rubus_stats::stop::StopSpec;
+use rubus_stats::{Bin, Binner, Decision, Histogram, Rng, StopRule};
+use rubus_stats::{bootstrap, compare, drift, interval, quantile, stalls};
 
 /// Values of every size, as latencies have.
 fn any_size() -> impl Strategy<Value = u64> {

@@ -17,8 +17,11 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// Reads what JSON makes of an infinite number.
-pub(crate) fn null_is_infinite<'de, D: serde::Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+/// Reads what JSON makes of an infinite number: `null` is infinite.
+///
+/// # Errors
+/// If it is neither a number nor `null`.
+pub fn null_is_infinite<'de, D: serde::Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(d)?.unwrap_or(f64::INFINITY))
 }
 

@@ -29,7 +29,6 @@ fn agrees(name: &str, column: usize, found: f64) {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn the_knee_is_where_the_queue_has_it() {
     // Together they take a minute on one core.
     let found = std::thread::scope(|scope| {
@@ -60,7 +59,6 @@ fn the_knee_is_where_the_queue_has_it() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn the_bend_is_where_the_line_has_it() {
     for (name, setup_s, rate, deviation) in LINES {
         let (size, rate) = bends(setup_s, rate, deviation, TRIALS);
@@ -78,7 +76,6 @@ fn the_bend_is_where_the_line_has_it() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes unless optimised")]
 fn a_cliff_is_found_where_it_is_and_nowhere_else() {
     for (name, course) in &COURSES {
         let got = cliffs(course, TRIALS);

@@ -3,6 +3,17 @@
 //! Here is the cutting into bins and the coarsening of bins that hold too few operations. What a
 //! series says about its mean is in `interval`, when it is long enough in `stop`.
 
+use serde::{Deserialize, Serialize};
+
+/// A measured series in equal bins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Length of a bin in seconds.
+    pub bin_s: f64,
+    /// Bytes moved in each bin, warm-up excluded.
+    pub bytes: Vec<u64>,
+}
+
 /// Length of a bin in nanoseconds: 100 ms.
 pub const BIN_NS: u64 = 100_000_000;
 

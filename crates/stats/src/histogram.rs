@@ -7,7 +7,42 @@
 //! significant digits, without its runtime parameters: with a constant layout the index
 //! cannot leave the table, and recording is a dozen instructions without a check that can fail.
 
-use crate::result::{Latency, LatencyBins};
+use serde::{Deserialize, Serialize};
+
+/// Percentiles of the latency, in nanoseconds. A percentile for which there were too few
+/// operations is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Median.
+    pub p50: Option<u64>,
+    /// 90th percentile; from 10 operations on.
+    pub p90: Option<u64>,
+    /// 99th percentile; from 300 operations on.
+    pub p99: Option<u64>,
+    /// 99.9th percentile; from 3000 operations on.
+    pub p99_9: Option<u64>,
+    /// The longest.
+    pub max: Option<u64>,
+    /// The shortest.
+    #[serde(default)]
+    pub min: Option<u64>,
+    /// Arithmetic mean.
+    #[serde(default)]
+    pub mean: Option<f64>,
+    /// Standard deviation.
+    #[serde(default)]
+    pub stddev: Option<f64>,
+}
+
+/// How the latencies are distributed: the counts of a logarithmic histogram, empty bins left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyBins {
+    /// Upper end of each bin, in nanoseconds, ascending. The lower end is that of the bin before or, where bins were left
+    /// out, about 10 % below.
+    pub up_to_ns: Vec<u64>,
+    /// Operations in each bin.
+    pub operations: Vec<u64>,
+}
 
 /// log2 of the buckets per power of two.
 const SUB_BITS: u32 = 6;
@@ -253,7 +288,7 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::rng::Rng;
+    use crate::rng::Rng;
 
     #[test]
     fn coarse_bins_lose_no_operation_and_hold_their_values() {

@@ -1,9 +1,9 @@
 //! What the fits of sweeps share: points with an uncertainty on the logarithmic scale, a curve with
 //! one free factor and a table of shapes, and intervals by drawing the points again.
 
+use crate::Rng;
+use crate::bootstrap::percentile;
 use crate::estimate::Estimate;
-use crate::stats::Rng;
-use crate::stats::bootstrap::percentile;
 
 /// How often the points are drawn again for an interval.
 const ROUNDS: usize = 400;
@@ -17,16 +17,16 @@ const Z_95: f64 = 1.959_964;
 
 /// A measured rate on the logarithmic scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Point {
+pub(crate) struct Point {
     /// Logarithm of the value.
-    pub(super) ln: f64,
+    pub(crate) ln: f64,
     /// Standard deviation of the logarithm.
-    pub(super) deviation: f64,
+    pub(crate) deviation: f64,
 }
 
 impl Point {
     /// The point of an estimate; nothing when there is no positive finite value.
-    pub(super) fn of(estimate: &Estimate) -> Option<Point> {
+    pub(crate) fn of(estimate: &Estimate) -> Option<Point> {
         if !(estimate.value > 0.0 && estimate.value.is_finite()) {
             return None;
         }
@@ -50,27 +50,27 @@ impl Point {
 
 /// A family of curves: for each shape (a row of the table) the logarithm of the curve at each point,
 /// up to a free factor.
-pub(super) struct Family {
+pub(crate) struct Family {
     /// The shapes, in rows of `along` neighbours, in the order of the parameter that is of interest.
-    pub(super) shapes: Vec<Vec<f64>>,
+    pub(crate) shapes: Vec<Vec<f64>>,
     /// Length of a row.
-    pub(super) along: usize,
+    pub(crate) along: usize,
 }
 
 /// The best curve of a family.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Fitted {
+pub(crate) struct Fitted {
     /// Logarithm of the free factor.
-    pub(super) ln_factor: f64,
+    pub(crate) ln_factor: f64,
     /// Row of the shape.
-    pub(super) row: usize,
+    pub(crate) row: usize,
     /// Place in the row, with a fraction.
-    pub(super) place: f64,
+    pub(crate) place: f64,
 }
 
 impl Family {
     /// The curve with the least squares, each weighted by the point's own uncertainty.
-    pub(super) fn fit(&self, points: &[Point]) -> Fitted {
+    pub(crate) fn fit(&self, points: &[Point]) -> Fitted {
         let values: Vec<f64> = points.iter().map(|point| point.ln).collect();
         let weights: Vec<f64> = points.iter().map(Point::weight).collect();
         self.fit_values(&values, &weights)
@@ -107,7 +107,7 @@ impl Family {
     /// The fits of points that are drawn again, each from its own uncertainty. Where the best curve
     /// misses the points by more than that, no curve of the family is quite right, and they are drawn
     /// from as much as it misses them by.
-    pub(super) fn resampled(&self, points: &[Point], best: &Fitted, seed: u64) -> Vec<Fitted> {
+    pub(crate) fn resampled(&self, points: &[Point], best: &Fitted, seed: u64) -> Vec<Fitted> {
         let mut rng = Rng::from_seed(seed);
         let excess = self.excess(points, best);
         let weights: Vec<f64> = points.iter().map(Point::weight).collect();
@@ -152,7 +152,7 @@ fn misfit(shape: &[f64], values: &[f64], weights: &[f64]) -> (f64, f64) {
 }
 
 /// The middle 95 % of resampled values around the fitted one.
-pub(super) fn interval(value: f64, mut values: Vec<f64>) -> Estimate {
+pub(crate) fn interval(value: f64, mut values: Vec<f64>) -> Estimate {
     let low = percentile(&mut values, 0.025);
     let high = percentile(&mut values, 0.975);
     Estimate::new(value, low.min(value), high.max(value))

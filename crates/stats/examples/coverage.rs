@@ -1,7 +1,7 @@
 //! Writes the tables of `docs/statistics.md`: how often the intervals of the stopping rule hold the
 //! truth, and what that costs.
 //!
-//! `cargo run --release -p rubus-core --example coverage -- docs/statistics.md`, or without a file
+//! `cargo run --release -p rubus-stats --example coverage -- docs/statistics.md`, or without a file
 //! to print them.
 
 #[path = "../tests/simulate/mod.rs"]
@@ -41,7 +41,7 @@ fn replace(path: &str, tables: &str) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn table(title: &str, spec: rubus_core::spec::StopSpec) -> String {
+fn table(title: &str, spec: rubus_stats::stop::StopSpec) -> String {
     let mut text = format!("### {title}\n\n{}", simulate::TABLE_HEAD);
     for device in simulate::DEVICES {
         let summary = simulate::summarise(device.process, spec, TRIALS, 1);

@@ -2,10 +2,9 @@
 //!
 //! Shared by the coverage test and by the example that writes the table of `docs/statistics.md`.
 
-use rubus_core::estimate::Estimate;
-use rubus_core::result::Outcome;
-use rubus_core::spec::StopSpec;
-use rubus_core::stats::{Bin, Binner, Decision, Rng, StopRule, interval, quantile};
+use rubus_stats::estimate::Estimate;
+use rubus_stats::stop::{Caveat, Outcome, StopSpec};
+use rubus_stats::{Bin, Binner, Decision, Rng, StopRule, interval, quantile};
 
 /// Length of a bin in seconds.
 pub const BIN_S: f64 = 0.1;
@@ -242,9 +241,9 @@ pub fn measure(process: Process, spec: StopSpec, seed: u64) -> Trial {
         outcome: measured.outcome,
         elapsed_s: rule.elapsed_s(),
         drift_doubted: measured
-            .doubts
+            .caveats
             .iter()
-            .any(|d| matches!(d, rubus_core::doubt::Doubt::Drift { .. })),
+            .any(|d| matches!(d, Caveat::Drift { .. })),
     }
 }
 

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn response_s(bend: Bend, alone_s: f64, stations: &[Station], depth: u32) -> Estimate {
-        crate::interval::carry(|pick| bend.response_s(alone_s, stations, depth, pick))
+        crate::propagation::carry(|pick| bend.response_s(alone_s, stations, depth, pick))
     }
 
     #[test]
