@@ -1,5 +1,7 @@
 //! Text on a terminal: cleaned, measured, cut and wrapped.
 
+use unicode_width::UnicodeWidthChar;
+
 /// A text from the machine or the user without anything that a terminal would obey: control
 /// characters and marks that turn the writing direction become a replacement character, so that
 /// a disk's model name cannot move the cursor or hide words.
@@ -20,25 +22,14 @@ fn turns_direction(c: char) -> bool {
 }
 
 /// Columns that a text takes on a terminal: marks that combine with the letter before take none,
-/// East Asian letters and pictures take two. An approximation by blocks, not the full Unicode table.
+/// East Asian letters and pictures take two.
 pub fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
 
-fn char_width(c: char) -> usize {
-    match u32::from(c) {
-        0x0300..=0x036f | 0x200b..=0x200d | 0x20d0..=0x20ff | 0xfe00..=0xfe0f => 0,
-        0x1100..=0x115f
-        | 0x2e80..=0xa4cf
-        | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff
-        | 0xfe30..=0xfe6f
-        | 0xff00..=0xff60
-        | 0xffe0..=0xffe6
-        | 0x1f300..=0x1faff
-        | 0x20000..=0x3fffd => 2,
-        _ => 1,
-    }
+/// Columns that a letter takes; a control character, which [`clean`] replaces, counts as one.
+pub(crate) fn char_width(c: char) -> usize {
+    c.width().unwrap_or(1)
 }
 
 /// The text with spaces after it up to `columns`.

@@ -1,32 +1,37 @@
 //! What a terminal that knows no UTF-8 shows instead.
 
-use ratatui::buffer::Buffer;
+use super::grid::{Cell, Grid};
 
 /// Replaces every cell that is not ASCII.
-pub(super) fn to_ascii(buffer: &mut Buffer) {
-    for cell in &mut buffer.content {
-        if !cell.symbol().is_ascii() {
-            let symbol = instead(cell.symbol());
-            cell.set_symbol(symbol);
+pub(super) fn to_ascii(grid: &mut Grid) {
+    let mut above = ' ';
+    for cell in &mut grid.cells {
+        if cell.letter == Cell::BEHIND {
+            cell.letter = above;
+        } else if !cell.letter.is_ascii() {
+            cell.letter = instead(cell.letter);
         }
+        cell.marks.clear();
+        // Both columns of a wide letter are replaced.
+        above = cell.letter;
     }
 }
 
-fn instead(symbol: &str) -> &'static str {
-    match symbol {
-        "█" | "▉" | "▊" => "#",
-        "▋" | "▌" | "▍" | "▆" | "▇" => "=",
-        "▎" | "▏" | "▃" | "▄" | "▅" => "-",
-        "▁" | "▂" => "_",
-        "·" => "-",
-        "×" => "x",
-        "µ" => "u",
-        "°" => " ",
-        "…" => "~",
-        "←" => "<",
-        "→" => ">",
-        "–" | "−" => "-",
-        "\u{a0}" => " ",
-        _ => "?",
+fn instead(letter: char) -> char {
+    match letter {
+        '█' | '▉' | '▊' => '#',
+        '▋' | '▌' | '▍' | '▆' | '▇' => '=',
+        '▎' | '▏' | '▃' | '▄' | '▅' => '-',
+        '▁' | '▂' => '_',
+        '·' => '-',
+        '×' => 'x',
+        'µ' => 'u',
+        '°' => ' ',
+        '…' => '~',
+        '←' => '<',
+        '→' => '>',
+        '–' | '−' => '-',
+        '\u{a0}' => ' ',
+        _ => '?',
     }
 }

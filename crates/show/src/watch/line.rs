@@ -1,8 +1,6 @@
 //! Rows of the live view: words with tones, bars, and tables whose less important columns go first when it is narrow.
 
-use ratatui::buffer::Buffer;
-use ratatui::style::{Color, Modifier, Style as Cells};
-
+use super::grid::Grid;
 use crate::style::Tone;
 use crate::text::{pad_left, pad_right, shorten, width};
 
@@ -14,15 +12,10 @@ pub(super) const LABEL: usize = 9;
 pub(super) struct Row(pub(super) Vec<(Tone, String)>);
 
 impl Row {
-    pub(super) fn put(&self, buffer: &mut Buffer, y: u16) {
-        let end = buffer.area.x + buffer.area.width;
-        let mut x = buffer.area.x;
+    pub(super) fn put(&self, grid: &mut Grid, y: u16) {
+        let mut x = 0;
         for (tone, piece) in &self.0 {
-            if x >= end {
-                return;
-            }
-            let room = usize::from(end - x);
-            (x, _) = buffer.set_stringn(x, y, piece, room, cells(*tone));
+            x = grid.put(x, y, piece, *tone);
         }
     }
 
@@ -32,17 +25,6 @@ impl Row {
 
     fn push(&mut self, tone: Tone, piece: impl Into<String>) {
         self.0.push((tone, piece.into()));
-    }
-}
-
-fn cells(tone: Tone) -> Cells {
-    match tone {
-        Tone::Plain => Cells::new(),
-        Tone::Strong => Cells::new().add_modifier(Modifier::BOLD),
-        Tone::Faint => Cells::new().add_modifier(Modifier::DIM),
-        Tone::Good => Cells::new().fg(Color::Green),
-        Tone::Warn => Cells::new().fg(Color::Yellow),
-        Tone::Bad => Cells::new().fg(Color::Red).add_modifier(Modifier::BOLD),
     }
 }
 

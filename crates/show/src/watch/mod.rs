@@ -3,6 +3,7 @@
 mod ascii;
 mod disks;
 mod fit;
+mod grid;
 mod line;
 mod machine;
 mod memory;
@@ -13,13 +14,12 @@ mod screen;
 mod tests;
 mod trail;
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use rubus_core::watch::{Header, Look};
 
 use crate::style::Tone;
 use crate::text::clean;
 use fit::{Section, fit};
+use grid::Grid;
 use line::{Row, text};
 pub use screen::{Letters, Screen, lines};
 pub use trail::Trail;
@@ -66,16 +66,15 @@ pub enum Mode<'a> {
     Once,
 }
 
-/// Draws all of it anew. Nothing outside the buffer's area is touched, however small it is.
-pub fn draw(view: &View<'_>, buffer: &mut Buffer) {
-    buffer.reset();
-    let area = buffer.area;
-    if area.width == 0 || area.height == 0 {
+/// Draws all of it anew, however small the screen is.
+fn draw(view: &View<'_>, grid: &mut Grid) {
+    grid.clear();
+    if grid.width == 0 || grid.height == 0 {
         return;
     }
-    let width = usize::from(area.width);
-    let has_footer = view.mode != Mode::Once && area.height >= 4;
-    let room = usize::from(area.height) - 1 - usize::from(has_footer);
+    let width = usize::from(grid.width);
+    let has_footer = view.mode != Mode::Once && grid.height >= 4;
+    let room = usize::from(grid.height) - 1 - usize::from(has_footer);
     let mut rows = vec![title(view, width)];
     match view.look {
         Some(look) => rows.extend(fit(sections(view, look, width), room)),
@@ -85,10 +84,10 @@ pub fn draw(view: &View<'_>, buffer: &mut Buffer) {
         )),
     }
     for (y, row) in rows.iter().take(room + 1).enumerate() {
-        row.put(buffer, area.y + y as u16);
+        row.put(grid, y as u16);
     }
     if has_footer {
-        footer(view, width).put(buffer, area.y + area.height - 1);
+        footer(view, width).put(grid, grid.height - 1);
     }
 }
 
@@ -98,18 +97,14 @@ pub fn has_room_for_programs(width: u16, height: u16) -> bool {
 }
 
 /// All of it as cells, in as many lines as it takes.
-pub fn draw_whole(view: &View<'_>, width: u16) -> Buffer {
+fn draw_whole(view: &View<'_>, width: u16) -> Grid {
     const MOST: u16 = 400;
-    let mut tall = Buffer::empty(Rect::new(0, 0, width, MOST));
-    draw(view, &mut tall);
-    let is_empty = |y: u16| (0..width).all(|x| tall[(x, y)].symbol() == " ");
-    let height = (0..MOST).rev().find(|&y| !is_empty(y)).map_or(1, |y| y + 1);
-    let mut whole = Buffer::empty(Rect::new(0, 0, width, height));
-    for y in 0..height {
-        for x in 0..width {
-            whole[(x, y)] = tall[(x, y)].clone();
-        }
-    }
+    let mut whole = Grid::empty(width, MOST);
+    draw(view, &mut whole);
+    let is_used = |&y: &u16| !whole.line(y).iter().all(grid::Cell::is_blank);
+    whole.height = (0..MOST).rev().find(is_used).map_or(1, |y| y + 1);
+    let used = usize::from(width) * usize::from(whole.height);
+    whole.cells.truncate(used);
     whole
 }
 

@@ -3,13 +3,10 @@
 
 use std::fmt::Write;
 
-use ratatui::buffer::{Buffer, Cell};
-use ratatui::layout::Rect;
-use ratatui::style::{Color, Modifier};
-
 use super::ascii::to_ascii;
+use super::grid::{Cell, Grid};
 use super::{View, draw, draw_whole};
-use crate::style::Style;
+use crate::style::{Style, Tone};
 
 /// What the terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +21,8 @@ pub struct Letters {
 #[derive(Clone, Debug)]
 pub struct Screen {
     letters: Letters,
-    shown: Buffer,
-    next: Buffer,
+    shown: Grid,
+    next: Grid,
     is_known: bool,
 }
 
@@ -34,8 +31,8 @@ impl Screen {
     pub fn new(letters: Letters) -> Screen {
         Screen {
             letters,
-            shown: Buffer::empty(Rect::ZERO),
-            next: Buffer::empty(Rect::ZERO),
+            shown: Grid::empty(0, 0),
+            next: Grid::empty(0, 0),
             is_known: false,
         }
     }
@@ -47,17 +44,17 @@ impl Screen {
 
     /// What the terminal has to be told so that it shows a view on a screen of this size; nothing if it does already.
     pub fn update(&mut self, view: &View<'_>, width: u16, height: u16) -> String {
-        let area = Rect::new(0, 0, width, height);
-        if self.next.area != area {
-            self.next.resize(area);
+        let is_of_this_size = |grid: &Grid| (grid.width, grid.height) == (width, height);
+        if !is_of_this_size(&self.next) {
+            self.next = Grid::empty(width, height);
         }
         draw(view, &mut self.next);
         if !self.letters.utf8 {
             to_ascii(&mut self.next);
         }
         let mut told = String::new();
-        if !self.is_known || self.shown.area != area {
-            self.shown = Buffer::empty(area);
+        if !self.is_known || !is_of_this_size(&self.shown) {
+            self.shown = Grid::empty(width, height);
             told.push_str("\x1b[0m\x1b[2J");
         }
         self.tell_changes(&mut told);
@@ -69,7 +66,7 @@ impl Screen {
     fn tell_changes(&self, told: &mut String) {
         let mut pen = Pen::default();
         let mut next = None;
-        for (x, y, cell) in self.shown.diff(&self.next) {
+        for (x, y, cell) in self.shown.changes(&self.next) {
             if next != Some((x, y)) {
                 // Writing to a String cannot fail.
                 let _ = write!(told, "\x1b[{};{}H", y + 1, x + 1);
@@ -77,9 +74,10 @@ impl Screen {
             if self.letters.colour {
                 pen.change(cell, told);
             }
-            told.push_str(cell.symbol());
+            cell.tell(told);
             // How far others than these go is for the terminal to say.
-            next = cell.symbol().is_ascii().then_some((x + 1, y));
+            let is_plain = cell.letter.is_ascii() && cell.marks.is_empty();
+            next = is_plain.then_some((x + 1, y));
         }
         pen.put_down(told);
     }
@@ -87,35 +85,25 @@ impl Screen {
 
 /// Colour and weight with which is written now.
 #[derive(Default)]
-struct Pen {
-    fg: Color,
-    weight: Modifier,
-}
+struct Pen(Tone);
 
 impl Pen {
     fn change(&mut self, cell: &Cell, told: &mut String) {
-        if (cell.fg, cell.modifier) == (self.fg, self.weight) {
-            return;
+        if self.0 != cell.tone {
+            self.0 = cell.tone;
+            told.push_str(match cell.tone {
+                Tone::Plain => "\x1b[0m",
+                Tone::Strong => "\x1b[0;1m",
+                Tone::Faint => "\x1b[0;2m",
+                Tone::Good => "\x1b[0;32m",
+                Tone::Warn => "\x1b[0;33m",
+                Tone::Bad => "\x1b[0;1;31m",
+            });
         }
-        (self.fg, self.weight) = (cell.fg, cell.modifier);
-        told.push_str("\x1b[0");
-        if self.weight.contains(Modifier::BOLD) {
-            told.push_str(";1");
-        }
-        if self.weight.contains(Modifier::DIM) {
-            told.push_str(";2");
-        }
-        match self.fg {
-            Color::Red => told.push_str(";31"),
-            Color::Green => told.push_str(";32"),
-            Color::Yellow => told.push_str(";33"),
-            _ => {}
-        }
-        told.push('m');
     }
 
     fn put_down(&mut self, told: &mut String) {
-        if (self.fg, self.weight) != (Color::Reset, Modifier::empty()) {
+        if self.0 != Tone::Plain {
             told.push_str("\x1b[0m");
         }
         *self = Pen::default();
@@ -124,20 +112,20 @@ impl Pen {
 
 /// All of a view as lines of text, for a pipe or a terminal that is not taken over.
 pub fn lines(view: &View<'_>, width: u16, utf8: bool, style: Style) -> String {
-    let mut buffer = draw_whole(view, width);
+    let mut grid = draw_whole(view, width);
     if !utf8 {
-        to_ascii(&mut buffer);
+        to_ascii(&mut grid);
     }
     let mut text = String::new();
-    for y in 0..buffer.area.height {
-        let cells: Vec<&Cell> = (0..width).map(|x| &buffer[(x, y)]).collect();
-        let used = cells.iter().rposition(|cell| cell.symbol() != " ");
+    for y in 0..grid.height {
+        let cells = grid.line(y);
+        let used = cells.iter().rposition(|cell| !cell.is_blank());
         let mut pen = Pen::default();
         for cell in &cells[..used.map_or(0, |last| last + 1)] {
             if style.colour {
                 pen.change(cell, &mut text);
             }
-            text.push_str(cell.symbol());
+            cell.tell(&mut text);
         }
         pen.put_down(&mut text);
         text.push('\n');

@@ -1,7 +1,5 @@
 //! Screens as people see them, at the sizes that they have.
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use rubus_core::parse::stat::CpuTimes;
 use rubus_core::watch::{
     Attached, Basis, Clock, DiskCounters, Events, Header, Heat, LinkCounters, Look, Memory, Nbd,
@@ -250,16 +248,19 @@ fn now() -> Sample {
 }
 
 fn shown(width: u16, height: u16, view: &View<'_>) -> String {
-    let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+    let mut buffer = Grid::empty(width, height);
     draw(view, &mut buffer);
     words(&buffer)
 }
 
 /// The cells as text, with a mark at the end of each line, so that its width is seen.
-fn words(buffer: &Buffer) -> String {
-    let area = buffer.area;
-    let row = |y: u16| -> String { (0..area.width).map(|x| buffer[(x, y)].symbol()).collect() };
-    let rows = (0..area.height).map(|y| format!("{}|", row(y)));
+fn words(grid: &Grid) -> String {
+    let row = |y: u16| {
+        let mut row = String::new();
+        grid.line(y).iter().for_each(|cell| cell.tell(&mut row));
+        row
+    };
+    let rows = (0..grid.height).map(|y| format!("{}|", row(y)));
     rows.collect::<Vec<_>>().join("\n")
 }
 
@@ -434,7 +435,7 @@ fn only_what_changed_is_told_and_without_colour_no_weight_either() {
 }
 
 /// What a terminal makes of what it is told, as far as the view uses it: places, and letters of one column.
-fn obey(told: &str, screen: &mut Buffer) {
+fn obey(told: &str, screen: &mut Grid) {
     let (mut x, mut y) = (0_u16, 0_u16);
     let mut rest = told;
     while let Some(next) = rest.chars().next() {
@@ -449,13 +450,13 @@ fn obey(told: &str, screen: &mut Buffer) {
                         column.parse::<u16>().unwrap() - 1,
                     );
                 }
-                "J" => screen.reset(),
+                "J" => screen.clear(),
                 "m" => {}
                 other => panic!("unknown command {other}"),
             }
             rest = &command[end + 1..];
         } else {
-            screen[(x, y)].set_char(next);
+            screen.put(x, y, next.encode_utf8(&mut [0; 4]), Tone::Plain);
             x += 1;
             rest = &rest[next.len_utf8()..];
         }
@@ -469,7 +470,7 @@ fn what_the_terminal_is_told_makes_the_screen_that_was_drawn() {
             utf8: true,
             colour: true,
         });
-        let mut terminal = Buffer::empty(Rect::new(0, 0, 100, 30));
+        let mut terminal = Grid::empty(100, 30);
         obey(&screen.update(view, 100, 30), &mut terminal);
         assert_eq!(words(&terminal), shown(100, 30, view));
         let other = View {
