@@ -25,6 +25,7 @@ mod nbd_clones;
 mod nbd_copy;
 mod nbd_cut;
 mod nbd_faults;
+mod nbd_fence;
 mod nbd_hostile;
 mod nbd_interop;
 mod nbd_knee;

@@ -286,6 +286,7 @@ fn scripted(structured: bool, script: impl FnOnce(u64) -> Vec<u8>) -> Result<(),
         extended_headers: false,
         allocation: None,
         description: None,
+        fenced: false,
     };
     // The first request of slot 0 has this cookie.
     let cookie = 1 << 32;

@@ -82,6 +82,7 @@ fn with_extended_headers_one_question_covers_the_whole_disk() {
     let extras = Extras {
         extended_headers: true,
         allocation: true,
+        fence: None,
     };
     with_server(extras, |mut client, offer| {
         assert!(offer.extended_headers && offer.structured_replies);
@@ -133,6 +134,7 @@ fn without_them_a_question_has_32_bits() {
     let extras = Extras {
         extended_headers: false,
         allocation: true,
+        fence: None,
     };
     with_server(extras, |mut client, offer| {
         assert!(!offer.extended_headers);
@@ -168,6 +170,7 @@ fn a_server_that_says_nothing_is_given_up() {
         extended_headers: false,
         allocation: None,
         description: None,
+        fenced: false,
     };
     let mut client = Client::new(stream, &offer);
     client.set_patience(Patience {

@@ -21,10 +21,10 @@ pub use driver::{DeadLinks, Driver, DriverError};
 pub use durability::Counters;
 pub use watch::{Attached, End, Kernel, Leave, Pace, SILENCE, Server, Standing, Urgency, Watcher};
 
-use crate::client::{ClientError, Offer, Wish, agree};
-use crate::identity::Appearance;
+use crate::client::{ClientError, Extras, Offer, Wish, agree_with};
+use crate::identity::{Appearance, Uuid};
 use crate::uri::{Server as Place, Uri};
-use crate::wire::TransmissionFlags;
+use crate::wire::{Claim, TransmissionFlags};
 use driver::Setting;
 
 /// How long one step of connecting may take.
@@ -93,6 +93,10 @@ pub enum AttachError {
 pub struct Remote {
     export: String,
     way: Way,
+    /// By which the server knows that connections belong together.
+    attachment: Option<u128>,
+    /// Connections that were tried.
+    generation: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -117,6 +121,8 @@ impl Remote {
         Ok(Remote {
             export: uri.export.clone(),
             way,
+            attachment: random(),
+            generation: 0,
         })
     }
 
@@ -140,7 +146,8 @@ impl Remote {
 }
 
 impl Server for Remote {
-    fn connect(&mut self) -> Result<(Stream, Offer), String> {
+    fn connect(&mut self, lane: usize, ended: &[usize]) -> Result<(Stream, Offer), String> {
+        self.generation += 1;
         let stream = self.stream().map_err(|error| error.to_string())?;
         let wish = Wish {
             export: self.export.clone(),
@@ -149,8 +156,30 @@ impl Server for Remote {
             structured_replies: false,
         };
         let no_tls = |_| Err(ClientError::Tls("it was not asked for".into()));
-        agree(stream, wish, PATIENCE, no_tls).map_err(|error| error.to_string())
+        let fence = self.attachment.map(|attachment| Claim {
+            attachment,
+            generation: self.generation,
+            lane: lane as u32,
+            ended: bits(ended),
+        });
+        let extras = Extras {
+            fence,
+            ..Extras::default()
+        };
+        agree_with(stream, wish, extras, PATIENCE, no_tls).map_err(|error| error.to_string())
     }
+}
+
+/// What nobody can guess; without it, a server could not tell whose connections it ends.
+fn random() -> Option<u128> {
+    let text = rubus_host::clone_file::random_uuid().ok()?;
+    Uuid::parse(text.trim()).map(|uuid| uuid.0)
+}
+
+/// A bit for each of these, as far as there are bits.
+fn bits(lanes: &[usize]) -> u64 {
+    let with = |bits: u64, lane: &usize| bits | 1_u64.checked_shl(*lane as u32).unwrap_or(0);
+    lanes.iter().fold(0, with)
 }
 
 /// A device that was attached.
@@ -200,7 +229,7 @@ pub fn attach(
     backend: &str,
     settings: &Settings,
 ) -> Result<Device, AttachError> {
-    let (first, offer) = server.connect().map_err(AttachError::Server)?;
+    let (first, offer) = server.connect(0, &[]).map_err(AttachError::Server)?;
     let multi = offer.flags.has(TransmissionFlags::CAN_MULTI_CONN);
     let wanted = connections_of(settings.connections, multi)?;
     let blocks = offer.blocks();
@@ -217,7 +246,7 @@ pub fn attach(
     }
     let mut lines = vec![first];
     while (lines.len() as u32) < wanted {
-        let (line, another) = match server.connect() {
+        let (line, another) = match server.connect(lines.len(), &[]) {
             Ok(connected) => connected,
             // The server takes no more from here, which nobody has asked for.
             Err(_) if settings.connections.is_none() => break,
@@ -260,6 +289,7 @@ pub fn attach(
             counters,
             read_only: settings.read_only,
             vouched_for: settings.vouched_for,
+            fenced: offer.fenced,
         },
     })
 }
@@ -391,6 +421,13 @@ impl Kernel for LiveKernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lanes_are_told_as_bits() {
+        assert_eq!(bits(&[]), 0);
+        assert_eq!(bits(&[0, 3, 63]), 1 << 63 | 0b1001);
+        assert_eq!(bits(&[64, 1000]), 0);
+    }
 
     #[test]
     fn several_connections_are_used_where_the_server_promises_that_they_agree() {

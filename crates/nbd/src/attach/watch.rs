@@ -52,11 +52,12 @@ pub trait Kernel {
 
 /// Where the export is.
 pub trait Server {
-    /// Connects and agrees on the export.
+    /// Connects and agrees on the export, for this one of the device's connections; `ended` are all that have none
+    /// now. A server that can do so ends what is left of their old ones first.
     ///
     /// # Errors
     /// Why not, in words.
-    fn connect(&mut self) -> Result<(Stream, Offer), String>;
+    fn connect(&mut self, lane: usize, ended: &[usize]) -> Result<(Stream, Offer), String>;
 }
 
 /// How urgent a line of the log is.
@@ -151,7 +152,13 @@ pub struct Attached {
     pub read_only: bool,
     /// A server that does not say who it is may be resumed all the same.
     pub vouched_for: bool,
+    /// The server ends what is left of a lost connection before it takes a new one.
+    pub fenced: bool,
 }
+
+/// What is said of a server that does not fence any more.
+const NOT_FENCED: &str = "the server does not end what is left of a lost connection any more: it may still carry out \
+                          writes of the old one, over newer ones";
 
 /// A watcher.
 pub struct Watcher<'a> {
@@ -382,7 +389,7 @@ impl<'a> Watcher<'a> {
         loop {
             self.pause(spread(wait, monotonic_ns()))?;
             wait = (wait * 2).clamp(self.pace.first, self.pace.most);
-            let (stream, offer) = match self.server.connect() {
+            let (stream, offer) = match self.server.connect(line, ended) {
                 Ok(agreed) => agreed,
                 Err(why) => {
                     if why != last_words {
@@ -394,6 +401,10 @@ impl<'a> Watcher<'a> {
                 }
             };
             self.must_be_the_same(&offer, ended)?;
+            if self.attached.fenced && !offer.fenced {
+                self.attached.fenced = false;
+                self.line(Urgency::Warning, NOT_FENCED);
+            }
             // Without, only a peer that vanishes is noticed later.
             let _ = stream.notice_silence(SILENCE);
             match self.kernel.reconnect(std::os::fd::AsFd::as_fd(&stream)) {

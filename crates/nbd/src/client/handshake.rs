@@ -7,9 +7,9 @@
 use super::error::HandshakeError;
 use super::flight::Replies;
 use crate::wire::{
-    BASE_ALLOCATION, BlockSizes, ClientFlags, ContextRequest, ExportName, Greeting, HandshakeFlags,
-    Info, InfoRequest, Malformed, OPTION_REPLY_HEADER_BYTES, OptionReply, OptionReplyHeader,
-    OptionRequest, Refusal, TransmissionFlags,
+    BASE_ALLOCATION, BlockSizes, Claim, ClientFlags, ContextRequest, ExportName, FENCE, Greeting,
+    HandshakeFlags, Info, InfoRequest, Malformed, OPTION_REPLY_HEADER_BYTES, OptionReply,
+    OptionReplyHeader, OptionRequest, Refusal, TransmissionFlags,
 };
 
 /// So many names of exports are kept to be shown.
@@ -35,6 +35,8 @@ pub struct Extras {
     pub extended_headers: bool,
     /// What takes space and what reads as zeros (BLOCK_STATUS in the context `base:allocation`).
     pub allocation: bool,
+    /// That what an earlier connection of the same attachment left behind is ended first.
+    pub fence: Option<Claim>,
 }
 
 /// What the machine needs next.
@@ -89,6 +91,8 @@ pub struct Offer {
     pub allocation: Option<u32>,
     /// The server's words about the export.
     pub description: Option<String>,
+    /// Nothing of the connections that this one replaces is done any more.
+    pub fenced: bool,
 }
 
 impl Offer {
@@ -123,6 +127,7 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     StartTls,
+    Fence,
     ExtendedHeaders,
     StructuredReply,
     SetContexts,
@@ -135,6 +140,7 @@ impl Asked {
         match self {
             Asked::List => 3,
             Asked::StartTls => 5,
+            Asked::Fence => FENCE,
             Asked::Go => 7,
             Asked::StructuredReply => 8,
             Asked::SetContexts => 10,
@@ -196,6 +202,7 @@ impl Handshake {
                 extended_headers: false,
                 allocation: None,
                 description: None,
+                fenced: false,
             },
         })
     }
@@ -312,6 +319,13 @@ impl Handshake {
     }
 
     fn after_tls(&mut self) {
+        match self.extras.fence {
+            Some(claim) => self.ask(Asked::Fence, &OptionRequest::Fence(claim)),
+            None => self.after_fence(),
+        }
+    }
+
+    fn after_fence(&mut self) {
         if self.extras.extended_headers {
             self.ask(Asked::ExtendedHeaders, &OptionRequest::ExtendedHeaders);
         } else {
@@ -394,6 +408,15 @@ impl Handshake {
             }
             (Asked::StartTls, OptionReply::Refused { text, .. }) => {
                 Err(HandshakeError::NoTls(text))
+            }
+            (Asked::Fence, OptionReply::Ack) => {
+                self.offer.fenced = true;
+                self.after_fence();
+                Ok(())
+            }
+            (Asked::Fence, OptionReply::Refused { .. }) => {
+                self.after_fence();
+                Ok(())
             }
             (Asked::ExtendedHeaders, OptionReply::Ack) => {
                 self.offer.extended_headers = true;

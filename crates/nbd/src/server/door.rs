@@ -4,26 +4,32 @@
 //! are idle: none of this costs a thread of its own. A client that sends a request is given to a
 //! thread, and comes back to the door when it has been idle for a while.
 
-use std::collections::BTreeMap;
+mod client;
+mod origin;
+mod settings;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rubus_core::callers::Network;
 use rubus_host::listening::{Bell, Caller, Listener, Poller};
 use rubus_host::net::Stream;
 
 use super::crew::{Crew, Kind};
-use super::disk::Disk;
+use super::fence::Fences;
 use super::greeting::{Greeting, Progress};
-use super::handshake::{Agreed, Exports, TlsPolicy};
+use super::handshake::{Agreed, TlsPolicy};
 use super::pool::{Budget, Pools, lock, now_ns};
+pub use client::{Client, Event, Snapshot};
+use origin::{most_of_one, origin};
+pub use settings::{Opened, Settings, Store};
+
 use super::session::{Gone, House, IDLE, Left, PATIENCE, Served, Session};
 use super::shares::Shares;
 use super::tally::{Counts, Tally};
-use crate::tls::TlsServerSettings;
 
 /// A client has so long for the whole handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -54,120 +60,6 @@ const GREETING: Kind = Kind {
     most: 8,
 };
 
-/// What a server has, beyond what clients are told of it.
-pub trait Store: Exports + Send + Sync {
-    /// Opens an export for a client that has agreed on it.
-    ///
-    /// # Errors
-    /// In words, for the log; the client is hung up on.
-    fn open(&self, name: &str, caller: &Caller) -> Result<Opened, String>;
-
-    /// Whether [`Exports::find`] or [`Store::open`] may wait for a device. Handshakes then go on in
-    /// threads of their own, and nobody else waits for them.
-    fn may_wait(&self) -> bool {
-        false
-    }
-
-    /// The export whose threads wait for the disk: exports that lie on one disk may share them.
-    fn pool_of<'a>(&self, name: &'a str) -> &'a str {
-        name
-    }
-
-    /// What clients are told: itself (Rust before 1.86 cannot say so of every store).
-    fn exports(&self) -> &dyn Exports;
-}
-
-/// An export that is open for a client.
-pub struct Opened {
-    /// Its bytes.
-    pub disk: Arc<dyn Disk>,
-    /// Every write is durable before it is answered.
-    pub sync: bool,
-}
-
-/// Who may come, and how many.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Networks that may connect; everybody if there are none.
-    pub allow: Vec<Network>,
-    /// So many clients are served at once.
-    pub most_clients: usize,
-    /// Bytes that may be in flight, of all clients together.
-    pub most_bytes: usize,
-    /// Whether connections are encrypted.
-    pub tls: TlsPolicy,
-    /// What for that is needed; without it, none is.
-    pub certificates: Option<TlsServerSettings>,
-}
-
-impl Settings {
-    fn encryption(&self) -> (TlsPolicy, Option<TlsServerSettings>) {
-        (self.tls, self.certificates.clone())
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            allow: Vec::new(),
-            most_clients: 4096,
-            most_bytes: 256 << 20,
-            tls: TlsPolicy::Off,
-            certificates: None,
-        }
-    }
-}
-
-/// A client that is served, as others see it.
-#[derive(Debug)]
-pub struct Client {
-    /// Number of the client, from 1.
-    pub number: u64,
-    /// Who it is.
-    pub caller: Caller,
-    /// Which export it has.
-    pub export: String,
-    /// When it agreed on that, on the clock that never jumps.
-    pub since_ns: u64,
-    stream: Arc<Stream>,
-    is_busy: AtomicBool,
-    tally: Arc<Tally>,
-}
-
-impl Client {
-    /// What it has had done.
-    pub fn counts(&self) -> Counts {
-        self.tally.counts()
-    }
-
-    /// Whether it has a thread at the moment, because it has sent something within two seconds.
-    pub fn is_busy(&self) -> bool {
-        self.is_busy.load(Ordering::Relaxed)
-    }
-}
-
-/// Something that whoever runs the server may want to know.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// A client has an export.
-    Came(&'a Client),
-    /// A client has gone, and this is what it had done.
-    Went(&'a Client, &'a Gone),
-    /// Somebody asked what there is, and took leave.
-    Asked(&'a Caller),
-    /// Somebody went without a word, before it was agreed what for it came.
-    Left(&'a Caller),
-    /// Somebody came who does not become a client.
-    Refused {
-        /// Who.
-        caller: &'a Caller,
-        /// Why.
-        why: String,
-    },
-    /// The server itself has a problem.
-    Trouble(String),
-}
-
 type Log = Box<dyn Fn(&Event<'_>) + Send + Sync>;
 
 /// A server that runs, or will.
@@ -185,6 +77,8 @@ pub struct Server {
     gone: Mutex<(u64, Counts)>,
     /// Clients that have become idle.
     returned: Mutex<Vec<Busy>>,
+    /// Connections that others may replace.
+    fences: Arc<Fences>,
     bell: Bell,
     log: Log,
 }
@@ -199,6 +93,8 @@ struct Busy {
 enum Greeted {
     /// In the handshake still.
     Waits { greeting: Greeting, for_room: bool },
+    /// In the handshake still, until what it replaces has ended.
+    Fences(Greeting),
     /// It asked what there is, and took leave.
     Asked(Greeting),
     /// It went without a word.
@@ -207,19 +103,6 @@ enum Greeted {
     Came(Busy),
     /// It does not become one.
     Refused(Caller, String),
-}
-
-/// What the server does, at one moment.
-#[derive(Debug)]
-pub struct Snapshot {
-    /// Those who are served.
-    pub clients: Vec<Arc<Client>>,
-    /// How many were served and are gone.
-    pub gone_clients: u64,
-    /// What those have had done.
-    pub gone: Counts,
-    /// Threads that serve clients at the moment.
-    pub threads: usize,
 }
 
 /// The bell's number, and that of the first listener.
@@ -237,6 +120,8 @@ struct Door<'a> {
     paused_ns: Option<u64>,
     /// In the order in which they came.
     greetings: BTreeMap<u64, Greeting>,
+    /// Those of them who wait until what they replace has ended.
+    fencing: BTreeSet<u64>,
     /// Those whose handshake is going on elsewhere, and where they come from.
     away: BTreeMap<u64, Option<IpAddr>>,
     idle: BTreeMap<u64, Busy>,
@@ -268,6 +153,7 @@ impl Server {
             clients: Mutex::default(),
             gone: Mutex::default(),
             returned: Mutex::default(),
+            fences: Arc::default(),
             bell: Bell::new()?,
             log: Box::new(log),
         }))
@@ -308,6 +194,7 @@ impl Server {
             listeners,
             paused_ns: None,
             greetings: BTreeMap::new(),
+            fencing: BTreeSet::new(),
             away: BTreeMap::new(),
             idle: BTreeMap::new(),
             next_number: CLIENTS + 1,
@@ -331,6 +218,8 @@ impl Server {
                 Progress::Asked => return Ok(Gone::Done),
                 Progress::Left => return Err("it left during the handshake".into()),
                 Progress::Ended(why) => return Err(why),
+                // It knows no other connections.
+                Progress::Fences => return Err("it replaces another connection".into()),
                 Progress::Waits { for_room } => {
                     let came = greeting.line.stream().wait(for_room, Some(PATIENCE));
                     if !came.map_err(|error| error.to_string())? {
@@ -360,6 +249,7 @@ impl Server {
     fn greet(self: &Arc<Self>, number: u64, mut greeting: Greeting) -> Greeted {
         match greeting.advance(self.store.exports()) {
             Progress::Waits { for_room } => Greeted::Waits { greeting, for_room },
+            Progress::Fences => Greeted::Fences(greeting),
             Progress::Asked => Greeted::Asked(greeting),
             Progress::Left => Greeted::Left(greeting),
             Progress::Ended(why) => Greeted::Refused(greeting.caller, why),
@@ -381,7 +271,9 @@ impl Server {
         agreed: Agreed,
         begun: &[u8],
     ) -> Result<Busy, String> {
-        let Greeting { line, caller, .. } = greeting;
+        let Greeting {
+            line, caller, hold, ..
+        } = greeting;
         let stream = Arc::clone(line.stream());
         let name = agreed.export.name;
         let Opened { disk, sync } = self.store.open(&name, &caller)?;
@@ -400,7 +292,12 @@ impl Server {
             tally: Arc::clone(&tally),
         });
         let house = Arc::clone(&self.house);
-        let served = Served { disk, sync, pool };
+        let served = Served {
+            disk,
+            sync,
+            pool,
+            hold,
+        };
         let session = Session::new(line, agreed.rules, served, begun, house, tally);
         lock(&self.clients).insert(client.number, Arc::clone(&client));
         (self.log)(&Event::Came(&client));
@@ -445,7 +342,7 @@ impl Server {
         }
         (self.log)(&Event::Went(client, why));
         lock(&self.clients).remove(&client.number);
-        if self.stops() {
+        if self.stops() || self.fences.is_awaited() {
             self.bell.ring();
         }
     }
@@ -510,6 +407,7 @@ impl Door<'_> {
             self.greeted(number, greeted);
         }
         self.drop_the_late();
+        self.fence_again();
         self.accept_again();
         Ok(())
     }
@@ -521,6 +419,7 @@ impl Door<'_> {
         let next = [
             oldest.map(|greeting| late_ns(greeting.since_ns, HANDSHAKE)),
             self.paused_ns.map(|since_ns| late_ns(since_ns, PAUSE)),
+            (!self.fencing.is_empty()).then(|| late_ns(now_ns(), PAUSE)),
         ];
         let next_ns = next.into_iter().flatten().min()?;
         let left = Duration::from_nanos(next_ns.saturating_sub(now_ns()));
@@ -595,7 +494,8 @@ impl Door<'_> {
         }
         let number = self.next_number;
         self.next_number += 1;
-        let greeting = Greeting::new(stream, caller, settings.encryption(), now_ns());
+        let greeting = Greeting::new(stream, caller, settings.encryption(), now_ns())
+            .fencing(&self.server.fences);
         if let Err(error) = self.poller.add(&greeting.line, number, false) {
             return self.refused(&greeting.caller, error.to_string());
         }
@@ -632,6 +532,14 @@ impl Door<'_> {
             .filter(|(_, greeting)| is_late(greeting))
         {
             self.drop_greeting(number, too_late(HANDSHAKE));
+        }
+    }
+
+    /// Looks whether what clients replace has ended.
+    fn fence_again(&mut self) {
+        self.server.fences.looks_again();
+        for number in std::mem::take(&mut self.fencing) {
+            self.go_on(number);
         }
     }
 
@@ -700,6 +608,10 @@ impl Door<'_> {
                     Err(error) => self.refused(&greeting.caller, error.to_string()),
                 }
             }
+            Greeted::Fences(greeting) => {
+                self.fencing.insert(number);
+                self.greetings.insert(number, greeting);
+            }
             Greeted::Asked(greeting) => (self.server.log)(&Event::Asked(&greeting.caller)),
             Greeted::Left(greeting) => (self.server.log)(&Event::Left(&greeting.caller)),
             Greeted::Came(busy) => self.keep(busy),
@@ -734,43 +646,6 @@ impl Door<'_> {
     }
 }
 
-/// What counts as one address: of IPv6 the network, since whoever has one address has all of a /64.
-fn origin(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let network = address.to_bits() & !u128::from(u64::MAX);
-            IpAddr::V6(network.into())
-        }
-        address => address,
-    }
-}
-
-/// So many of the clients may be of one address of another machine.
-fn most_of_one(most_clients: usize) -> usize {
-    (most_clients / 4).max(16)
-}
-
 fn too_late(most: Duration) -> String {
     format!("it did not end the handshake within {} s", most.as_secs())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_network_of_ipv6_counts_as_one_address() {
-        let of = |text: &str| origin(text.parse().unwrap());
-        assert_eq!(of("2001:db8:1:2:3::4"), of("2001:db8:1:2:ffff::"));
-        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
-        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
-        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
-        assert!(of("127.0.0.1").is_loopback());
-    }
-
-    #[test]
-    fn one_address_has_a_quarter_of_the_clients() {
-        assert_eq!(most_of_one(1024), 256);
-        assert_eq!(most_of_one(4), 16);
-    }
 }

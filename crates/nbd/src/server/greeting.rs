@@ -2,16 +2,21 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rubus_host::listening::Caller;
 use rubus_host::net::Stream;
 
+use super::fence::{Entry, Fences, Hold};
 use super::handshake::{Agreed, Closing, Exports, ServerHandshake, Step, TlsPolicy};
 use super::line::Line;
+use super::pool::now_ns;
 use crate::tls::{Tls, TlsServerSettings};
 
 /// So much is received at once. A client that sends more is asked again.
 const RECEIVED_BYTES: usize = 4 << 10;
+/// So long after it came a client is told that what it left behind does not end. It waits longer, to hear it.
+const FENCING: Duration = Duration::from_secs(4);
 
 /// A client in the handshake.
 pub(super) struct Greeting {
@@ -24,6 +29,10 @@ pub(super) struct Greeting {
     output: Vec<u8>,
     /// When it began.
     pub since_ns: u64,
+    /// Where its claim is entered, if claims are taken.
+    fences: Option<Arc<Fences>>,
+    /// That of its claim.
+    pub hold: Option<Hold>,
 }
 
 /// How a handshake goes on.
@@ -32,6 +41,8 @@ pub(super) enum Progress {
     Asked,
     /// When something comes, or there is room to send if so.
     Waits { for_room: bool },
+    /// Until an older connection of the client has ended.
+    Fences,
     /// It went without a word: it asked something else, or looked whether somebody listens.
     Left,
     /// With requests; bytes of the first ones may be here already.
@@ -52,11 +63,20 @@ impl Greeting {
             line: Line::Plain(Arc::new(stream)),
             caller,
             handshake: ServerHandshake::new(policy),
+            fences: None,
+            hold: None,
             certificates,
             input: Vec::new(),
             output: Vec::new(),
             since_ns: now_ns,
         }
+    }
+
+    /// One that may say which connection it replaces.
+    pub fn fencing(mut self, fences: &Arc<Fences>) -> Greeting {
+        self.handshake = self.handshake.fencing();
+        self.fences = Some(Arc::clone(fences));
+        self
     }
 
     /// Goes as far as it can without waiting.
@@ -90,6 +110,11 @@ impl Greeting {
                         return Progress::Ended(why);
                     }
                 }
+                Step::Fence => {
+                    if !self.fence() {
+                        return Progress::Fences;
+                    }
+                }
                 Step::Close if self.handshake.closing() == Some(&Closing::Aborted) => {
                     return Progress::Asked;
                 }
@@ -108,6 +133,29 @@ impl Greeting {
                 }
             }
         }
+    }
+
+    /// Ends what the client's claim replaces; false while that has not ended.
+    fn fence(&mut self) -> bool {
+        let done = match (&self.fences, self.handshake.claim()) {
+            (Some(fences), Some(claim)) => match fences.enter(claim, self.line.stream()) {
+                Entry::Entered(hold) => {
+                    self.hold = Some(hold);
+                    Ok(())
+                }
+                Entry::Waits if now_ns() - self.since_ns < FENCING.as_nanos() as u64 => {
+                    return false;
+                }
+                Entry::Waits => Err(
+                    "the server still waits for its disk with requests of the connection that \
+                     this one replaces",
+                ),
+                Entry::Late => Err("a newer connection of the same client is here already"),
+            },
+            _ => Ok(()),
+        };
+        self.handshake.fenced(done);
+        true
     }
 
     /// Sends what is to be sent; false when there is no room for all of it.

@@ -9,9 +9,9 @@
 use super::disk::Abilities;
 use super::transmission::{Replies, Rules, flags_of};
 use crate::wire::{
-    BASE_ALLOCATION, BlockSizes, ClientFlags, ContextRequest, ExportName, Greeting, HandshakeFlags,
-    Info, InfoRequest, MOST_OPTION_BYTES, OPTION_HEADER_BYTES, OptionHeader, OptionReply,
-    OptionRequest, Refusal, TransmissionFlags,
+    BASE_ALLOCATION, BlockSizes, Claim, ClientFlags, ContextRequest, ExportName, Greeting,
+    HandshakeFlags, Info, InfoRequest, MOST_OPTION_BYTES, OPTION_HEADER_BYTES, OptionHeader,
+    OptionReply, OptionRequest, Refusal, TransmissionFlags,
 };
 
 /// A client that has not come to the point with so many options is hung up on.
@@ -81,6 +81,9 @@ pub enum Step {
     Receive,
     /// Both ends go on encrypted: start TLS, then call [`ServerHandshake::tls_started`].
     StartTls,
+    /// What the client's claim replaces is to be ended: see [`ServerHandshake::claim`], then call
+    /// [`ServerHandshake::fenced`].
+    Fence,
     /// Requests follow; see [`ServerHandshake::into_agreed`].
     Serve,
     /// Hang up; [`ServerHandshake::closing`] says why.
@@ -112,6 +115,9 @@ pub enum Closing {
         "the client sent more in the clear after asking for TLS; somebody in between may have done that"
     )]
     Injected,
+    /// What its earlier connection left behind has not ended, or a newer one was here first.
+    #[error("{0}")]
+    NotFenced(&'static str),
     /// It never comes to the point.
     #[error("the client did not come to the point within {0}")]
     Endless(&'static str),
@@ -136,6 +142,8 @@ enum State {
     /// Throws so many bytes of an option away.
     Skip(OptionHeader, u32),
     StartTls,
+    /// What has been agreed on, and what says so, by this option.
+    Fence(Box<Agreed>, u32, Vec<u8>),
     Serve(Box<Agreed>),
     Close(Closing),
 }
@@ -155,6 +163,8 @@ pub struct ServerHandshake {
     replies: Replies,
     /// The export for which [`BASE_ALLOCATION`] was asked for.
     allocation_of: Option<String>,
+    fences: bool,
+    claim: Option<Claim>,
 }
 
 impl ServerHandshake {
@@ -175,7 +185,16 @@ impl ServerHandshake {
             encrypted: false,
             replies: Replies::Simple,
             allocation_of: None,
+            fences: false,
+            claim: None,
         }
+    }
+
+    /// One that lets a client say which connection it replaces; the caller ends that.
+    #[must_use]
+    pub fn fencing(mut self) -> Self {
+        self.fences = true;
+        self
     }
 
     /// What is to be sent before the next step; empty when nothing is.
@@ -190,6 +209,7 @@ impl ServerHandshake {
                 Step::Receive
             }
             State::StartTls => Step::StartTls,
+            State::Fence(..) => Step::Fence,
             State::Serve(_) => Step::Serve,
             State::Close(_) => Step::Close,
         }
@@ -245,8 +265,38 @@ impl ServerHandshake {
             self.encrypted = true;
             self.replies = Replies::Simple;
             self.allocation_of = None;
+            self.claim = None;
             self.state = State::OptionHeader;
         }
+    }
+
+    /// Which connection the client says that it is.
+    pub fn claim(&self) -> Option<Claim> {
+        self.claim
+    }
+
+    /// What the client's claim replaces has ended, or has not.
+    pub fn fenced(&mut self, done: Result<(), &'static str>) {
+        match std::mem::replace(&mut self.state, State::OptionHeader) {
+            State::Fence(agreed, option, assent) => match done {
+                Ok(()) => {
+                    self.out.extend_from_slice(&assent);
+                    self.state = State::Serve(agreed);
+                }
+                Err(words) if option == EXPORT_NAME => self.close(Closing::NotFenced(words)),
+                Err(words) => self.refuse(option, Refusal::Policy, words),
+            },
+            state => self.state = state,
+        }
+    }
+
+    /// Requests follow, as soon as what the client replaces has ended.
+    fn agree(&mut self, agreed: Agreed, option: u32) {
+        let agreed = Box::new(agreed);
+        self.state = match self.claim {
+            Some(_) => State::Fence(agreed, option, std::mem::take(&mut self.out)),
+            None => State::Serve(agreed),
+        };
     }
 
     /// Why there is no agreement, once there is none.
@@ -369,7 +419,7 @@ impl ServerHandshake {
             }
             OptionRequest::Go(info) => {
                 if let Some(agreed) = self.tell(option, &info, exports) {
-                    self.state = State::Serve(Box::new(agreed));
+                    self.agree(agreed, option);
                 }
             }
             OptionRequest::StructuredReply => match self.replies {
@@ -406,7 +456,11 @@ impl ServerHandshake {
                     self.allocation_of = Some(contexts.export);
                 }
             }
-            OptionRequest::Other { .. } => {
+            OptionRequest::Fence(claim) if self.fences => {
+                self.claim = Some(claim);
+                self.reply(option, &OptionReply::Ack);
+            }
+            OptionRequest::Fence(_) | OptionRequest::Other { .. } => {
                 let words = "this server does not know the option";
                 self.refuse(option, Refusal::Unsupported, words);
             }
@@ -445,7 +499,7 @@ impl ServerHandshake {
                     flags: agreed.rules.flags,
                 }
                 .encode(self.no_zeroes, &mut self.out);
-                self.state = State::Serve(Box::new(agreed));
+                self.agree(agreed, EXPORT_NAME);
             }
             Err(NoExport { words, .. }) => {
                 let name = name.into();

@@ -7,6 +7,7 @@
 mod crew;
 pub mod disk;
 pub mod door;
+mod fence;
 pub mod file_disk;
 mod greeting;
 pub mod handshake;

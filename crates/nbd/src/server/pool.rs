@@ -95,6 +95,12 @@ impl Lane {
         into.append(&mut lock(&self.done));
     }
 
+    /// Forgets what no thread has begun yet; gives how much that is.
+    pub fn abandon(&self) -> usize {
+        let jobs = std::mem::take(&mut lock(&self.work).jobs);
+        jobs.len()
+    }
+
     /// Waits until something is done or something comes from the socket.
     pub fn wait(&self, socket: Option<BorrowedFd<'_>>, most: Duration) -> io::Result<Came> {
         let came = first_of(socket, &self.bell, Some(most))?;

@@ -26,6 +26,7 @@ use rubus_host::min_rate::MinRate;
 use self::reading::{HoleHunt, Solitude, Spare};
 use self::writing::Taking;
 use super::disk::{Disk, code_of};
+use super::fence::Hold;
 use super::line::{Inbox, Line, Outbox, UNCOUNTED_BYTES};
 use super::pool::{Budget, Done, Job, Lane, Outcome, Pool, now_ns};
 use super::shares::{Account, Shares};
@@ -68,6 +69,8 @@ pub(super) struct Served {
     pub sync: bool,
     /// Threads that wait for the disk.
     pub pool: Arc<Pool>,
+    /// Of a client that says which connection it is.
+    pub hold: Option<Hold>,
 }
 
 /// Why a client is gone.
@@ -94,6 +97,9 @@ pub enum Gone {
     /// The connection is broken.
     #[error("the connection broke: {0}")]
     Broken(io::Error),
+    /// Another connection has taken its place.
+    #[error("the client has replaced this connection with a new one")]
+    Replaced,
     /// The server ends.
     #[error("the server is stopping")]
     Stopped,
@@ -152,6 +158,8 @@ pub(super) struct Session {
     held_bytes: usize,
     /// Since when it has waited for memory.
     starving_ns: Option<u64>,
+    /// Given up when nothing of it is under way any more.
+    hold: Option<Hold>,
 }
 
 /// What a turn needs to go on.
@@ -202,7 +210,12 @@ impl Session {
         house: Arc<House>,
         tally: Arc<Tally>,
     ) -> Session {
-        let Served { disk, sync, pool } = served;
+        let Served {
+            disk,
+            sync,
+            pool,
+            hold,
+        } = served;
         Session {
             tells_holes: rules.replies != Replies::Simple && disk.abilities().knows_extents,
             account: house.shares.open(Arc::clone(line.stream())),
@@ -236,6 +249,7 @@ impl Session {
             left_of_read: None,
             hole_hunt: HoleHunt::default(),
             held_bytes: 0,
+            hold,
         }
     }
 
@@ -267,9 +281,10 @@ impl Session {
                 }
                 Err(gone) => {
                     self.wind_up();
-                    return Left::Gone(match self.account.is_evicted() {
-                        true => Gone::Slow,
-                        false => gone,
+                    return Left::Gone(match gone {
+                        _ if self.is_replaced() => Gone::Replaced,
+                        _ if self.account.is_evicted() => Gone::Slow,
+                        gone => gone,
                     });
                 }
             }
@@ -279,12 +294,16 @@ impl Session {
     /// Waits for what is in flight, for which nobody waits any more: it holds memory and the disk.
     fn wind_up(&mut self) {
         self.tally.add(&mut self.added);
+        if self.is_replaced() {
+            self.abandon();
+        }
         while let (Some(lane), true) = (&self.lane, self.in_flight > 0) {
             lane.collect(&mut self.done);
             self.in_flight -= self.done.len().min(self.in_flight);
             self.done.clear();
             if self.in_flight > 0 && lane.wait(None, PATIENCE).is_err() {
-                break;
+                // What is under way is waited for all the same: a client that comes again relies on it.
+                rubus_host::clock::sleep(Duration::from_millis(20));
             }
         }
         self.house
@@ -294,6 +313,18 @@ impl Session {
         self.house.shares.give_back(&self.account, self.inbox_bytes);
         self.inbox_bytes = 0;
         self.spare.clear(&self.house.spare);
+    }
+
+    /// Whether another connection has taken this one's place.
+    #[inline]
+    fn is_replaced(&self) -> bool {
+        self.hold.as_ref().is_some_and(Hold::is_over)
+    }
+
+    /// Forgets what has not begun, and whose answers nobody will get.
+    fn abandon(&mut self) {
+        let abandoned = self.lane.as_ref().map_or(0, |lane| lane.abandon());
+        self.in_flight -= abandoned.min(self.in_flight);
     }
 
     /// One turn; false when there is nothing to do for a while.
@@ -373,6 +404,10 @@ impl Session {
         loop {
             if self.ends.is_some() {
                 return Ok(Need::End);
+            }
+            // Also in the middle of a write: the client sends it again over the other connection.
+            if self.is_replaced() {
+                return Err(Gone::Replaced);
             }
             if self.skip > 0 {
                 let now = self.skip.min(self.inbox.bytes().len() as u64);
@@ -725,8 +760,12 @@ impl Session {
         }
     }
 
-    /// Nothing more comes from the client; what is in flight is still done.
+    /// Nothing more comes from the client; what is in flight is still done. A client that will come again sends
+    /// again what it got no answer to: of its requests, those that wait are not begun any more.
     fn ended(&mut self) {
+        if self.hold.is_some() {
+            self.abandon();
+        }
         self.ends = Some(match () {
             () if self.house.stops.load(Ordering::Relaxed) => Gone::Stopped,
             () if self.is_in_a_request() => Gone::Cut,

@@ -5,6 +5,7 @@
 
 mod command;
 mod extended;
+mod fence;
 mod flags;
 mod handshake;
 mod info;
@@ -17,6 +18,7 @@ pub use command::{
     read_hole_body, write_error_body, write_hole_body,
 };
 pub use extended::{ExtendedChunk, ExtendedRequest};
+pub use fence::{Claim, FENCE};
 pub use flags::{
     AllocationFlags, ChunkFlags, ClientFlags, CommandFlags, HandshakeFlags, TransmissionFlags,
 };

@@ -1,6 +1,8 @@
 //! Options, with which both ends come to terms, and the replies to them.
 
-use super::{Info, MOST_OPTION_BYTES, MOST_STRING_BYTES, Malformed, OPTION_MAGIC, Reader};
+use super::{
+    Claim, FENCE, Info, MOST_OPTION_BYTES, MOST_STRING_BYTES, Malformed, OPTION_MAGIC, Reader,
+};
 
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 
@@ -59,6 +61,8 @@ pub enum OptionRequest {
     SetContexts(ContextRequest),
     /// Use requests and structured replies with lengths of 64 bits.
     ExtendedHeaders,
+    /// Be this connection of an attachment, and end what it replaces; not of the protocol.
+    Fence(Claim),
     /// Any other.
     Other {
         /// Its number.
@@ -100,6 +104,7 @@ impl OptionRequest {
             OptionRequest::ListContexts(_) => 9,
             OptionRequest::SetContexts(_) => 10,
             OptionRequest::ExtendedHeaders => 11,
+            OptionRequest::Fence(_) => FENCE,
             OptionRequest::Other { option, .. } => *option,
         }
     }
@@ -113,6 +118,7 @@ impl OptionRequest {
             OptionRequest::ListContexts(contexts) | OptionRequest::SetContexts(contexts) => {
                 contexts.encode(&mut data);
             }
+            OptionRequest::Fence(claim) => claim.encode(&mut data),
             OptionRequest::Other { data: other, .. } => data.extend_from_slice(other),
             OptionRequest::Abort
             | OptionRequest::List
@@ -147,6 +153,7 @@ impl OptionRequest {
             9 => ContextRequest::decode(data).map(OptionRequest::ListContexts),
             10 => ContextRequest::decode(data).map(OptionRequest::SetContexts),
             11 => plain(OptionRequest::ExtendedHeaders),
+            FENCE => Claim::decode(data).map(OptionRequest::Fence),
             option => Ok(OptionRequest::Other {
                 option,
                 data: data.to_vec(),

@@ -126,7 +126,7 @@ pub fn server_handshake(data: &[u8]) {
         return;
     };
     let (policy, piece) = (policy_of(nature), piece_of(nature / 3));
-    let mut server = ServerHandshake::new(policy);
+    let mut server = ServerHandshake::new(policy).fencing();
     let exports = Two::default();
     server.to_send();
     let (mut at, mut encrypted) = (0, false);
@@ -148,6 +148,16 @@ pub fn server_handshake(data: &[u8]) {
                 assert!(policy != TlsPolicy::Off && !encrypted);
                 encrypted = true;
                 server.tls_started();
+            }
+            Step::Fence => {
+                assert!(server.claim().is_some() && server.to_send().is_empty());
+                let done = match nature & 0x80 {
+                    0 => Ok(()),
+                    _ => Err("the disk hangs"),
+                };
+                server.fenced(done);
+                let no_answers = server.step() == Step::Serve;
+                check_option_replies(&server.to_send(), no_answers);
             }
             Step::Serve => {
                 let agreed = server.into_agreed().expect("an agreement");
@@ -461,6 +471,7 @@ fn extras(nature: u8) -> Extras {
     Extras {
         extended_headers: nature & 0x40 != 0,
         allocation: nature & 0xc0 != 0,
+        fence: None,
     }
 }
 

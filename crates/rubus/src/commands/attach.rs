@@ -313,6 +313,10 @@ fn announcement(record: &Record, device: &Device, arguments: &Attach) -> String 
             }
         };
     }
+    if !device.attached.fenced && !record.read_only {
+        text += "This server does not fence: after a lost connection it may still carry out old writes, over newer ones, if it is\n\
+                 slow. Leave --timeout out, or take one well above its slowest request.\n";
+    }
     if !flags.has(TransmissionFlags::SEND_FLUSH) && !record.read_only {
         text += "This server does not know flushes: nothing is known to be durable.\n";
     }

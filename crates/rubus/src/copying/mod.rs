@@ -18,6 +18,7 @@ use crate::network::connect::{Line, Place, connect_with};
 const EXTRAS: Extras = Extras {
     extended_headers: true,
     allocation: true,
+    fence: None,
 };
 
 /// Connects to an export whose server is waited for so long, while its machine is there.

@@ -373,6 +373,7 @@ impl World {
             structured_replies: false,
             extended_headers: false,
             allocation: None,
+            fenced: true,
             description: self.identity().map(|identity| identity.to_string()),
         }
     }
@@ -425,7 +426,7 @@ impl Kernel for Client {
 }
 
 impl Server for Client {
-    fn connect(&mut self) -> Result<(Stream, Offer), String> {
+    fn connect(&mut self, _: usize, _: &[usize]) -> Result<(Stream, Offer), String> {
         let mut world = self.world.borrow_mut();
         world.step();
         if !world.is_up || !world.is_reachable {
@@ -508,6 +509,7 @@ fn run(seed: u64) -> (u32, bool) {
         counters: Some(Counters::default()),
         read_only: false,
         vouched_for: false,
+        fenced: true,
     };
     let (mut log, mut tell) = (|_: Urgency, _: &str| {}, |_: &Standing| {});
     let leave: Leave = Arc::new(|| Err("it is mounted".into()));

@@ -73,10 +73,13 @@ struct FakeServer {
     driver: Rc<RefCell<Driver>>,
     offers: Vec<Result<Offer, &'static str>>,
     peers: Rc<RefCell<Vec<UnixStream>>>,
+    /// For which lane each connection was, and which had ended.
+    asked: Rc<RefCell<Vec<(usize, Vec<usize>)>>>,
 }
 
 impl Server for FakeServer {
-    fn connect(&mut self) -> Result<(Stream, Offer), String> {
+    fn connect(&mut self, lane: usize, ended: &[usize]) -> Result<(Stream, Offer), String> {
+        self.asked.borrow_mut().push((lane, ended.to_vec()));
         if self.offers.is_empty() {
             self.driver.borrow_mut().disconnected = true;
             return Err("no more".into());
@@ -101,6 +104,7 @@ fn offer(identity: Option<Identity>) -> Offer {
         structured_replies: false,
         extended_headers: false,
         allocation: None,
+        fenced: true,
         description: identity.map(|identity| format!("a disk {identity}")),
     }
 }
@@ -120,6 +124,7 @@ struct Case {
     attached: Attached,
     said: Vec<String>,
     standings: Vec<Standing>,
+    asked: Rc<RefCell<Vec<(usize, Vec<usize>)>>>,
     stop: AtomicBool,
     leave: Leave,
     /// How the first flush ends.
@@ -141,10 +146,12 @@ impl Case {
                 counters: Counters::parse("0 0 0 0 0 0 0 0 0 0 0"),
                 read_only: false,
                 vouched_for: false,
+                fenced: true,
             },
             peers,
             said: Vec::new(),
             standings: Vec::new(),
+            asked: Rc::default(),
             stop: AtomicBool::new(false),
             leave: Arc::new(|| Err("it is mounted".into())),
             flushed: None,
@@ -167,6 +174,7 @@ impl Case {
             driver: Rc::clone(&self.driver),
             offers,
             peers: Rc::clone(&self.peers),
+            asked: Rc::clone(&self.asked),
         };
         let said = &mut self.said;
         let mut log = |_: Urgency, text: &str| said.push(text.to_owned());
@@ -445,4 +453,25 @@ fn attempts_of_many_clients_are_spread() {
     };
     assert!((0..10).all(|tenth| (50..150).contains(&in_tenth(tenth))));
     assert_eq!(spread(Duration::ZERO, 5), Duration::ZERO);
+}
+
+#[test]
+fn a_server_hears_which_connection_is_replaced_and_which_others_have_ended() {
+    let mut case = Case::with_lines(3, of_boot(1));
+    case.run(2, false, vec![Ok(offer(of_boot(1))), Ok(offer(of_boot(1)))]);
+    let asked = case.asked.borrow();
+    assert_eq!(asked[0], (0, vec![0, 1]));
+    assert_eq!(asked[1], (1, vec![1]));
+}
+
+#[test]
+fn a_server_that_does_not_fence_any_more_is_told_of_once() {
+    let mut case = Case::with_lines(2, of_boot(1));
+    let plain = || Offer {
+        fenced: false,
+        ..offer(of_boot(1))
+    };
+    case.run(2, false, vec![Ok(plain()), Ok(plain())]);
+    let said = case.said.iter();
+    assert_eq!(said.filter(|line| line.contains(NOT_FENCED)).count(), 1);
 }

@@ -499,3 +499,78 @@ fn extended_headers_bring_the_filter_with_them() {
     let flags = TransmissionFlags::BLOCK_STATUS_PAYLOAD.with(TransmissionFlags::SEND_DF);
     assert!(rules.flags.has(flags));
 }
+
+fn claim(generation: u64) -> Claim {
+    Claim {
+        attachment: 1,
+        generation,
+        lane: 0,
+        ended: 0,
+    }
+}
+
+#[test]
+fn a_claim_holds_the_assent_back_until_what_it_replaces_has_ended() {
+    let mut server = begun(TlsPolicy::Off, FIXED).fencing();
+    let assent = ask(&mut server, &OptionRequest::Fence(claim(3)));
+    assert_eq!(assent, [OptionReply::Ack]);
+    let bytes = bytes_of(&go("root"));
+    server.received(&bytes, &Two);
+    assert_eq!(server.step(), Step::Fence);
+    assert_eq!(server.claim(), Some(claim(3)));
+    assert!(server.to_send().is_empty(), "the client may not begin yet");
+
+    server.fenced(Err("the disk hangs"));
+    assert_eq!(refusal(&replies(&server.to_send())), Refusal::Policy);
+    assert_eq!(server.step(), Step::Receive);
+
+    server.received(&bytes, &Two);
+    server.fenced(Ok(()));
+    let told = replies(&server.to_send());
+    assert_eq!(told.last(), Some(&OptionReply::Ack));
+    assert_eq!(server.step(), Step::Serve);
+}
+
+#[test]
+fn a_claim_is_refused_where_nobody_ends_anything_and_forgotten_when_tls_starts() {
+    let mut server = begun(TlsPolicy::Off, FIXED);
+    let refused = ask(&mut server, &OptionRequest::Fence(claim(1)));
+    assert_eq!(refusal(&refused), Refusal::Unsupported);
+    ask(&mut server, &go("root"));
+    assert_eq!(server.step(), Step::Serve);
+
+    let mut server = begun(TlsPolicy::Allow, FIXED).fencing();
+    ask(&mut server, &OptionRequest::Fence(claim(1)));
+    ask(&mut server, &OptionRequest::StartTls);
+    server.tls_started();
+    assert_eq!(server.claim(), None);
+
+    let mut server = begun(TlsPolicy::Require, FIXED).fencing();
+    let refused = ask(&mut server, &OptionRequest::Fence(claim(1)));
+    assert_eq!(refusal(&refused), Refusal::TlsRequired);
+}
+
+#[test]
+fn a_claim_of_the_wrong_length_is_invalid() {
+    let mut server = begun(TlsPolicy::Off, FIXED).fencing();
+    let short = OptionRequest::Other {
+        option: crate::wire::FENCE,
+        data: vec![0; 35],
+    };
+    assert_eq!(refusal(&ask(&mut server, &short)), Refusal::Invalid);
+    assert_eq!(server.claim(), None);
+}
+
+#[test]
+fn who_asks_in_the_old_way_is_fenced_too() {
+    let mut server = begun(TlsPolicy::Off, FIXED).fencing();
+    ask(&mut server, &OptionRequest::Fence(claim(1)));
+    server.received(&bytes_of(&OptionRequest::ExportName("root".into())), &Two);
+    assert_eq!(server.step(), Step::Fence);
+    assert!(server.to_send().is_empty());
+    server.fenced(Err("the disk hangs"));
+    assert_eq!(
+        server.closing(),
+        Some(&Closing::NotFenced("the disk hangs"))
+    );
+}
