@@ -1,5 +1,5 @@
 //! The recipe `desktop` with what is not its default: a GPT, a swap file on the new btrfs and a copy of the boot partition. It
-//! is applied, started, verified, undone and started again, and the card is as before.
+//! is applied, started, verified, undone after its journal was lost on the new root, and started again, and the card is as before.
 
 use crate::common::desktop::{LONG, MAY_DIFFER, SOON, must, root};
 use rubus_lab::board::Board;
@@ -45,6 +45,7 @@ fn a_card_moves_to_a_gpt_disk_with_a_swap_file_and_boot_files_and_back() {
     let verified = new.run("rubus verify", "root", SOON).unwrap();
     let said = format!("{}\n{}", verified.text(), verified.complaint_text());
     assert_eq!(verified.status, 0, "{said}");
+    a_lost_journal_is_found_on_the_card(&mut new);
     must(&mut new, "rubus undo --yes", SOON);
     new.switch_off().unwrap();
 
@@ -55,6 +56,24 @@ fn a_card_moves_to_a_gpt_disk_with_a_swap_file_and_boot_files_and_back() {
     back.switch_off().unwrap();
     let lost = differences(&before, &manifest(&kit.sd()).unwrap(), MAY_DIFFER);
     assert!(lost.is_empty(), "on the card:\n{}", lost.join("\n"));
+}
+
+/// Looking writes nothing and leaves nothing mounted; undoing goes on from what the card knows.
+fn a_lost_journal_is_found_on_the_card(board: &mut Session) {
+    must(board, "rm -r /var/lib/rubus/changes", SOON);
+    let status = board.run("rubus status", "root", SOON).unwrap();
+    let said = format!("{}\n{}", status.text(), status.complaint_text());
+    assert_eq!(status.status, 1, "{said}");
+    // The title may be broken over lines.
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains(
+            "This root has lost the journal of 0001-desktop. The root on /dev/mmcblk0p2 has a copy."
+        ),
+        "{said}"
+    );
+    let nothing = "! test -e /var/lib/rubus/changes && ! grep mmcblk0p2 /proc/mounts";
+    must(board, nothing, SOON);
 }
 
 fn is_as_chosen(board: &mut Session) {

@@ -10,6 +10,7 @@ use rubus_lab::mounted;
 use rubus_lab::outside::{differences, manifest};
 use rubus_lab::product::{can_boot, rubus_or_skip};
 use rubus_lab::session::{Options, Session};
+use serde_json::Value;
 
 /// For what takes seconds on a free machine.
 pub const SOON: Duration = Duration::from_secs(300);
@@ -89,6 +90,34 @@ pub fn apply(board: &mut Session, serial: &str) {
     let said = must(board, &script, LONG);
     assert!(said.contains("is applied"), "{said}");
     assert_eq!(root(board), "ext4 ", "the running system has changed");
+    the_plan_said_about_how_long_it_takes(board);
+}
+
+/// How much longer or shorter applying may take than the plan said. The plan promises 1.5; here other tests run meanwhile.
+const ESTIMATE_WITHIN: f64 = 3.0;
+
+/// Compares the time that the plan of the last change gave with the one between the time stamps of its journal.
+fn the_plan_said_about_how_long_it_takes(board: &mut Session) {
+    const STAMPS: &str = "cd /var/lib/rubus/changes/*-desktop
+for moment in $(grep -o '\"at\":\"[^\"]*\"' journal | cut -d'\"' -f4); do date -d $moment +%s; done";
+    let plan = must(
+        board,
+        "cat /var/lib/rubus/changes/*-desktop/plan.json",
+        SOON,
+    );
+    let plan: Value = serde_json::from_str(&plan).unwrap();
+    let [least_s, most_s] =
+        ["least_s", "most_s"].map(|name| plan["effort"][name].as_f64().unwrap());
+    let moments = must(board, STAMPS, SOON);
+    let moments: Vec<f64> = moments.lines().map(|line| line.parse().unwrap()).collect();
+    let took_s = moments.last().unwrap() - moments[0];
+    println!(
+        "the plan said {least_s} to {most_s} s, and it took {took_s} s ({})",
+        plan["effort"]["source"].as_str().unwrap_or_default()
+    );
+    assert!(least_s > 0.0 && took_s > 0.0, "{plan}");
+    assert!(took_s > least_s / ESTIMATE_WITHIN, "{took_s}");
+    assert!(took_s < most_s * ESTIMATE_WITHIN, "{took_s}");
 }
 
 fn is_as_promised(board: &mut Session) {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use rubus_core::plan::Action;
 use rubus_core::plan::journal::{self, Receipt};
 use rubus_core::plan::volume::Volume;
-use rubus_host::Hands;
 use rubus_host::hands::{below, replace};
 use rubus_host::live_hands::make_directories;
+use rubus_host::{Files, Hands};
 
 use crate::change::{Change, Site, StepError};
 
@@ -165,9 +165,8 @@ impl LiveWorks {
             Some(_) => below(&top, &Path::new(CHANGES).join(site.change)),
         };
         make_directories(hands, &directory)?;
-        let notes = super::kept::notes_in(site.directory, hands.files());
-        for name in notes.iter().map(String::as_str).chain(COPIED) {
-            let (from, to) = (site.directory.join(name), directory.join(name));
+        for name in copied_names(site.directory, hands.files()) {
+            let (from, to) = (site.directory.join(&name), directory.join(&name));
             if name == ROOTS && self.image.is_some() {
                 // There is no other root.
                 continue;
@@ -187,6 +186,13 @@ impl LiveWorks {
     }
 }
 
+/// The names of the files of a change that each of its roots has, in the order in which they are copied.
+pub(super) fn copied_names(directory: &Path, files: &dyn Files) -> Vec<String> {
+    let mut names = super::kept::notes_in(directory, files);
+    names.extend(COPIED.map(String::from));
+    names
+}
+
 fn journal_of(change: &Change) -> PathBuf {
     change.directory().join("journal")
 }
@@ -202,14 +208,14 @@ fn with_options(volume: &Volume, more: &str) -> Volume {
 }
 
 /// The roots that have a copy.
-fn roots_of(directory: &Path, hands: &dyn Hands) -> Result<Vec<Volume>, String> {
+pub(super) fn roots_of(directory: &Path, hands: &dyn Hands) -> Result<Vec<Volume>, String> {
     let text = hands.files().text(&directory.join(ROOTS));
     let text = text.map_err(|why| why.to_string())?;
     serde_json::from_str(&text).map_err(|why| why.to_string())
 }
 
 /// Puts bytes in the place of a file, durably.
-fn put(path: &Path, bytes: &[u8], hands: &mut dyn Hands) -> Result<(), StepError> {
+pub(super) fn put(path: &Path, bytes: &[u8], hands: &mut dyn Hands) -> Result<(), StepError> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");
     replace(path, Path::new(&fresh), bytes, 0o644, hands)?;

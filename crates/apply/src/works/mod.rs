@@ -18,6 +18,7 @@ mod journal_copy;
 mod kept;
 mod last_pass;
 mod locate;
+mod lost_journal;
 mod mounts;
 mod partition;
 mod processor;
@@ -40,6 +41,7 @@ pub use claim::is_given_away;
 pub use consent::fingerprint;
 pub use initramfs::initramfs_answers;
 pub use locate::{boot_id, find_disk, identity};
+pub use lost_journal::{Search, Traces, lost_journal};
 
 use crate::change::{Site, StepError, Works};
 

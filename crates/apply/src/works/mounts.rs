@@ -16,7 +16,7 @@ use super::{LiveWorks, failed, locate, receipt};
 /// Where the filesystems of changes are mounted, by the name of the change.
 pub(super) const PLACES: &str = "/run/rubus";
 
-const MOUNTS: &str = "/proc/self/mountinfo";
+pub(super) const MOUNTS: &str = "/proc/self/mountinfo";
 /// Of the thread that looks, which may be on a visit elsewhere.
 const OWN_MOUNTS: &str = "/proc/thread-self/mountinfo";
 
@@ -250,7 +250,7 @@ pub(super) fn node_at(at: &Path, files: &dyn Files) -> Option<String> {
 
 /// The node of a device by its major and minor number; a filesystem of several devices has numbers of its own, which
 /// no device has.
-fn node_of((major, minor): (u32, u32), files: &dyn Files) -> Option<String> {
+pub(super) fn node_of((major, minor): (u32, u32), files: &dyn Files) -> Option<String> {
     let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
     let real = files.real_path(&link).ok()?;
     Some(format!("/dev/{}", real.file_name()?.to_str()?))

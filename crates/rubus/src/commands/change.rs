@@ -13,9 +13,10 @@ use rubus_core::plan::volume::Volume;
 use rubus_core::plan::{Action, Plan};
 use rubus_core::recipe::{self, Fault, Recipe, UserRecipe, Wishes};
 use rubus_host::live_hands::{LiveHands, Lock, lock, make_directories};
-use rubus_host::{Files, Live, clock};
+use rubus_host::{Live, clock};
 use rubus_show::plan::render;
 
+use super::lost::{self, Lost, Taken};
 use crate::args::{Apply, General, PlanArgs, Recipes, Resume, Undo};
 use crate::changing::{Teller, confirm_again, confirm_losses, facts, refresh_contents};
 use crate::exit::Exit;
@@ -91,7 +92,7 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
         None => draw_up(general, &arguments.recipe, &arguments.wishes)?,
     };
     if plan.is_empty() && plan.obstacles().next().is_none() {
-        if let Some(words) = other_options(&plan, &all_known()?) {
+        if let Some(words) = other_options(&plan, &all_known()?.0) {
             eprintln!("{words}");
             return Ok(Exit::AnswerIsNo);
         }
@@ -137,8 +138,8 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
 pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
     must_be_live(general, "undo")?;
     let (shelf, _lock) = open_shelf()?;
-    let changes = all_of(&shelf)?;
-    let place = to_be_undone(&changes, arguments.change.as_deref())?;
+    let (changes, lost) = all_of(&shelf)?;
+    let place = to_be_undone(&changes, arguments.change.as_deref(), lost.as_deref())?;
     let mut change = changes[place].clone();
     anyhow::ensure!(
         !change.plan.is_of_an_image(),
@@ -196,23 +197,34 @@ fn stays_behind(title: &str, change: &Change) -> String {
     )
 }
 
-/// All changes, with what was written down about them on other roots that they have.
-fn all_of(shelf: &Shelf) -> anyhow::Result<Vec<Change>> {
-    let changes = shelf.all(&Live::new())?;
-    let mut works = LiveWorks::default();
+/// All changes, with what was written down about them on other roots that they have, and with those whose journal is lost
+/// here and was found on another root. The text says what is known of a lost journal that was not found.
+fn all_of(shelf: &Shelf) -> anyhow::Result<(Vec<Change>, Option<String>)> {
+    let mut changes = shelf.all(&Live::new())?;
+    let lost = lost::seek(&changes, Taken::Yes)?;
+    let mut not_found = None;
     let mut is_new = false;
+    match lost {
+        Some(lost) if lost.found.is_empty() => not_found = Some(lost.words),
+        Some(lost) => {
+            eprintln!("{}", lost.words);
+            changes = shelf.all(&Live::new())?;
+        }
+        None => {}
+    }
+    let mut works = LiveWorks::default();
     for change in &changes {
         is_new |= works.catch_up(change, &mut LiveHands::new())?;
     }
-    Ok(match is_new {
-        true => shelf.all(&Live::new())?,
-        false => changes,
-    })
+    if is_new {
+        changes = shelf.all(&Live::new())?;
+    }
+    Ok((changes, not_found))
 }
 
 /// All changes as whichever root knows most of each; nothing is written. Another root is looked at only where this one
-/// does not know the end, or something is not as it knows it.
-pub(super) fn all_known() -> anyhow::Result<Vec<Change>> {
+/// does not know the end, or something is not as it knows it, or where the journal is lost here: the text says so.
+pub(super) fn all_known() -> anyhow::Result<(Vec<Change>, Option<Lost>)> {
     let live = Live::new();
     let mut changes = Shelf::at(places::changes()).all(&live)?;
     let mut works = LiveWorks::default();
@@ -226,15 +238,17 @@ pub(super) fn all_known() -> anyhow::Result<Vec<Change>> {
             changes[i] = known;
         }
     }
-    Ok(changes)
+    let lost = lost::seek(&changes, Taken::No)?;
+    changes.extend(lost.iter().flat_map(|lost| lost.found.clone()));
+    changes.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok((changes, lost))
 }
 
 /// Keeps a change whose trial was passed: does the steps that have waited for it.
 pub(super) fn keep(general: &General, name: &str) -> anyhow::Result<(Change, Ending)> {
     let (shelf, _lock) = open_shelf()?;
-    let found = all_of(&shelf)?
-        .into_iter()
-        .find(|change| change.name == name);
+    let (changes, _) = all_of(&shelf)?;
+    let found = changes.into_iter().find(|change| change.name == name);
     let mut change = found.with_context(|| format!("{name} is not there any more"))?;
     let hands = &mut LiveHands::new();
     let ended = with_company(general, |company| {
@@ -253,7 +267,8 @@ pub fn resume(general: &General, arguments: &Resume) -> anyhow::Result<Exit> {
     let (shelf, _lock) = open_shelf()?;
     let mut exit = Exit::Fine;
     let mut is_any = false;
-    for mut change in all_of(&shelf)? {
+    let (changes, lost) = all_of(&shelf)?;
+    for mut change in changes {
         if !change.state.is_finished {
             is_any = true;
             let hands = &mut LiveHands::new();
@@ -264,8 +279,10 @@ pub fn resume(general: &General, arguments: &Resume) -> anyhow::Result<Exit> {
             exit = finish(general, &mut change, hands)?;
         }
     }
-    if !is_any {
-        say("Nothing was interrupted.\n")?;
+    match lost {
+        Some(words) => anyhow::bail!(words),
+        None if !is_any => say("Nothing was interrupted.\n")?,
+        None => {}
     }
     Ok(exit)
 }
@@ -336,14 +353,16 @@ fn saved(name: &str) -> anyhow::Result<Option<Plan>> {
     Ok(Some(plan))
 }
 
-/// Which of the changes is undone: the last one that is not, or the named one.
-fn to_be_undone(changes: &[Change], named: Option<&str>) -> anyhow::Result<usize> {
+/// Which of the changes is undone: the last one that is not, or the named one. `lost` says what is known of a change whose
+/// journal is lost.
+fn to_be_undone(
+    changes: &[Change],
+    named: Option<&str>,
+    lost: Option<&str>,
+) -> anyhow::Result<usize> {
     let Some(named) = named else {
         let last = changes.iter().rposition(|change| !change.is_undone());
-        return last.with_context(|| match lost_journal(&Live::new()) {
-            Some(words) => words,
-            None => "there is nothing to undo".into(),
-        });
+        return last.with_context(|| lost.unwrap_or("there is nothing to undo").to_string());
     };
     let found = changes.iter().position(|change| change.name == named);
     let place =
@@ -403,24 +422,6 @@ fn differing(plan: &Plan, change: &Change) -> Vec<String> {
         .filter(|(_, value, then)| value != then)
         .map(|(name, value, then)| format!("{name}={value} instead of {then}"))
         .collect()
-}
-
-/// What is said where no change is known, and the boot partition says that there was one: its journal is lost on this root.
-pub(super) fn lost_journal(files: &dyn Files) -> Option<String> {
-    let points = ["/boot/firmware", "/boot"].map(Path::new);
-    let (point, kept) = points.into_iter().find_map(|point| {
-        let names = files.list(point).ok()?;
-        let is_kept = |name: &String| name.to_lowercase().starts_with("cmdline.txt.before-rubus");
-        // The last one is of the last change.
-        Some((point, names.into_iter().filter(is_kept).max()?))
-    })?;
-    let point = point.display();
-    Some(format!(
-        "there is no journal in {}, yet {point}/{kept} says that a change moved the root: its journal is lost on this root. The \
-         old root has another one. Start that: `sudo cp {point}/{kept} {point}/cmdline.txt`, then `sudo reboot`, and \
-         `rubus undo` there takes back the rest (docs/changing.md, \"By hand\")",
-        places::changes().display()
-    ))
 }
 
 /// What is said where something is in the way of going back.
@@ -547,7 +548,6 @@ pub(super) fn must_be_live(general: &General, verb: &str) -> anyhow::Result<()> 
 #[cfg(test)]
 mod tests {
     use rubus_core::fixture::small_plan;
-    use rubus_host::fake::FakeFiles;
     use rubus_host::rehearsal::Rehearsal;
 
     use super::*;
@@ -584,8 +584,8 @@ mod tests {
         let (below, mut above) = (applied(), applied());
         above.name = "0002-example".into();
         let changes = [below, above];
-        assert_eq!(to_be_undone(&changes, None).unwrap(), 1);
-        let why = to_be_undone(&changes, Some("0001-example"))
+        assert_eq!(to_be_undone(&changes, None, None).unwrap(), 1);
+        let why = to_be_undone(&changes, Some("0001-example"), None)
             .unwrap_err()
             .to_string();
         let order = "`rubus undo 0002-example`, `rubus undo 0001-example`";
@@ -597,13 +597,8 @@ mod tests {
 
     #[test]
     fn a_lost_journal_is_not_called_nothing_to_undo() {
-        let without = FakeFiles::new().file("/boot/firmware/cmdline.txt", "root=/dev/sda2");
-        assert_eq!(lost_journal(&without), None);
-        let with = without
-            .file("/boot/firmware/cmdline.txt.before-rubus", "root=a")
-            .file("/boot/firmware/cmdline.txt.before-rubus-2", "root=b");
-        let words = lost_journal(&with).unwrap();
-        let way = "`sudo cp /boot/firmware/cmdline.txt.before-rubus-2 /boot/firmware/cmdline.txt`";
-        assert!(words.contains(way), "{words}");
+        let said = |lost| to_be_undone(&[], None, lost).unwrap_err().to_string();
+        assert_eq!(said(None), "there is nothing to undo");
+        assert_eq!(said(Some("its journal is lost")), "its journal is lost");
     }
 }

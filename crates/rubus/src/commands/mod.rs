@@ -17,6 +17,7 @@ pub mod cpu;
 pub mod history;
 pub mod image;
 pub mod job_file;
+mod lost;
 pub mod manual;
 pub mod memory;
 pub mod nbd;

@@ -13,7 +13,8 @@ use rubus_core::recipe::{FROM_CARD, NETWORK_ROOT};
 use rubus_host::{Files, Live};
 use rubus_show::plan::{ChangeLine, StepLine, receipts, status as status_text};
 
-use super::change::{all_known, lost_journal, must_be_live};
+use super::change::{all_known, must_be_live};
+use super::lost::Lost;
 use super::trial::{self, Stage};
 use crate::args::{General, Status};
 use crate::exit::Exit;
@@ -24,7 +25,7 @@ use crate::world::{Terminal, World};
 pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
     must_be_live(general, "status")?;
     let live = Live::new();
-    let mut changes = all_known()?;
+    let (mut changes, lost) = all_known()?;
     let machine = match changes.is_empty() {
         true => None,
         false => Some(World::of(general)?.survey()),
@@ -36,6 +37,7 @@ pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
             let mut line = line(change, &changes[i + 1..], machine.as_ref(), &live);
             line.lies_on = lies_on(change, &changes[..i]);
             line.remarks.extend(stack_words(&line.lies_on));
+            line.remarks.extend(lost_words(change, lost.as_ref()));
             line
         })
         .collect();
@@ -73,8 +75,8 @@ pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
     } else {
         let style = Terminal::of(general).style();
         say(&status_text(&shown, style))?;
-        if let (true, Some(words)) = (shown.is_empty(), lost_journal(&live)) {
-            say(&format!("But {words}.\n"))?;
+        if let Some(lost) = lost.as_ref().filter(|lost| lost.found.is_empty()) {
+            say(&format!("But {}.\n", lost.words))?;
         }
         if arguments.change.is_some() {
             say(&receipts(&steps_of(&changes[0]), style))?;
@@ -83,7 +85,7 @@ pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
     let is_fine = |line: &ChangeLine<'_>| {
         line.is_finished && line.differences.is_empty() && line.broken.is_empty()
     };
-    Ok(match shown.iter().all(is_fine) {
+    Ok(match lost.is_none() && shown.iter().all(is_fine) {
         true => Exit::Fine,
         false => Exit::AnswerIsNo,
     })
@@ -118,6 +120,12 @@ fn stack_words(below: &[String]) -> Option<String> {
             below.join(" and ")
         )
     })
+}
+
+/// Where a change is known from, if not from this root.
+fn lost_words(change: &Change, lost: Option<&Lost>) -> Option<String> {
+    let is_found = |lost: &&Lost| lost.found.iter().any(|found| found.name == change.name);
+    lost.filter(is_found).map(|lost| lost.words.clone())
 }
 
 fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Live) -> Line {

@@ -46,7 +46,10 @@ struct Looked {
 pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
     must_be_live(general, "verify")?;
     let live = Live::new();
-    let all = all_known()?;
+    let (all, lost) = all_known()?;
+    if let Some(lost) = lost {
+        eprintln!("{}", lost.words);
+    }
     let is_half_undone =
         |change: &&Change| !change.state.is_finished && change.state.way == Way::Undo;
     let half_undone: Vec<String> = all.iter().filter(is_half_undone).map(half_words).collect();
