@@ -4,6 +4,7 @@
 //! intervals and words are made is written in `docs/statistics.md`. Everything here is a pure
 //! function of its arguments; drawing is `show`'s business.
 
+pub mod alike;
 pub mod facts;
 pub mod fio;
 mod judge;

@@ -6,10 +6,11 @@ use std::path::Path;
 use anyhow::Context;
 use clap::Parser;
 use rubus_apply::change::Change;
-use rubus_core::doubt::Doubt;
+use rubus_core::compare::alike::alike;
+use rubus_core::compare::{Subject, compare};
 use rubus_core::history::RunSummary;
 use rubus_core::plan::journal::Record;
-use rubus_core::result::{Access, Run};
+use rubus_core::result::Run;
 use rubus_store::{Filter, History};
 
 use crate::args::{Args, Command, General};
@@ -24,7 +25,7 @@ const MOST_RUNS: u32 = 1_000;
 /// # Errors
 /// As `rubus bench`; also when a measurement was cut short.
 pub fn before(general: &General, directory: &Path, recipe: &str) -> anyhow::Result<()> {
-    let measured = bench(general, directory, "quick", &label("before", recipe))?;
+    let measured = bench(general, directory, "quick", &label("before", recipe), &[])?;
     anyhow::ensure!(
         measured == Exit::Fine,
         "nothing was changed, since it could not be measured before; apply it without --measure"
@@ -45,54 +46,66 @@ pub fn after(general: &General, change: &Change) -> anyhow::Result<Exit> {
         )
     })?;
     let directory = Path::new(&before.target);
-    let measured = bench(general, directory, &before.suite, &label("after", recipe))?;
+    let history = history()?;
+    let before = history.get(before.id)?.run;
+    let label = label("after", recipe);
+    let measured = bench(
+        general,
+        directory,
+        &before.suite,
+        &label,
+        &same_way(&before),
+    )?;
     if measured != Exit::Fine {
         return Ok(measured);
     }
-    if let Some(words) = unlike_the_last(&before)? {
-        eprintln!("rubus: {words}");
-    }
-    run(general, &["compare", &before.id.0.to_string(), "last"])
-}
-
-fn unlike_the_last(before: &RunSummary) -> anyhow::Result<Option<String>> {
-    let path = places::present_history().context("there is no history")?;
-    let history = History::open(&path)?;
     let last = history.list(1, 0)?;
     let last = last.first().context("the run was not kept")?;
-    let (before, after) = (history.get(before.id)?.run, history.get(last.id)?.run);
-    Ok(unlike(&before, &after))
+    side_by_side(general, &before, &history.get(last.id)?.run)
 }
 
-/// Why two runs must not be read side by side without more: one went to the disk and the other through memory.
-fn unlike(before: &Run, after: &Run) -> Option<String> {
-    let is_cached = |run: &Run| {
-        let of_jobs = run.results.iter().flat_map(|result| &result.doubts);
-        let mut doubts = run.doubts.iter().chain(of_jobs);
-        run.target.access == Access::Buffered
-            || doubts.any(|doubt| {
-                matches!(
-                    doubt,
-                    Doubt::ThroughPageCache { .. }
-                        | Doubt::DirectIsBuffered { .. }
-                        | Doubt::LoopThroughCache { .. }
-                )
-            })
+/// The options with which a run is measured as one before it was, whatever room there is now.
+fn same_way(before: &Run) -> Vec<String> {
+    let mut options = vec!["--size".to_string(), before.target.region_bytes.to_string()];
+    // As the run's record has it: "zeros", "compressible to about 50 %".
+    let content = before.target.content.as_str();
+    let content = match content.strip_prefix("compressible to about ") {
+        Some(percent) => percent.replace(' ', ""),
+        None => content.to_string(),
     };
-    let way = |is_cached: bool| match is_cached {
-        true => "through memory (the page cache)",
-        false => "past memory (direct I/O)",
-    };
-    let (first, second) = (is_cached(before), is_cached(after));
-    (first != second).then(|| {
-        format!(
-            "these two are not alike: the run before the change went {}, the one after it {}. btrfs with compression has no \
-             direct I/O. Reads faster than the disk's link come from memory; compare only random writes and commits, and \
-             what you feel when programs start.",
-            way(first),
-            way(second)
-        )
-    })
+    options.extend(["--content".to_string(), content]);
+    options
+}
+
+/// Shows what was measured alike as ratios, and says what was not.
+fn side_by_side(general: &General, before: &Run, after: &Run) -> anyhow::Result<Exit> {
+    let found = alike(before, after);
+    for difference in &found.differences {
+        eprintln!("rubus: {difference}");
+    }
+    if found.is_empty() {
+        eprintln!(
+            "rubus: nothing was measured alike, so nothing is called faster or slower; both runs are in `rubus history`"
+        );
+        return Ok(Exit::AnswerIsNo);
+    }
+    let subjects = [
+        Subject::of_run("before", &found.before),
+        Subject::of_run("after", &found.after),
+    ];
+    let parsed = Args::try_parse_from(["rubus", "compare", "before", "after"])?;
+    match parsed.command {
+        Some(Command::Compare(arguments)) => {
+            super::compare::show(general, &arguments, &compare(&subjects))?;
+            Ok(Exit::Fine)
+        }
+        _ => anyhow::bail!("only a comparison is shown here"),
+    }
+}
+
+fn history() -> anyhow::Result<History> {
+    let path = places::present_history().context("there is no history")?;
+    Ok(History::open(&path)?)
 }
 
 fn label(when: &str, recipe: &str) -> String {
@@ -101,8 +114,7 @@ fn label(when: &str, recipe: &str) -> String {
 
 /// The last run before a change: one that was made for it, or else one of the quick suite on the root filesystem.
 fn run_before(change: &Change) -> anyhow::Result<RunSummary> {
-    let path = places::present_history().context("there is no history")?;
-    let history = History::open(&path)?;
+    let history = history()?;
     let begun = change.records.iter().find_map(|record| match record {
         Record::Turned { at, .. } => Some(at.as_str()),
         _ => None,
@@ -130,30 +142,29 @@ fn is_on_root(target: &str) -> bool {
     device(target).is_some_and(|found| device("/") == Some(found))
 }
 
-fn bench(general: &General, directory: &Path, suite: &str, label: &str) -> anyhow::Result<Exit> {
+/// Runs `rubus bench` as if it had been typed.
+fn bench(
+    general: &General,
+    directory: &Path,
+    suite: &str,
+    label: &str,
+    options: &[String],
+) -> anyhow::Result<Exit> {
     let directory = directory.to_str().context("its name is not text")?;
-    run(
-        general,
-        &[
-            "bench",
-            directory,
-            "--suite",
-            suite,
-            "--label",
-            label,
-            "--no-html",
-        ],
-    )
-}
-
-/// Runs a verb as if it had been typed.
-fn run(general: &General, words: &[&str]) -> anyhow::Result<Exit> {
-    let words = std::iter::once("rubus").chain(words.iter().copied());
-    let parsed = Args::try_parse_from(words)?;
-    match parsed.command {
+    let words = [
+        "rubus",
+        "bench",
+        directory,
+        "--suite",
+        suite,
+        "--label",
+        label,
+        "--no-html",
+    ];
+    let words = words.into_iter().chain(options.iter().map(String::as_str));
+    match Args::try_parse_from(words)?.command {
         Some(Command::Bench(bench)) => super::bench::run(general, &bench),
-        Some(Command::Compare(compare)) => super::compare::run(general, &compare),
-        _ => anyhow::bail!("only a measurement or a comparison is run here"),
+        _ => anyhow::bail!("only a measurement is run here"),
     }
 }
 
@@ -163,21 +174,23 @@ mod tests {
 
     use super::*;
 
-    /// 289 MB/s "after" over a bus of 35 MB/s.
     #[test]
-    fn direct_and_cached_runs_are_not_compared_without_a_word() {
-        let before = fixture::slow_sd_card_run();
-        assert_eq!(before.target.access, Access::Direct);
-        assert_eq!(unlike(&before, &before), None);
-        let mut after = before.clone();
-        after.doubts.push(Doubt::DirectIsBuffered {
-            filesystem: "btrfs with zstd".into(),
-        });
-        let words = unlike(&before, &after).expect("a word");
-        assert!(
-            words.contains("before the change went past memory"),
-            "{words}"
-        );
-        assert_eq!(unlike(&after, &after), None);
+    fn it_is_measured_again_with_the_size_and_the_content_of_before() {
+        let mut run = fixture::slow_sd_card_run();
+        run.target.region_bytes = 1 << 28;
+        for (recorded, given) in [
+            ("incompressible", "incompressible"),
+            ("zeros", "zeros"),
+            ("compressible to about 50 %", "50%"),
+        ] {
+            run.target.content = recorded.into();
+            let options = same_way(&run);
+            assert_eq!(options, ["--size", "268435456", "--content", given]);
+            let words = ["rubus", "bench", "/"].map(String::from);
+            let parsed = Args::try_parse_from(words.iter().chain(&options)).unwrap();
+            assert!(
+                matches!(parsed.command, Some(Command::Bench(bench)) if bench.size == Some(1 << 28))
+            );
+        }
     }
 }
