@@ -5,11 +5,10 @@
 //! less where they are alike (two stations of a closed path, by mean value analysis): data that shrinks to a third, zlib, a device
 //! of 40 MiB/s gave 88 MiB/s where the processor alone made 92; the sum of both times would be 52.
 
-use crate::advice::Purpose;
-use crate::advice::What;
 use crate::estimate::Estimate;
 use crate::interval::carry;
 use crate::processor::compression::{EXTENT_BYTES, Row, on_disk};
+use crate::purpose::{Purpose, What};
 use crate::queueing::Bend;
 use crate::queueing::mean_value::Station;
 use crate::recipe::CompressionSpeed;

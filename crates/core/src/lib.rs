@@ -9,6 +9,7 @@
 
 pub mod advice;
 pub mod application_class;
+pub mod basis;
 pub mod boot;
 pub mod callers;
 pub mod capacity;
@@ -24,9 +25,11 @@ pub mod doubt;
 pub mod elf;
 pub mod escapes;
 pub mod fact;
+pub mod figure;
 pub mod finding;
 #[doc(hidden)]
 pub mod fixture;
+pub mod heat;
 pub mod history;
 pub mod images;
 pub mod job_file;
@@ -38,6 +41,7 @@ pub mod pipes;
 pub mod plan;
 pub mod platters;
 pub mod processor;
+pub mod purpose;
 pub mod recipe;
 pub mod reference;
 pub mod remote;

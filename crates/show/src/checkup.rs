@@ -5,18 +5,16 @@
 
 use rubus_core::doubt::Doubt;
 use rubus_core::result::{JobResult, Outcome, Run};
-use rubus_core::units::{bytes_iec, bytes_si, duration_ns, iops, rate_si};
+use rubus_core::units::{bytes_si, duration_ns, iops, rate_si};
 use rubus_core::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict};
 
 use crate::ends;
+use crate::layout::{COLUMNS, board, heading, joined, paragraph};
 use crate::network;
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::text::{bind_units, clean, hang, pad_left, pad_right, shorten, width};
 use crate::words;
-
-/// No line is wider.
-pub(crate) const COLUMNS: usize = 80;
 
 /// Lines for the sentences beyond the headline, and for the disturbances; the page has all.
 const SENTENCE_LINES: usize = 6;
@@ -41,33 +39,6 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
         paragraph(&verdict.certainty, ""),
     ];
     joined(parts)
-}
-
-/// The parts that are not empty, with an empty line between them.
-pub(crate) fn joined(parts: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut text = String::new();
-    for lines in parts.into_iter().filter(|lines| !lines.is_empty()) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        for line in lines {
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-    }
-    text
-}
-
-pub(crate) fn heading(text: &str, style: Style) -> String {
-    style.paint(Tone::Strong, text)
-}
-
-/// A machine- or program-made text, cleaned, wrapped, its lines below one another.
-pub(crate) fn paragraph(text: &str, first: &str) -> Vec<String> {
-    if text.is_empty() {
-        return Vec::new();
-    }
-    hang(first, &bind_units(&clean(text)), COLUMNS)
 }
 
 /// What was measured, on what, when: three faint lines.
@@ -101,46 +72,6 @@ fn headline(verdict: &Verdict, style: Style) -> Vec<String> {
         .into_iter()
         .map(|line| style.paint(Tone::Strong, &line))
         .collect()
-}
-
-/// "Raspberry Pi 3 Model B Rev 1.2, 4 × Cortex-A53, 905 MiB of memory, Linux 6.12".
-pub(crate) fn board(run: &Run) -> String {
-    let machine = &run.machine;
-    let cores = machine
-        .cpu
-        .cores
-        .get()
-        .map(|n| format!("{n} × "))
-        .unwrap_or_default();
-    let parts = [
-        machine.board.model.text().map(str::to_string),
-        machine
-            .cpu
-            .model
-            .text()
-            .map(|model| format!("{cores}{model}")),
-        machine
-            .memory
-            .total_bytes
-            .get()
-            .map(|b| format!("{} memory", bytes_iec(b))),
-        machine
-            .system
-            .kernel_release
-            .text()
-            .map(|release| format!("Linux {}", short_release(release))),
-    ];
-    let known: Vec<String> = parts.into_iter().flatten().collect();
-    if known.is_empty() {
-        "a machine that says nothing of itself".into()
-    } else {
-        known.join(", ")
-    }
-}
-
-/// "6.12.47" of "6.12.47+rpt-rpi-v8".
-fn short_release(release: &str) -> &str {
-    release.split(['+', '-']).next().unwrap_or(release)
 }
 
 /// "mmcblk0 (SC64G, 63.9 GB), ext4 on mmcblk0p2".

@@ -3,7 +3,7 @@
 use rubus_core::result::{BothEnds, ClientEnd, EndCost, JobResult, Run, ServerEnd};
 use rubus_core::units::duration_ns;
 
-use crate::checkup::heading;
+use crate::layout::heading;
 use crate::style::{Style, Tone};
 use crate::table::{Align, Table};
 use crate::words;

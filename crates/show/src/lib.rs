@@ -18,6 +18,7 @@ mod ends;
 pub mod findings;
 pub mod fio_json;
 pub mod history;
+mod layout;
 pub mod markdown;
 pub mod memory;
 mod network;

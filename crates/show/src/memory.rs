@@ -5,7 +5,7 @@ use rubus_core::memory::{Access, Carries, End, Memory, Pressure, Rung, SetUpKind
 use rubus_core::result::Run;
 use rubus_core::units::{bytes_iec, duration_ns, percent, rate_si};
 
-use crate::checkup::{board, heading, joined, paragraph};
+use crate::layout::{board, heading, joined, paragraph};
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::words::{half_width, moment, span};
@@ -437,7 +437,7 @@ mod tests {
         let run = rubus_core::fixture::memory_run();
         let shown = crate::bench::render(&run, &rubus_core::verdict::verdict(&run), Style::PLAIN);
         for line in shown.lines() {
-            assert!(width(line) <= crate::checkup::COLUMNS, "{line}");
+            assert!(width(line) <= crate::layout::COLUMNS, "{line}");
         }
         insta::assert_snapshot!(shown);
     }
@@ -465,7 +465,7 @@ mod tests {
         pressure.rungs[1].ended_by = pressure.carries[0].because.clone();
         let shown = crate::bench::render(&run, &rubus_core::verdict::verdict(&run), Style::PLAIN);
         for line in shown.lines() {
-            assert!(width(line) <= crate::checkup::COLUMNS, "{line}");
+            assert!(width(line) <= crate::layout::COLUMNS, "{line}");
         }
         insta::assert_snapshot!(shown);
     }

@@ -2,9 +2,8 @@
 //!
 //! Plain values. The model makes them, the tables and pages draw them, JSON carries them.
 
-mod basis;
+mod bases;
 mod known;
-mod purpose;
 mod wish;
 
 use serde::{Deserialize, Serialize};
@@ -13,9 +12,10 @@ use crate::estimate::Estimate;
 use crate::reference::kinds::DeviceClass;
 use crate::units::iops;
 
-pub use basis::{Bases, Basis, LEGEND};
+pub use crate::basis::{Basis, LEGEND};
+pub use crate::purpose::{AHEAD, Purpose, Visit, What};
+pub use bases::Bases;
 pub use known::{Carried, Known, KnownProcessor, MeasuredDisk};
-pub use purpose::{AHEAD, Purpose, Visit, What};
 pub use wish::Wish;
 
 /// Times within this factor count as alike.

@@ -1,6 +1,6 @@
 //! The facts by which two runs or machines are told apart: board, device, settings, versions.
 
-use super::subject::Named;
+use crate::figure::Named;
 use crate::machine::{BlockDevice, BlockKind, Machine, Setting};
 use crate::result::{Access, Run};
 use crate::units::{bytes_iec, bytes_si};

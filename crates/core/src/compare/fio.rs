@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 
-use super::subject::{Figure, Interval, Named, Source, Subject, SubjectDoubt, SubjectJob, Unit};
+use super::subject::{Source, Subject, SubjectDoubt, SubjectJob};
+use crate::figure::{Figure, Interval, Named, Unit};
 use crate::result::Access;
 use crate::spec::{Direction, Operation, Pattern};
 use crate::stats::quantile::student_t_95;

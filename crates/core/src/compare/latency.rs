@@ -6,7 +6,7 @@
 //! is therefore replaced by the number of independent operations that would give a mean as uncertain
 //! as the series of the run shows it to be. A job without series, deviation or distribution has no interval.
 
-use super::subject::{Figure, Interval};
+use crate::figure::{Figure, Interval};
 use crate::result::{JobResult, LatencyBins};
 use crate::stats::interval::{mean, mean_interval};
 

@@ -21,9 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipes::Picture;
 
+pub use crate::figure::{Figure, Interval, Named, Unit};
 pub use judge::Word;
 pub use paired::{PairedJob, Round};
-pub use subject::{Figure, Interval, Named, Source, Subject, SubjectJob, Unit};
+pub use subject::{Source, Subject, SubjectJob};
 
 use crate::stats::compare::ratio;
 use crate::units::bytes_iec;

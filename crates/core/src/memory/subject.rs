@@ -1,7 +1,8 @@
 //! Figures of a memory as something to compare.
 
 use super::{Memory, Pressure, SetUpKind};
-use crate::compare::{Figure, Named, SubjectJob, Unit};
+use crate::compare::SubjectJob;
+use crate::figure::{Figure, Named, Unit};
 
 impl Memory {
     /// The jobs of a comparison: rates, loads per second, how often its own size the memory carries, and what touching

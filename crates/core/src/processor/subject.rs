@@ -6,7 +6,8 @@
 use super::compression::{Compression, Cut, Source};
 use super::linpack::Linpack;
 use super::{Ciphers, ProcessorRun, Rates, Ssh};
-use crate::compare::{Figure, Named, SubjectJob, Unit};
+use crate::compare::SubjectJob;
+use crate::figure::{Figure, Named, Unit};
 use crate::title::block;
 
 impl ProcessorRun {

@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use crate::advice::Basis;
+use crate::basis::Basis;
 use crate::estimate::Estimate;
 
 /// A usual value, and the least and the most that was seen.

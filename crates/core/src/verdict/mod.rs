@@ -25,9 +25,7 @@ use pipes::{bus_pipes, lowest_ceiling, mark_narrowest, operation_pipes};
 use purposes::suitability;
 use sentences::headline;
 
-/// Commits in one second of application work. The rate of a busy desktop session or a package
-/// installation on one core, not of a database.
-pub const COMMITS_PER_SECOND: f64 = 20.0;
+pub use crate::purpose::COMMITS_PER_SECOND;
 
 /// A measured rate above this multiple of what a hop can carry cannot have come through it.
 const IMPOSSIBLE: f64 = 1.25;

@@ -16,10 +16,11 @@ use rubus_core::result::Run;
 use rubus_core::units::bytes_iec;
 use rubus_core::verdict::Verdict;
 
-use crate::checkup::{self, disturbances, heading, job_file, jobs, joined, paragraph, title};
+use crate::checkup::{self, disturbances, job_file, jobs, title};
 use crate::ends;
 use crate::findings::rules::{self, Shown};
 use crate::findings::sentences;
+use crate::layout::{heading, joined, paragraph};
 use crate::style::{Style, Tone};
 
 /// The suites that answer the checkup's questions.
@@ -83,7 +84,7 @@ fn more(run: &Run, style: Style) -> String {
 
 /// What the rules found.
 fn found(run: &Run, style: Style) -> Vec<String> {
-    rules::lines(&of_rules(run), FOUND, checkup::COLUMNS, style)
+    rules::lines(&of_rules(run), FOUND, crate::layout::COLUMNS, style)
 }
 
 /// What comes after a text that is whole.
@@ -261,7 +262,7 @@ mod tests {
         for mut run in fixture::suite_runs() {
             run.findings.extend(fixture::every_finding());
             for line in shown(&run).lines() {
-                assert!(width(line) <= checkup::COLUMNS, "{line}");
+                assert!(width(line) <= crate::layout::COLUMNS, "{line}");
             }
         }
     }

@@ -3,7 +3,8 @@
 use rubus_core::finding::job::RECORD_OPERATIONS;
 use rubus_core::result::{JobResult, Run};
 
-use crate::checkup::{Legend, heading};
+use crate::checkup::Legend;
+use crate::layout::heading;
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::words::{block, half_width};

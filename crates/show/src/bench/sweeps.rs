@@ -5,8 +5,9 @@ use rubus_core::result::{Access, JobResult, Run};
 use rubus_core::spec::Direction;
 use rubus_core::units::{duration_ns, iops, rate_si};
 
-use crate::checkup::{Legend, heading};
+use crate::checkup::Legend;
 use crate::findings::what;
+use crate::layout::heading;
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::words::{block, half_width};

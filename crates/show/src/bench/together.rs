@@ -5,7 +5,8 @@ use rubus_core::result::{JobResult, Run};
 use rubus_core::title::job_title;
 use rubus_core::units::{percent, rate_si};
 
-use crate::checkup::{Legend, heading};
+use crate::checkup::Legend;
+use crate::layout::heading;
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::text::shorten;

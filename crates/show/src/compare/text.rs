@@ -4,7 +4,7 @@ use rubus_core::compare::{Alone, Comparison, DoubtOfSome, Row};
 
 use super::titles::{Line, lay_out};
 use super::{QUANTITIES, Quantity, Scale, headline, interval, legend, ratio, subject_line, word};
-use crate::checkup::joined;
+use crate::layout::joined;
 use crate::picture;
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};

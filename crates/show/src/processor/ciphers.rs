@@ -5,7 +5,7 @@ use rubus_core::processor::ciphers::{Algorithm, Ciphers, Place, Row, Work};
 use rubus_core::units::{bytes_iec, duration_ns, rate_si};
 
 use super::{mark, rate_cells};
-use crate::checkup::{heading, paragraph};
+use crate::layout::{heading, paragraph};
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 

@@ -5,7 +5,7 @@ use rubus_core::processor::compression::{Compression, Cut, Method, Row, Sample, 
 use rubus_core::units::{bytes_iec, percent, rate_si};
 
 use super::mark;
-use crate::checkup::{heading, paragraph};
+use crate::layout::{heading, paragraph};
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::words::half_width;

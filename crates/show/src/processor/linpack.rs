@@ -7,7 +7,7 @@ use rubus_core::result::Run;
 use rubus_core::units::percent;
 
 use super::{mark, width_cell};
-use crate::checkup::{heading, paragraph};
+use crate::layout::{heading, paragraph};
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 use crate::words::{half_width, plus_minus, span};

@@ -14,7 +14,7 @@ use rubus_core::processor::{ProcessorRun, Rate};
 use rubus_core::result::Run;
 use rubus_core::units::rate_si;
 
-use crate::checkup::{board, heading, joined, paragraph};
+use crate::layout::{board, heading, joined, paragraph};
 use crate::style::{Style, Tone};
 use crate::table::Cell;
 use crate::words::{half_width, moment, span};
@@ -226,7 +226,7 @@ mod tests {
         let run = rubus_core::fixture::processor_run();
         let shown = crate::bench::render(&run, &rubus_core::verdict::verdict(&run), Style::PLAIN);
         for line in shown.lines() {
-            assert!(width(line) <= crate::checkup::COLUMNS, "{line}");
+            assert!(width(line) <= crate::layout::COLUMNS, "{line}");
         }
         insta::assert_snapshot!(shown);
     }

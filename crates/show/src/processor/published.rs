@@ -5,7 +5,7 @@ use rubus_core::processor::published::{beside, board};
 use rubus_core::result::Run;
 use rubus_core::units::rate_si;
 
-use crate::checkup::{heading, paragraph};
+use crate::layout::{heading, paragraph};
 use crate::style::Style;
 use crate::table::{Align, Cell, Table};
 

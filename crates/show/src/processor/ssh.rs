@@ -4,7 +4,7 @@ use rubus_core::processor::ssh::{End, Row, Ssh};
 use rubus_core::units::rate_si;
 
 use super::{mark, rate_cells};
-use crate::checkup::{heading, paragraph};
+use crate::layout::{heading, paragraph};
 use crate::style::{Style, Tone};
 use crate::table::{Align, Cell, Table};
 

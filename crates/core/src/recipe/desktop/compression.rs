@@ -4,9 +4,9 @@
 use super::super::Situation;
 use super::super::moving::is_slow_processor;
 use super::options::Compress;
-use crate::advice::Purpose;
 use crate::compression::{self, Method, Mix, Way, cheapest_first};
 use crate::estimate::Estimate;
+use crate::purpose::Purpose;
 use crate::units::rate_si;
 
 /// Share of the space that is expected to be taken where nothing was measured.

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::application_class::A1;
 use crate::ceiling;
-use crate::verdict::COMMITS_PER_SECOND;
 
 /// What a machine is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -53,6 +52,10 @@ pub struct Visit {
     /// Operations in flight.
     pub depth: u32,
 }
+
+/// Commits in one second of application work. The rate of a busy desktop session or a package
+/// installation on one core, not of a database.
+pub const COMMITS_PER_SECOND: f64 = 20.0;
 
 /// What a storage node reads in order while it does so many small reads and writes: the verdict's demands.
 const NODE_BYTES: f64 = 117e6;
