@@ -366,10 +366,13 @@ impl Ring {
     /// Queues a slot's operation at `offset`; [`Ring::enter`] submits it.
     ///
     /// The slot must not be in flight.
+    ///
+    /// # Panics
+    /// If there is no such slot.
     #[inline(always)]
     pub(crate) fn queue(&mut self, slot: usize, offset: u64) {
-        debug_assert!(slot < self.slots as usize);
-        // SAFETY: the slot is one of those mapped and not in flight, so only we touch its entry;
+        assert!(slot < self.slots as usize, "slot {slot} of {}", self.slots);
+        // SAFETY: the slot is one of those mapped, and the kernel reads its entry only in `enter`;
         // the masked index lies within the array.
         unsafe {
             (*self.entries.add(slot).as_ptr()).off_or_addr2.off = offset;
