@@ -38,6 +38,7 @@ pub mod polled_file;
 pub mod programs;
 pub mod recorder;
 pub mod rehearsal;
+pub mod signals;
 pub mod ssh;
 pub mod staying;
 mod tree;

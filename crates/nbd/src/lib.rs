@@ -11,6 +11,7 @@
 //! The protocol is the NBD project's `doc/proto.md`, the addresses its `doc/uri.md`. Whatever a
 //! server sends, nothing here panics or takes more memory than the limits in [`wire`].
 
+#![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
 pub mod attach;

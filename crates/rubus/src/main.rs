@@ -2,6 +2,7 @@
 //!
 //! Nothing here is worth testing on its own: what decides lives in `rubus-core`, what touches the
 //! machine in the rooms below.
+#![forbid(unsafe_code)]
 
 // First, since what it defines holds from here on.
 #[macro_use]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
+use rubus_host::signals;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// A flag that Ctrl-C, `kill` and a lost terminal raise. The second signal ends the program at
@@ -32,13 +33,13 @@ pub fn asked_flag() -> anyhow::Result<Arc<AtomicBool>> {
 /// at once.
 pub fn on_end(end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     let asked = [SIGINT, SIGTERM, SIGHUP];
-    let mut signals = signal_hook::iterator::Signals::new(asked)
+    let mut asked_for = signal_hook::iterator::Signals::new(asked)
         .context("cannot install the handler for Ctrl-C")?;
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
             let mut again = false;
-            for signal in signals.forever() {
+            for signal in asked_for.forever() {
                 if again {
                     std::process::exit(128 + signal);
                 }
@@ -52,25 +53,16 @@ pub fn on_end(end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
 
 /// Takes that back: whoever writes to another program must survive its end.
 pub fn survive_closed_pipes() {
-    // SAFETY: ignoring a signal has no handler that could do anything wrong.
-    unsafe {
-        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-    }
+    signals::ignore(&[libc::SIGPIPE]);
 }
 
 /// Lets a write beyond the largest file that this user may make (`ulimit -f`) fail like any other, with words, instead of
 /// killing the program.
 pub fn survive_large_files() {
-    // SAFETY: ignoring a signal has no handler that could do anything wrong.
-    unsafe {
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-    }
+    signals::ignore(&[libc::SIGXFSZ]);
 }
 
 /// Lets `rubus … | head` end without an error message, as other tools do.
 pub fn die_quietly_on_a_closed_pipe() {
-    // SAFETY: setting a signal's disposition to the default, before any thread is started.
-    unsafe {
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-    }
+    signals::restore(libc::SIGPIPE);
 }

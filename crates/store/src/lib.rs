@@ -7,6 +7,7 @@
 //! The promise: a run that was acknowledged is never lost, by a second writer, a kill, a power
 //! cut, a full disk or a newer version of this program; and a file that is not a healthy history
 //! is left exactly as it was found.
+#![forbid(unsafe_code)]
 
 mod error;
 mod exchange;

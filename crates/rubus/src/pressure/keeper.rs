@@ -182,12 +182,7 @@ impl Drop for Keeper {
 pub fn serve() -> bool {
     // Fails where it leads a session already.
     let _ = rustix::process::setsid();
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
-        // SAFETY: ignoring a signal has no handler that could do anything wrong.
-        unsafe {
-            libc::signal(signal, libc::SIG_IGN);
-        }
-    }
+    rubus_host::signals::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE]);
     // The directory that it was started in may be wanted for unmounting.
     let _ = rustix::process::chdir("/");
     let mut deeds: Vec<Deed> = Vec::new();
