@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::common::program::Home;
 use crate::common::{can_run, take_turns};
 use rubus_host::net::Stream;
+use rubus_lab::devices::free_port;
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FilesystemKind, Listening, NbdServer, Serving, SmallFilesystem};
 use rubus_nbd::client::{Client, Due, Wish, agree};
@@ -274,4 +275,62 @@ fn servers_that_are_not_ours_are_asked() {
     let refused = home.run(&["nbd", "list", old.address()]);
     assert_eq!(refused.status, Some(2), "{refused}");
     assert!(refused.stderr.contains("has no list"), "{refused}");
+}
+
+#[test]
+fn a_clone_is_opened_with_its_own_certificate_alone() {
+    let _turn = take_turns();
+    let home = Home::new();
+    std::fs::write(home.path().join("golden.img"), golden()).expect("the image");
+    for client in ["a", "Kitchen_2"] {
+        let made = ["serve", "--make-certificates", "certs", "--client", client];
+        let made = home.run(&made);
+        assert_eq!(made.status, Some(0), "{made}");
+    }
+    let again = home.run(&["serve", "--make-certificates", "certs", "--client", "a"]);
+    assert!(again.stderr.contains("are not replaced"), "{again}");
+    let port = free_port("127.0.0.1").expect("a port");
+    let listen = format!("127.0.0.1:{port}");
+    let ask = |certificates: &str, clone: &str| {
+        let certificates = home.path().join(certificates);
+        let certificates = certificates.display();
+        let address = format!("nbds://{listen}/root/{clone}?tls-certificates={certificates}");
+        home.run(&["nbd", "info", &address])
+    };
+    let serve = |options: &[&str]| {
+        let mut command = home.command();
+        command.args(["serve", "golden.img", "--name", "root", "--quiet"]);
+        command.args(["--clone-per-client", "clones", "--tls=require"]);
+        command.args([
+            "--certificates=certs",
+            "--verify-clients",
+            "--listen",
+            &listen,
+        ]);
+        command.args(options);
+        Serving::start(command, Listening::Port("127.0.0.1".into(), port)).expect("it serves")
+    };
+    let bound = serve(&[]);
+    for (certificates, clone) in [
+        ("certs/clients/a", "a"),
+        ("certs/clients/Kitchen_2", "Kitchen_2"),
+    ] {
+        let told = ask(certificates, clone);
+        assert_eq!(told.status, Some(0), "{told}");
+    }
+    for (certificates, clone) in [
+        ("certs/clients/a", "b"),
+        ("certs/clients/Kitchen_2", "kitchen_2"),
+        ("certs", "a"),
+    ] {
+        let refused = ask(certificates, clone);
+        assert_eq!(refused.status, Some(2), "{refused}");
+        let remedy = format!("--make-certificates DIR --client {clone}");
+        assert!(refused.stderr.contains(&remedy), "{refused}");
+    }
+    assert!(!home.path().join("clones/b.clone").exists());
+    drop(bound);
+    let _shared = serve(&["--shared-certificate"]);
+    let told = ask("certs", "b");
+    assert_eq!(told.status, Some(0), "{told}");
 }

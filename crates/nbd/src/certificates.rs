@@ -7,6 +7,12 @@ use rcgen::{
 pub use rubus_core::certificates::{
     AUTHORITY, AUTHORITY_KEY, CLIENT, CLIENT_KEY, SERVER, SERVER_KEY,
 };
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use crate::peer::alternative_name;
+use crate::server::overlay::ClientName;
+use crate::tls::{Pem, is_signed_by};
 
 /// A file that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +33,18 @@ pub enum CertificateError {
         "'{0}' is no name that a server could have in a certificate; names are of letters, digits, hyphens and dots"
     )]
     Name(String),
+    /// A name that no client has.
+    #[error(
+        "'{0}' is no name of a client; names have 1 to 64 letters, digits, dots, dashes and underscores, and begin \
+         with a letter or a digit"
+    )]
+    Client(String),
+    /// The authority is not one that was made here.
+    #[error(
+        "the authority in ca-cert.pem was not made by `rubus serve --make-certificates`, or ca-key.pem is not its key: \
+         certificates for clients cannot be made with it"
+    )]
+    Authority,
     /// The library failed.
     #[error("certificates cannot be made: {0}")]
     Library(#[from] rcgen::Error),
@@ -85,6 +103,65 @@ pub fn make(machine: &str, names: &[String]) -> Result<Vec<Made>, CertificateErr
     ])
 }
 
+/// Makes the certificate of the client that is called `name`, signed by an authority that [`make`] has made
+/// (its certificate and its key, in PEM).
+///
+/// # Errors
+/// When no client can be called so, or the authority is none of ours.
+pub fn make_client(authority: &str, key: &str, name: &str) -> Result<Vec<Made>, CertificateError> {
+    if ClientName::asked(name).is_err() {
+        return Err(CertificateError::Client(name.into()));
+    }
+    let title = title_of(authority).ok_or(CertificateError::Authority)?;
+    let key = KeyPair::from_pem(key).map_err(|_| CertificateError::Authority)?;
+    let mut issuer = params(&[], &title)?;
+    issuer.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    issuer.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let issuer = Issuer::from_params(&issuer, &key);
+    let mut client = params(&[alternative_name(name)], name)?;
+    client.is_ca = IsCa::ExplicitNoCa;
+    client.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let client_key = KeyPair::generate()?;
+    let certificate = client.signed_by(&client_key, &issuer)?.pem();
+    let made = Pem {
+        name: CLIENT,
+        bytes: certificate.as_bytes(),
+    };
+    let signer = Pem {
+        name: AUTHORITY,
+        bytes: authority.as_bytes(),
+    };
+    match is_signed_by(made, signer) {
+        Ok(true) => {}
+        _ => return Err(CertificateError::Authority),
+    }
+    let made = |name, text, is_secret| Made {
+        name,
+        text,
+        is_secret,
+    };
+    Ok(vec![
+        made(AUTHORITY, authority.into(), false),
+        made(CLIENT, certificate, false),
+        made(CLIENT_KEY, client_key.serialize_pem(), true),
+    ])
+}
+
+/// The common name of an authority of ours, which made it itself. Whether it was found is seen when what is signed
+/// under it is checked.
+fn title_of(authority: &str) -> Option<String> {
+    const COMMON_NAME: [u8; 5] = [6, 3, 0x55, 4, 3];
+    const UTF8: u8 = 12;
+    let certificate = CertificateDer::from_pem_slice(authority.as_bytes()).ok()?;
+    let bytes = certificate.as_ref();
+    let at = bytes.windows(5).position(|window| window == COMMON_NAME)?;
+    let (kind, rest) = bytes.get(at + 5..)?.split_first()?;
+    let (length, rest) = rest.split_first()?;
+    let text = rest.get(..usize::from(*length))?;
+    (*kind == UTF8).then(|| String::from_utf8(text.to_vec()).ok())?
+}
+
 fn params(names: &[String], title: &str) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name = DistinguishedName::new();
@@ -114,7 +191,8 @@ pub fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tls::{Pem, TlsServerSettings, TlsSettings};
+    use crate::peer::PeerCertificate;
+    use crate::tls::{TlsServerSettings, TlsSettings};
 
     #[test]
     fn six_files_are_made_and_go_together() {
@@ -144,6 +222,61 @@ mod tests {
                 .zip(&again)
                 .all(|(one, other)| one.text != other.text)
         );
+    }
+
+    #[test]
+    fn a_named_client_has_a_certificate_of_its_own() {
+        let made = make("pi ü", &["pi.local".into()]).expect("the names are fine");
+        let text = |name: &str| {
+            let file = made.iter().find(|file| file.name == name);
+            file.expect("it is made").text.clone()
+        };
+        let (authority, key) = (text(AUTHORITY), text(AUTHORITY_KEY));
+        let peer = |pem: &str| {
+            let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+            PeerCertificate::new(&certificate)
+        };
+        for name in ["10000000abcd1234", "12345678", "Kitchen_2"] {
+            let files = make_client(&authority, &key, name).expect("it is signed");
+            let names: Vec<_> = files.iter().map(|file| file.name).collect();
+            assert_eq!(names, [AUTHORITY, CLIENT, CLIENT_KEY]);
+            assert!(files[2].is_secret);
+            let peer = peer(&files[1].text);
+            assert!(peer.is_of(name));
+            for other in [
+                "",
+                "10000000abcd1235",
+                "12345679",
+                "kitchen_2",
+                "pi.local",
+                "*",
+            ] {
+                assert!(!peer.is_of(other), "{name} is let in as {other}");
+            }
+        }
+        // The certificate that all clients share is nobody's, and the server's only the server's.
+        assert!(!peer(&text(CLIENT)).is_of("10000000abcd1234"));
+    }
+
+    #[test]
+    fn an_authority_that_is_not_ours_or_has_another_key_signs_nothing() {
+        let of = |machine: &str, name: &str| {
+            let made = make(machine, &[]).unwrap();
+            made.into_iter()
+                .find(|file| file.name == name)
+                .unwrap()
+                .text
+        };
+        for (authority, key) in [
+            (of("pi", AUTHORITY), of("pi", AUTHORITY_KEY)),
+            ("none".into(), of("pi", AUTHORITY_KEY)),
+            (of("pi", AUTHORITY), "none".into()),
+        ] {
+            let made = make_client(&authority, &key, "a");
+            assert!(matches!(made, Err(CertificateError::Authority)));
+        }
+        let refused = make_client("", "", "../a");
+        assert!(matches!(refused, Err(CertificateError::Client(_))));
     }
 
     #[test]

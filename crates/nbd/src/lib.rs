@@ -19,6 +19,7 @@ pub mod certificates;
 pub mod client;
 pub mod copy;
 pub mod identity;
+pub mod peer;
 pub mod server;
 pub mod tls;
 pub mod transport;

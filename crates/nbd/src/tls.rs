@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{
     ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection,
 };
 
 use crate::client::ClientError;
+use crate::peer::PeerCertificate;
 use crate::transport::{Awaited, Transport};
 
 /// Why TLS cannot be used, with what to do.
@@ -136,6 +137,26 @@ impl TlsServerSettings {
     }
 }
 
+/// Whether a certificate of a client was signed by this authority. All in PEM.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub(crate) fn is_signed_by(certificate: Pem<'_>, authorities: Pem<'_>) -> Result<bool, TlsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let trusted = Arc::new(roots(authorities)?);
+    let verifier = WebPkiClientVerifier::builder_with_provider(trusted, provider).build();
+    let Ok(verifier) = verifier else {
+        return Ok(false);
+    };
+    let chain = certificates(certificate)?;
+    let [certificate] = &chain[..] else {
+        return Ok(false);
+    };
+    // All of ours hold at this moment.
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(1_000_000_000));
+    Ok(verifier.verify_client_cert(certificate, &[], now).is_ok())
+}
+
 fn roots(authorities: Pem<'_>) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(certificates(authorities)?);
@@ -233,6 +254,12 @@ impl<T: Transport> Tls<T> {
     /// Whether both ends have come to terms, and the client is who it has to be.
     pub fn is_started(&self) -> bool {
         !self.connection.is_handshaking()
+    }
+
+    /// The certificate that a client has shown, once both ends have come to terms.
+    pub fn peer(&self) -> Option<PeerCertificate> {
+        let shown = self.connection.peer_certificates()?;
+        shown.first().map(PeerCertificate::new)
     }
 
     /// Whether encrypted bytes wait for room to be sent. The next call of any method sends them.

@@ -8,7 +8,9 @@ use rubus_host::listening::Caller;
 use rubus_host::net::Stream;
 
 use super::fence::{Entry, Fences, Hold};
-use super::handshake::{Agreed, Closing, Exports, ServerHandshake, Step, TlsPolicy};
+use super::handshake::{
+    Agreed, Closing, Export, Exports, NoExport, ServerHandshake, Step, TlsPolicy,
+};
 use super::line::Line;
 use super::pool::now_ns;
 use crate::tls::{Tls, TlsServerSettings};
@@ -49,6 +51,23 @@ pub(super) enum Progress {
     Agreed(Box<Agreed>, Vec<u8>),
     /// Not.
     Ended(String),
+}
+
+/// Exports as one client is told of them.
+struct OfPeer<'a> {
+    exports: &'a dyn Exports,
+    line: &'a Line,
+}
+
+impl Exports for OfPeer<'_> {
+    fn list(&self) -> Vec<(String, String)> {
+        self.exports.list()
+    }
+
+    fn find(&self, name: &str) -> Result<Export, NoExport> {
+        self.exports.admits(name, self.line.peer().as_ref())?;
+        self.exports.find(name)
+    }
 }
 
 impl Greeting {
@@ -93,7 +112,11 @@ impl Greeting {
             }
             match self.handshake.step() {
                 Step::Receive if !self.input.is_empty() => {
-                    let used = self.handshake.received(&self.input, exports);
+                    let exports = OfPeer {
+                        exports,
+                        line: &self.line,
+                    };
+                    let used = self.handshake.received(&self.input, &exports);
                     self.input.drain(..used);
                 }
                 Step::Receive => match self.receive() {

@@ -8,6 +8,7 @@
 
 use super::disk::Abilities;
 use super::transmission::{Replies, Rules, flags_of};
+use crate::peer::PeerCertificate;
 use crate::wire::{
     BASE_ALLOCATION, BlockSizes, Claim, ClientFlags, ContextRequest, ExportName, Greeting,
     HandshakeFlags, Info, InfoRequest, MOST_OPTION_BYTES, OPTION_HEADER_BYTES, OptionHeader,
@@ -72,6 +73,14 @@ pub trait Exports {
     /// # Errors
     /// When there is none, or this client does not get it.
     fn find(&self, name: &str) -> Result<Export, NoExport>;
+
+    /// Whether a client with this certificate, or with none, may ask for the export of that name at all.
+    ///
+    /// # Errors
+    /// When it may not.
+    fn admits(&self, _name: &str, _peer: Option<&PeerCertificate>) -> Result<(), NoExport> {
+        Ok(())
+    }
 }
 
 /// What the machine needs next, after what is to be sent has been sent.

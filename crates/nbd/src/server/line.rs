@@ -10,6 +10,7 @@ use rubus_host::net::Stream;
 
 use super::pool::now_ns;
 use super::session::{IDLE, PATIENCE};
+use crate::peer::PeerCertificate;
 use crate::tls::Tls;
 use crate::transport::Transport;
 
@@ -27,6 +28,14 @@ impl Line {
         match self {
             Line::Plain(stream) => stream,
             Line::Tls(tls) => tls.inner(),
+        }
+    }
+
+    /// The certificate that the client has shown.
+    pub fn peer(&self) -> Option<PeerCertificate> {
+        match self {
+            Line::Plain(_) => None,
+            Line::Tls(tls) => tls.peer(),
         }
     }
 

@@ -88,6 +88,19 @@ pub struct Serve {
     /// and end
     #[arg(long, value_name = "DIR", conflicts_with = "paths", value_hint = clap::ValueHint::DirPath)]
     pub make_certificates: Option<PathBuf>,
+    /// Make a certificate for the client of this name, in DIR/clients/NAME, with the
+    /// authority that is in DIR (a list, or more than once)
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "make_certificates",
+        value_delimiter = ','
+    )]
+    pub client: Vec<String>,
+    /// With --clone-per-client and --verify-clients: let whoever has any certificate
+    /// of the authority open every clone, as if all clients were one
+    #[arg(long, requires_all = ["clone_per_client", "verify_clients"])]
+    pub shared_certificate: bool,
     /// More names or addresses by which clients reach this machine, for its
     /// certificate (a list, or more than once)
     #[arg(

@@ -11,25 +11,55 @@ use rubus_nbd::certificates::{self, Made};
 
 use crate::exit::Exit;
 
-/// Makes certificates for this machine by all of its names and addresses, and by `more`.
-pub fn make(directory: &Path, more: &[String]) -> anyhow::Result<Exit> {
+/// Makes certificates for this machine by all of its names and addresses, and by `more`, if there are none or nothing
+/// else is asked for; and for each of these clients.
+pub fn make(directory: &Path, more: &[String], clients: &[String]) -> anyhow::Result<Exit> {
+    let has_authority = directory.join(certificates::AUTHORITY).exists();
+    if clients.is_empty() || !has_authority {
+        make_all(directory, more)?;
+    } else {
+        anyhow::ensure!(
+            more.is_empty(),
+            "--known-as is for the certificate of the server, which is there already; leave it out"
+        );
+    }
+    make_clients(directory, clients)
+}
+
+/// Makes the certificates of clients, each in a directory of its own that can be copied to it as it is.
+fn make_clients(directory: &Path, clients: &[String]) -> anyhow::Result<Exit> {
+    if clients.is_empty() {
+        return Ok(Exit::Fine);
+    }
+    let read = |name: &str| {
+        let path = directory.join(name);
+        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let authority = read(certificates::AUTHORITY)?;
+    let key = read(certificates::AUTHORITY_KEY)?;
+    let mut made = Vec::new();
+    for client in clients {
+        let files = certificates::make_client(&authority, &key, client)?;
+        let place = directory.join("clients").join(client);
+        must_be_new(&place, &files)?;
+        made.push((place, files));
+    }
+    for (place, files) in &made {
+        write_all(place, files)?;
+        println!(
+            "Made in {}. Copy that directory to the client.",
+            place.display()
+        );
+    }
+    Ok(Exit::Fine)
+}
+
+fn make_all(directory: &Path, more: &[String]) -> anyhow::Result<()> {
     let machine = own_names::machine();
     let names = names(&machine, more);
     let made = certificates::make(&machine, &names)?;
-    for file in &made {
-        let path = directory.join(file.name);
-        anyhow::ensure!(
-            path.symlink_metadata().is_err(),
-            "{} is there already, and certificates that are in use are not replaced; move it away, \
-             or name another directory",
-            path.display()
-        );
-    }
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("cannot make the directory {}", directory.display()))?;
-    for file in &made {
-        write(directory, file)?;
-    }
+    must_be_new(directory, &made)?;
+    write_all(directory, &made)?;
     let place = directory.display();
     println!("Made in {place}, for a server that is reached by any of these names:");
     println!("  {}", names.join(" "));
@@ -41,12 +71,32 @@ pub fn make(directory: &Path, more: &[String]) -> anyhow::Result<Exit> {
     );
     println!("  rubus bench 'nbds://{machine}/?tls-certificates=DIRECTORY'");
     println!(
-        "With --verify-clients it needs {} and {}, too. Keep {} to yourself.",
+        "With --verify-clients it needs {} and {}, too, or with clones a certificate of its own (--client NAME). Keep {} to yourself.",
         certificates::CLIENT,
         certificates::CLIENT_KEY,
         certificates::AUTHORITY_KEY
     );
-    Ok(Exit::Fine)
+    Ok(())
+}
+
+/// Certificates that are in use are not replaced.
+fn must_be_new(directory: &Path, made: &[Made]) -> anyhow::Result<()> {
+    for file in made {
+        let path = directory.join(file.name);
+        anyhow::ensure!(
+            path.symlink_metadata().is_err(),
+            "{} is there already, and certificates that are in use are not replaced; move it away, \
+             or name another directory",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+fn write_all(directory: &Path, made: &[Made]) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+    made.iter().try_for_each(|file| write(directory, file))
 }
 
 /// In an order that stays, without doubles; the machine's name also as neighbours look for it.

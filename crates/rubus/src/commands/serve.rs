@@ -36,7 +36,7 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
         "serve is about disks of this machine; leave --machine out"
     );
     if let Some(directory) = &arguments.make_certificates {
-        return certificates::make(directory, &arguments.known_as);
+        return certificates::make(directory, &arguments.known_as, &arguments.client);
     }
     let (tls, certificates) = encryption(arguments)?;
     signals::survive_closed_pipes();
@@ -140,7 +140,20 @@ fn serve_clones(
         "export '{name}/CLIENT': {size}, a clone of {place} for each CLIENT, {fate}"
     ));
     let words = wanted.description.clone().unwrap_or_default();
-    let shelf = Arc::new(CloneShelf::new(name, words, fleet));
+    let shelf = CloneShelf::new(name.clone(), words, fleet);
+    let is_bound = arguments.verify_clients && !arguments.shared_certificate;
+    let shelf = Arc::new(match is_bound {
+        true => shelf.bound_to_certificates(),
+        false => shelf,
+    });
+    match arguments.verify_clients {
+        true if is_bound => log.say(&format!(
+            "'{name}/CLIENT' is opened with a certificate for CLIENT alone (`rubus serve --make-certificates DIR --client \
+             CLIENT`); --shared-certificate gives that up"
+        )),
+        true => log.say("--shared-certificate: whoever has any certificate can open every clone"),
+        false => {}
+    }
     let (store, told): (Arc<CloneShelf>, _) = (Arc::clone(&shelf), Arc::clone(log));
     let server = Server::new(store, settings, move |event| told.event(event))
         .context("cannot begin to serve")?;

@@ -57,6 +57,11 @@ impl ClientName {
         ))
     }
 
+    /// As it is asked for.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
     /// Where its clone is.
     pub fn path_in(&self, directory: &Path) -> PathBuf {
         directory.join(format!("{}{ENDING}", self.0))

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rubus_host::listening::Caller;
 
 use super::fleet::{ClientName, Fleet, OpenClone};
+use crate::peer::PeerCertificate;
 use crate::server::disk::Disk;
 use crate::server::door::{Opened, Store};
 use crate::server::handshake::{Export, Exports, NoExport};
@@ -23,6 +24,8 @@ pub struct CloneShelf {
     words: String,
     fleet: Fleet,
     recent: Mutex<VecDeque<Arc<OpenClone>>>,
+    /// A client gets the clone that its certificate names, and no other.
+    is_bound: bool,
 }
 
 impl CloneShelf {
@@ -33,7 +36,15 @@ impl CloneShelf {
             words,
             fleet,
             recent: Mutex::default(),
+            is_bound: false,
         }
+    }
+
+    /// One that opens a clone for the client alone whose certificate names it.
+    #[must_use]
+    pub fn bound_to_certificates(mut self) -> Self {
+        self.is_bound = true;
+        self
     }
 
     /// Makes everything durable; nothing may be written afterwards.
@@ -57,7 +68,8 @@ impl CloneShelf {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn clone_of(&self, export: &str) -> Result<Arc<OpenClone>, NoExport> {
+    /// The name of the client whose clone an export is.
+    fn client_of(&self, export: &str) -> Result<ClientName, NoExport> {
         let refused = |why, words| Err(NoExport { why, words });
         let client = match export.strip_prefix(self.name.as_str()) {
             _ if export.is_empty() => None,
@@ -76,13 +88,15 @@ impl CloneShelf {
             );
             return refused(Refusal::Policy, words);
         };
-        let client = match ClientName::asked(client) {
-            Ok(client) => client,
-            Err(words) => return refused(Refusal::Invalid, words),
-        };
-        self.fleet
-            .clone_of(&client)
-            .or_else(|error| refused(Refusal::Policy, error.for_clients()))
+        ClientName::asked(client).or_else(|words| refused(Refusal::Invalid, words))
+    }
+
+    fn clone_of(&self, export: &str) -> Result<Arc<OpenClone>, NoExport> {
+        let client = self.client_of(export)?;
+        self.fleet.clone_of(&client).map_err(|error| NoExport {
+            why: Refusal::Policy,
+            words: error.for_clients(),
+        })
     }
 }
 
@@ -118,6 +132,25 @@ impl Exports for CloneShelf {
         // Closing it takes a while.
         drop(oldest);
         Ok(export)
+    }
+
+    fn admits(&self, name: &str, peer: Option<&PeerCertificate>) -> Result<(), NoExport> {
+        if !self.is_bound {
+            return Ok(());
+        }
+        let client = self.client_of(name)?;
+        let words = match peer {
+            Some(peer) if peer.is_of(client.name()) => return Ok(()),
+            Some(_) => "the certificate that you show is not for this clone",
+            None => "a clone is opened for a client with its certificate alone",
+        };
+        Err(NoExport {
+            why: Refusal::Policy,
+            words: format!(
+                "{words}; on the server, `rubus serve --make-certificates DIR --client {client}` makes one in \
+                 DIR/clients/{client}"
+            ),
+        })
     }
 }
 
@@ -177,6 +210,38 @@ mod tests {
         }
         assert_eq!(shelf.find("rooted").unwrap_err().why, Refusal::Unknown);
         assert_eq!(shelf.find("root/../x").unwrap_err().why, Refusal::Invalid);
+    }
+
+    #[test]
+    fn a_bound_clone_is_opened_for_its_certificate_alone_and_made_for_nobody_else() {
+        use rustls::pki_types::CertificateDer;
+        use rustls::pki_types::pem::PemObject;
+
+        use crate::certificates::{make, make_client};
+
+        let directory = tempfile::tempdir().unwrap();
+        let free = shelf(directory.path(), Lasting::Kept);
+        assert!(free.admits("root/a", None).is_ok());
+        let shelf = free.bound_to_certificates();
+        let files = make("pi", &[]).unwrap();
+        let peer = |text: &str| {
+            let certificate = CertificateDer::from_pem_slice(text.as_bytes()).unwrap();
+            PeerCertificate::new(&certificate)
+        };
+        let own = make_client(&files[0].text, &files[1].text, "a").unwrap();
+        let (own, shared) = (peer(&own[1].text), peer(&files[4].text));
+        assert!(shelf.admits("root/a", Some(&own)).is_ok());
+        for (name, peer) in [
+            ("root/b", Some(&own)),
+            ("root/A", Some(&own)),
+            ("root/a", Some(&shared)),
+            ("root/a", None),
+        ] {
+            let refused = shelf.admits(name, peer).unwrap_err();
+            assert_eq!(refused.why, Refusal::Policy, "{name}");
+            assert!(refused.words.contains("--client "), "{}", refused.words);
+        }
+        assert!(!directory.path().join("clones/b.clone").exists());
     }
 
     #[test]
