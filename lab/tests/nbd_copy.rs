@@ -719,3 +719,23 @@ fn info_and_list_know_the_servers_of_others() {
     let info = home.run(&["nbd", "info", "--json", qemu.address()]).json();
     assert_eq!(info["contexts"][0], "base:allocation", "{info}");
 }
+
+#[test]
+fn a_file_that_backs_a_loop_device_is_not_replaced() {
+    if !can_run("nbd_copy_in_use", &[Need::Root]) {
+        return;
+    }
+    let _turn = take_turns();
+    let home = Home::new();
+    let (from, to) = (home.path().join("from.img"), home.path().join("to.img"));
+    sparse(&from);
+    std::fs::write(&to, vec![7; 1 << 20]).expect("a file");
+    let to = text(&to);
+    let device = programs::run("losetup", &["--find", "--show", &to]).expect("a loop device");
+    let refused = copy(&home, &text(&from), &to, &["--overwrite"]);
+    programs::run("losetup", &["--detach", &device]).expect("it was there");
+    assert_eq!(refused.status, Some(3), "{refused}");
+    assert!(refused.stderr.contains(&device), "{refused}");
+    assert_eq!(std::fs::read(&to).expect("it is there"), vec![7; 1 << 20]);
+    fine(&copy(&home, &text(&from), &to, &["--overwrite"]));
+}

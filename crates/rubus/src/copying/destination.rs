@@ -202,6 +202,8 @@ fn may_be_replaced(path: &Path, arguments: &NbdCopy) -> anyhow::Result<()> {
         ))
         .into());
     }
+    // A mount of it would go on with the old file, which has lost its name, and all that is written is lost.
+    guard::file_unused(&Live::new(), path).map_err(|refusal| Refused(refusal.to_string()))?;
     drop(locked(path)?);
     Ok(())
 }
