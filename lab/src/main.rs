@@ -207,6 +207,20 @@ struct CutArguments {
     /// Instead of this, leave out each flush of applying in turn and say which cuts find that; for changes of the card's files
     #[arg(long, requires = "lossy")]
     each_flush: bool,
+    /// Instead of this, record the change and its undoing in this directory, for any number of cuts with --replay
+    #[arg(long, requires = "lossy", value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// Instead of this, make --runs cuts from the recording in this directory, and judge them without a board
+    #[arg(
+        long,
+        requires = "lossy",
+        value_name = "DIR",
+        conflicts_with = "record"
+    )]
+    replay: Option<PathBuf>,
+    /// With --replay: start each N-th cut, and every one that looks bad, on a board too; 0 for none
+    #[arg(long, default_value_t = 25, value_name = "N")]
+    board_each: usize,
     /// Seconds that a change may take
     #[arg(long, default_value_t = 900, value_name = "SECONDS")]
     timeout: u64,
@@ -442,6 +456,13 @@ fn perform(command: Command) -> Result<u8> {
         }
         Command::PowerCuts(arguments) => {
             let page = arguments.markdown.clone();
+            if let Some(directory) = arguments.record.clone() {
+                power_cuts::record::record(&cache, &arguments.campaign()?, &directory)?;
+                return Ok(0);
+            }
+            if let Some(directory) = arguments.replay.clone() {
+                return replay(&cache, arguments, &directory);
+            }
             if arguments.each_flush {
                 return leave_out_each(&cache, &arguments.campaign()?);
             }
@@ -558,6 +579,36 @@ fn cut(cache: &Cache, campaign: &Campaign, page: Option<&Path>) -> Result<u8> {
     })?;
     if let Some(page) = page {
         std::fs::write(page, power_cuts::markdown(&rows, Some(&results)))
+            .with_context(|| format!("could not write {page:?}"))?;
+    }
+    let bad = rows.iter().filter(|row| !row.wrong.is_empty()).count();
+    writeln!(stdout(), "{} cuts, {bad} ended badly", rows.len())?;
+    Ok(u8::from(bad > 0))
+}
+
+/// Makes cuts from a recording and prints a row for each.
+fn replay(cache: &Cache, arguments: CutArguments, directory: &Path) -> Result<u8> {
+    let page = arguments.markdown.clone();
+    let draw = power_cuts::replay::Draw {
+        cuts: arguments.runs,
+        board_each: arguments.board_each,
+        seed: arguments.lossy.unwrap_or(1),
+    };
+    let leaves_out = arguments.each_flush;
+    let campaign = arguments.campaign()?;
+    if leaves_out {
+        missing::in_recording(cache, &campaign, directory, &mut |missing| {
+            // Nothing can be done when standard output is closed.
+            let _ = writeln!(stdout(), "{missing}");
+        })?;
+        return Ok(0);
+    }
+    let rows = power_cuts::replay::run(cache, &campaign, directory, draw, &mut |row| {
+        // Nothing can be done when standard output is closed.
+        let _ = writeln!(stdout(), "{}", power_cuts::line(row));
+    })?;
+    if let Some(page) = page {
+        std::fs::write(&page, power_cuts::markdown(&rows, None))
             .with_context(|| format!("could not write {page:?}"))?;
     }
     let bad = rows.iter().filter(|row| !row.wrong.is_empty()).count();

@@ -1,7 +1,7 @@
 //! Looking at the disks of a board that is off, from outside: a fingerprint of each file on the SD
 //! card, and what changed between two looks. Needs root.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -12,6 +12,9 @@ use crate::tools;
 
 /// Kind, permissions, owner and content of each file of a card, by its path on the board.
 pub type Manifest = BTreeMap<String, String>;
+
+/// Where the board mounts its boot partition.
+pub(crate) const BOOT: &str = "/boot/firmware";
 
 /// What this program itself changes on a card when it looks at it, and what changes with every boot.
 const RESTLESS: [&str; 2] = ["/var/swap", "/lost+found"];
@@ -28,20 +31,41 @@ pub fn manifest(card: &Path) -> Result<Manifest> {
     let (boot_start, root_start) = firmware::partition_starts(card)?;
     let mut manifest = Manifest::new();
     let _mounted = Mounted::to_read(card, root_start, &root)?;
-    fingerprints(&root, "", &mut manifest)?;
+    let mut sums = Sums::default();
+    fingerprints(&root, "", &mut manifest, &mut sums)?;
     let boot = place.path().join("boot");
     fs::create_dir(&boot)?;
-    tools::run(
-        tools::command("mcopy")
-            .args(["-s", "-n", "-Q", "-i"])
-            .arg(format!("{}@@{boot_start}", card.display()))
-            .arg("::")
-            .arg(&boot),
-    )
-    .context("the boot partition cannot be read")?;
-    fingerprints(&boot, "/boot/firmware", &mut manifest)?;
+    copy_boot_files(card, boot_start, &boot)?;
+    fingerprints(&boot, BOOT, &mut manifest, &mut sums)?;
     manifest.retain(|path, _| !RESTLESS.contains(&path.as_str()));
     Ok(manifest)
+}
+
+/// The same of a root filesystem that is mounted and of the files of its boot partition, wherever both are. What is in `sums` is not
+/// read, and what is read comes there.
+///
+/// # Errors
+/// When a file cannot be read.
+pub(crate) fn manifest_of(root: &Path, boot: Option<&Path>, sums: &mut Sums) -> Result<Manifest> {
+    let mut manifest = Manifest::new();
+    fingerprints(root, "", &mut manifest, sums)?;
+    if let Some(boot) = boot {
+        fingerprints(boot, BOOT, &mut manifest, sums)?;
+    }
+    manifest.retain(|path, _| !RESTLESS.contains(&path.as_str()));
+    Ok(manifest)
+}
+
+/// Copies the files of the FAT partition that begins at this byte of a card into a directory.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn copy_boot_files(card: &Path, start: u64, to: &Path) -> Result<()> {
+    let mut copy = tools::command("mcopy");
+    copy.args(["-s", "-n", "-Q", "-i"]);
+    copy.arg(format!("{}@@{start}", card.display()));
+    tools::run(copy.arg("::").arg(to)).context("the boot partition cannot be read")?;
+    Ok(())
 }
 
 /// The texts of the files called `name` in the directories right below `directory` on the root filesystem of a card.
@@ -79,10 +103,10 @@ pub fn take_file(card: &Path, path: &str, to: &Path) -> Result<()> {
 }
 
 /// A filesystem inside an image, mounted until this is dropped.
-struct Mounted<'a>(&'a Path);
+pub(crate) struct Mounted<'a>(&'a Path);
 
 impl<'a> Mounted<'a> {
-    fn at(image: &Path, start: u64, point: &'a Path) -> Result<Self> {
+    pub(crate) fn at(image: &Path, start: u64, point: &'a Path) -> Result<Self> {
         Self::with("rw", image, start, point)
     }
 
@@ -111,32 +135,65 @@ impl Drop for Mounted<'_> {
     }
 }
 
+/// Sums of contents by the path of a file, its inode, size and times.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sums(BTreeMap<(String, String), String>);
+
+impl Sums {
+    /// Forgets the sums of these files.
+    pub(crate) fn forget(&mut self, paths: &BTreeSet<String>) {
+        self.0.retain(|(path, _), _| !paths.contains(path));
+    }
+}
+
 /// Adds the files below `top`, named by their path there behind `prefix`.
-fn fingerprints(top: &Path, prefix: &str, manifest: &mut Manifest) -> Result<()> {
+fn fingerprints(top: &Path, prefix: &str, manifest: &mut Manifest, sums: &mut Sums) -> Result<()> {
     let list = tools::run(tools::command("find").arg(top).args([
         "-xdev",
         "-mindepth",
         "1",
         "-printf",
-        "%y %m %U:%G %l\\0%P\\0",
+        "%y %m %U:%G %l\\0%P\\0%i %s %T@ %C@\\0",
     ]))?;
     let mut fields = list.split(|&byte| byte == 0);
-    while let (Some(kind), Some(path)) = (fields.next(), fields.next()) {
-        let path = format!("{prefix}/{}", String::from_utf8_lossy(path));
-        manifest.insert(path, String::from_utf8_lossy(kind).into_owned());
+    let mut unread = BTreeMap::new();
+    let mut names = Vec::new();
+    while let (Some(kind), Some(path), Some(state)) = (fields.next(), fields.next(), fields.next())
+    {
+        let name = format!("{prefix}/{}", String::from_utf8_lossy(path));
+        let mut seen = String::from_utf8_lossy(kind).into_owned();
+        if kind.starts_with(b"f") {
+            let key = (name.clone(), String::from_utf8_lossy(state).into_owned());
+            match sums.0.get(&key) {
+                Some(sum) => seen.push_str(sum),
+                None => {
+                    names.extend([b"./", path, b"\0"].concat());
+                    unread.insert(name.clone(), key);
+                }
+            }
+        }
+        manifest.insert(name, seen);
     }
-    let script = "find . -xdev -type f -print0 | xargs -0 -r sha256sum -z --";
-    let sums = tools::run(tools::command("sh").args(["-c", script]).current_dir(top))?;
-    for entry in sums
+    let to_read = tempfile::NamedTempFile::new()?;
+    fs::write(to_read.path(), names)?;
+    let mut read = tools::command("xargs");
+    read.args(["-0", "-r", "-a"]).arg(to_read.path());
+    read.args(["b2sum", "-z", "--"]).current_dir(top);
+    let said = tools::run(&mut read)?;
+    for entry in said
         .split(|&byte| byte == 0)
         .filter(|entry| !entry.is_empty())
     {
         let entry = String::from_utf8_lossy(entry);
         let Some((sum, path)) = entry.split_once("  .") else {
-            bail!("sha256sum said {entry:?}");
+            bail!("b2sum said {entry:?}");
         };
-        if let Some(kind) = manifest.get_mut(&format!("{prefix}{path}")) {
+        let path = format!("{prefix}{path}");
+        if let Some(kind) = manifest.get_mut(&path) {
             kind.push_str(sum);
+        }
+        if let Some(key) = unread.remove(&path) {
+            sums.0.insert(key, sum.to_owned());
         }
     }
     Ok(())
@@ -200,18 +257,28 @@ mod tests {
         fs::write(top.path().join("a b\nc"), "x").unwrap();
         std::os::unix::fs::symlink("else\u{3bb}", top.path().join("link")).unwrap();
         fs::create_dir(top.path().join("empty")).unwrap();
-        let mut manifest = Manifest::new();
-        fingerprints(top.path(), "/p", &mut manifest).unwrap();
+        let (mut manifest, mut sums) = (Manifest::new(), Sums::default());
+        fingerprints(top.path(), "/p", &mut manifest, &mut sums).unwrap();
         let names: Vec<&String> = manifest.keys().collect();
         assert_eq!(names, ["/p/a b\nc", "/p/empty", "/p/link"]);
-        assert!(
-            manifest["/p/a b\nc"]
-                .ends_with("2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881")
-        );
+        // BLAKE2b of `x`.
+        let sum = "0909377ad35110cafb2909e185672b7f2728d1f5094f8ad68d6fac6274bf1f49\
+                   9485a80ea364c04ed006d29459ea3cb7c600280e2f83e032529906f88ae30d0a";
+        assert!(manifest["/p/a b\nc"].ends_with(sum));
         assert!(manifest["/p/link"].ends_with("else\u{3bb}"));
         let before = manifest.clone();
         fs::write(top.path().join("a b\nc"), "y").unwrap();
-        fingerprints(top.path(), "/p", &mut manifest).unwrap();
+        fingerprints(top.path(), "/p", &mut manifest, &mut sums).unwrap();
         assert_eq!(differences(&before, &manifest, &[]), ["changed /p/a b\nc"]);
+        // What is known is not read again, until it is forgotten.
+        let changed = manifest.clone();
+        for sum in sums.0.values_mut() {
+            "known".clone_into(sum);
+        }
+        fingerprints(top.path(), "/p", &mut manifest, &mut sums).unwrap();
+        assert!(manifest["/p/a b\nc"].ends_with(" known"));
+        sums.forget(&BTreeSet::from(["/p/a b\nc".to_owned()]));
+        fingerprints(top.path(), "/p", &mut manifest, &mut sums).unwrap();
+        assert_eq!(manifest, changed);
     }
 }

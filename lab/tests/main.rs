@@ -46,6 +46,7 @@ mod vm_pc_memory;
 mod vm_pc_nbd;
 mod vm_pc_network_root;
 mod vm_pc_power_cuts;
+mod vm_pc_power_cuts_replayed;
 mod vm_pc_raid;
 mod vm_pc_trial;
 mod vm_pi3_checkup;

@@ -75,6 +75,44 @@ impl Caches {
         Ok(caches)
     }
 
+    /// Those of a recording: `start` is what its disks held when its logs begin.
+    pub(super) fn of_logs(
+        cache: &Cache,
+        start: &Kit,
+        logs: &[PathBuf],
+        random: Random,
+    ) -> Result<Self> {
+        let disks: Result<Vec<Disk>> = (0..).zip(logs).map(|(n, log)| Disk::of(n, log)).collect();
+        let mut caches = Self {
+            flushed: start.temporary_copy(cache)?,
+            disks: disks?,
+            random,
+        };
+        caches.note()?;
+        // That of a disk to which nothing was written may be empty.
+        let card = caches.disks.first().context("nothing is logged")?;
+        card.check_super()?;
+        Ok(caches)
+    }
+
+    /// The disks as a cut would have left them when the logs had so many entries, and what became of their writes. The
+    /// numbers may only grow from cut to cut.
+    pub(super) fn cut_at(&mut self, cache: &Cache, entries: &[usize]) -> Result<(Kit, String)> {
+        for (disk, cut_at) in self.disks.iter_mut().zip(entries) {
+            disk.cut_at = *cut_at;
+        }
+        self.left(cache)
+    }
+
+    /// What was ever written to the card, or discarded: the first sector, and the one behind the last.
+    pub(super) fn card_writes(&self) -> Vec<(u64, u64)> {
+        let entries = self.disks[0].log.entries().iter();
+        let writes = entries.filter(|entry| entry.kind != Kind::Flush);
+        writes
+            .map(|entry| (entry.sector, entry.sector + entry.sectors))
+            .collect()
+    }
+
     /// Notes where the board was stopped and not cut.
     pub(super) fn note(&mut self) -> Result<()> {
         for disk in &mut self.disks {
@@ -101,20 +139,34 @@ impl Caches {
                 disk.cut_at = cut_at;
             }
         }
-        for disk in &mut self.disks {
-            disk.flush_into(&disk.image(&self.flushed))?;
-        }
-        let left = self.flushed.temporary_copy(cache)?;
+        let (left, said) = self.left(cache)?;
         if kit.export().exists() {
             // The server of a network disk goes on.
             kit::copy(&kit.export(), &left.export())?;
         }
+        Ok((left, said))
+    }
+
+    /// The disks as a cut at `cut_at` would have left them.
+    fn left(&mut self, cache: &Cache) -> Result<(Kit, String)> {
+        for disk in &mut self.disks {
+            disk.flush_into(&disk.image(&self.flushed))?;
+        }
+        let left = self.flushed.temporary_copy(cache)?;
         let mut said = Vec::new();
         for disk in &mut self.disks {
             let image = disk.image(&left);
             said.extend(disk.lose(&image, &mut self.random)?);
         }
         Ok((left, said.join(", ")))
+    }
+
+    /// How many entries the log of each disk has at this moment.
+    pub(super) fn entries(&mut self, board: &mut Session) -> Result<Vec<usize>> {
+        board.freeze()?;
+        let entries = self.disks.iter_mut().map(Disk::read_on).collect();
+        board.thaw()?;
+        entries
     }
 
     /// How many entries the log of the card has at this moment.
@@ -135,9 +187,23 @@ impl Caches {
         Ok(())
     }
 
-    /// What is flushed of the card.
-    pub(super) fn flushed_card(&self) -> PathBuf {
-        self.flushed.sd()
+    /// What is flushed of the disks.
+    pub(super) fn flushed(&self) -> &Kit {
+        &self.flushed
+    }
+
+    /// The same logs from their beginning, over the disks with which they began.
+    pub(super) fn again(self, cache: &Cache, start: &Kit) -> Result<Self> {
+        let disks = self.disks.into_iter().map(|disk| Disk {
+            applied: 0,
+            cut_at: 0,
+            ..disk
+        });
+        Ok(Self {
+            flushed: start.temporary_copy(cache)?,
+            disks: disks.collect(),
+            random: self.random,
+        })
     }
 
     /// The numbers of the card's flushes in a part of its log.
@@ -147,25 +213,30 @@ impl Caches {
         flushes.collect()
     }
 
-    /// Makes the card as a cut before this entry of its log would have left it; gives how many writes were not flushed.
+    /// Takes these flushes of the card, and no others, for none.
+    pub(super) fn ignore_card_flushes(&mut self, numbers: &[usize]) {
+        self.disks[0].not_of_the_board = numbers.iter().copied().collect();
+    }
+
+    /// The disks with the card as a cut before this entry of its log would have left it, and how many writes were not flushed.
     pub(super) fn card_cut_at(
         &mut self,
+        cache: &Cache,
         entry: usize,
         fate: Fate,
         random: &mut Random,
-        image: &Path,
-    ) -> Result<usize> {
+    ) -> Result<(Kit, usize)> {
         let card = &mut self.disks[0];
         card.cut_at = entry;
         let durable = card.durable().max(card.applied);
-        kit::copy(&self.flushed.sd(), image)?;
+        let left = self.flushed.temporary_copy(cache)?;
         let entries = card.log.entries();
         let flushed = entries[card.applied..durable].iter();
         let mut pieces: Vec<Piece> = flushed.filter_map(loss::whole).collect();
         let volatile = &entries[durable..entry];
         pieces.extend(loss::left(volatile, fate, random));
-        card.write(image, &pieces)?;
-        Ok(volatile.len())
+        card.write(&left.sd(), &pieces)?;
+        Ok((left, volatile.len()))
     }
 
     /// The emulator flushes its disks when it is paused, which no board has asked for. So the logs are read while all of it stands
@@ -193,7 +264,7 @@ impl Caches {
 /// Where the logs are cut, whose lengths were `before` at the last stop and are `now`. Within what happened in between, where a
 /// call has written a part and flushed nothing yet: but only when it was one disk's doing. What two disks did has an order that
 /// their logs do not tell.
-fn moment(before: &[usize], now: &[usize], random: &mut Random) -> Vec<usize> {
+pub(super) fn moment(before: &[usize], now: &[usize], random: &mut Random) -> Vec<usize> {
     let grown = before.iter().zip(now).filter(|(before, now)| before != now);
     if grown.count() != 1 {
         return now.to_vec();

@@ -202,18 +202,18 @@ fn is_undone(journal: &str) -> bool {
 
 /// What the product says of a change.
 #[derive(Debug, PartialEq, Eq)]
-struct Change {
-    way: String,
-    is_finished: bool,
+pub(super) struct Change {
+    pub(super) way: String,
+    pub(super) is_finished: bool,
 }
 
 impl Change {
-    fn is_undone(&self) -> bool {
+    pub(super) fn is_undone(&self) -> bool {
         self.is_finished && self.way == "undo"
     }
 }
 
-fn changes(status: &str) -> Result<Vec<Change>> {
+pub(super) fn changes(status: &str) -> Result<Vec<Change>> {
     let value: Value =
         serde_json::from_str(status).with_context(|| format!("rubus status said {status:?}"))?;
     let list = value.as_array().context("rubus status gives no list")?;

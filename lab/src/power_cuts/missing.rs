@@ -6,32 +6,30 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::cache::Cache;
-use crate::firmware;
 use crate::kit::Kit;
 use crate::session::Session;
-use crate::tools;
 
 use super::caches::Caches;
+use super::judge::{self, Known};
+use super::look::Ended;
 use super::loss::Fate;
 use super::pass::{ended_well, short, stop_in, stopping};
-use super::{Campaign, Lab, LeftOut, Random};
-
-const JUDGE: &str = include_str!("judge.sh");
+use super::record::Mark;
+use super::replay::{self, Replay};
+use super::{Campaign, Lab, LeftOut, Random, Way, pool};
 
 /// What makes something durable. Only the first thread's calls are left out.
 const CALLS: &str = "fsync,fdatasync,syncfs,sync,sync_file_range";
 
 /// How many flushes behind the one that is left out a cut can come, beside the one at the end.
 const MAX_FLUSHES: usize = 8;
-
-/// Where the images are: they are many, and small.
-const SHARED_MEMORY: &str = "/dev/shm";
 
 /// A flush that was left out.
 #[derive(Clone, Debug)]
@@ -50,6 +48,7 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.left_out {
             Some(LeftOut { call, number }) => write!(f, "without {call},{number}: ")?,
+            None if self.call.contains(':') => {}
             None => write!(f, "nothing left out: ")?,
         }
         write!(
@@ -82,17 +81,24 @@ struct Window {
 /// When the change fails, or the lab does.
 pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -> Result<()> {
     let lab = Lab { cache, campaign };
+    let room = cache.work_directory()?;
+    let images = pool::of(room.path())?;
     let plain = Kit::temporary(cache, campaign.board, &campaign.usb)?;
     lab.prepare(&plain)?;
     let kit = plain.temporary_copy(cache)?;
     let mut board = lab.boot_logged(&kit)?;
     let seed = campaign.lossy.unwrap_or(1);
-    let mut caches = Caches::of(cache, &mut board, &plain, Random::of(seed))?;
+    let mut caches = Caches::of(&images, &mut board, &plain, Random::of(seed))?;
     let change = lab.change(&mut board)?;
-    let mut windows = Vec::new();
     // The first change of a system makes the directory of all changes, with flushes that later ones do not need.
     stopped(&mut board, &mut caches, &change, campaign.limit)?;
     let none = stopped(&mut board, &mut caches, &change, campaign.limit)?;
+    let mut windows = vec![Window {
+        left_out: None,
+        call: "none".to_owned(),
+        entries: none.entries,
+        flushes: 0,
+    }];
     let mut numbers = BTreeMap::new();
     let mut before = none.entries[0];
     for (call, after) in &none.calls {
@@ -114,27 +120,135 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
             });
         }
     }
-    windows.insert(
-        0,
-        Window {
-            left_out: None,
-            call: "none".to_owned(),
-            entries: none.entries,
-            flushes: 0,
-        },
-    );
     board.switch_off()?;
-    let starts = firmware::partition_starts(&plain.sd())?;
+    caches.flush_card_until(none.entries[0])?;
+    let before = judge::state(&images, &caches.flushed().temporary_copy(&images)?, None)?;
+    caches.flush_card_until(none.settled)?;
+    let after = judge::state(&images, &caches.flushed().temporary_copy(&images)?, None)?;
+    let writes = caches.card_writes();
+    let known = Known {
+        sums: judge::sums(&images, &plain.temporary_copy(&images)?.sd(), &writes)?,
+        plain: before,
+        applied: after,
+    };
+    let mut caches = caches.again(&images, &plain)?;
     for window in windows {
-        let missing = judged(campaign, &mut caches, window, starts, seed)?;
-        show(&missing);
+        show(&judged(&images, campaign, &mut caches, window, &known)?);
     }
     Ok(())
 }
 
+/// The same for a recording, with no board: the flushes that the card got from a call are taken for none, so that what it wrote is
+/// durable with the next one only. That is less than a call that is left out, whose writes would wait as well. `show` gets the
+/// controls first, a way each.
+///
+/// # Errors
+/// When the recording is not whole, or the lab fails.
+pub fn in_recording(
+    cache: &Cache,
+    campaign: &Campaign,
+    directory: &Path,
+    show: &mut dyn FnMut(&Missing),
+) -> Result<()> {
+    let replay = Replay::of(cache, campaign, directory)?;
+    for way in [Way::Apply, Way::Undo] {
+        let mut caches = replay.caches(way, Random::of(1))?;
+        let flushes_in = |from, to| caches.card_flushes(from, to);
+        let calls = calls(&replay.recording.course(way).marks, &flushes_in);
+        let mut control = Missing {
+            left_out: None,
+            call: way.word().to_owned(),
+            cuts: 0,
+            found: Vec::new(),
+        };
+        let mut all = Vec::new();
+        for call in &calls {
+            caches.flush_card_until(call.durable)?;
+            for is_left_out in [false, true] {
+                let ignored = if is_left_out { &*call.flushes } else { &[] };
+                let lefts = replay.lefts(&mut caches, call, ignored)?;
+                let cuts = lefts.len();
+                let found = found(replay.images(), replay.campaign(), lefts, &replay.known)?;
+                if is_left_out {
+                    all.push(Missing {
+                        left_out: None,
+                        call: format!("{}: {}", way.word(), call.words),
+                        cuts,
+                        found,
+                    });
+                } else {
+                    control.cuts += cuts;
+                    control.found.extend(found);
+                }
+            }
+        }
+        show(&control);
+        all.iter().for_each(&mut *show);
+    }
+    Ok(())
+}
+
+/// A call of a recording that has flushed the card.
+struct Call {
+    words: String,
+    /// What had been durable before it.
+    durable: usize,
+    /// The flushes that it made.
+    flushes: Vec<usize>,
+    /// Where cuts find that they are missing: behind it, and before the next flush.
+    cuts: Vec<usize>,
+}
+
+/// The calls between these marks that have flushed the card.
+fn calls(marks: &[Mark], flushes_in: &dyn Fn(usize, usize) -> Vec<usize>) -> Vec<Call> {
+    let end = marks.last().map_or(0, |mark| mark.entries[0]);
+    let mut calls = Vec::new();
+    for pair in marks.windows(2) {
+        let (from, to) = (pair[0].entries[0], pair[1].entries[0]);
+        let flushes = flushes_in(from, to);
+        if flushes.is_empty() {
+            continue;
+        }
+        let next = flushes_in(to, end).first().copied().unwrap_or(end);
+        let mut cuts = vec![to, next];
+        cuts.dedup();
+        let before = flushes_in(0, from);
+        calls.push(Call {
+            words: replay::words(&pair[1], true).replacen("after ", "", 1),
+            durable: before.last().map_or(0, |last| last + 1),
+            flushes,
+            cuts,
+        });
+    }
+    calls
+}
+
+impl Replay<'_> {
+    fn lefts(&self, caches: &mut Caches, call: &Call, ignored: &[usize]) -> Result<Vec<Left>> {
+        let mut lefts = Vec::new();
+        caches.ignore_card_flushes(ignored);
+        for (number, cut) in call.cuts.iter().enumerate() {
+            for fate in [Fate::Lost, Fate::Torn, Fate::Reordered] {
+                let mut random = Random::of(*cut as u64);
+                let (kit, writes) = caches.card_cut_at(self.images(), *cut, fate, &mut random)?;
+                let when = ["behind it", "before the next flush"][number];
+                let words = format!("{when}, {writes} unflushed writes {}", fate.word());
+                lefts.push((kit, words, false));
+            }
+        }
+        caches.ignore_card_flushes(&[]);
+        Ok(lefts)
+    }
+}
+
+/// A card, the cut that has left it, and whether the change had ended.
+type Left = (Kit, String, bool);
+
 /// What a way there has left in the log.
 struct Applied {
     entries: [usize; 2],
+    /// Where the log was when all of it had been flushed.
+    settled: usize,
     /// Its calls, and where the log was after each.
     calls: Vec<(String, usize)>,
 }
@@ -167,9 +281,11 @@ fn stopped(
         board.answer("go")?;
     }
     let end = caches.card_entries(board)?;
+    let settled = quiet(board, caches, limit)?;
     board.must("rubus undo --yes", "root", limit)?;
     Ok(Applied {
         entries: [start, end],
+        settled,
         calls,
     })
 }
@@ -201,102 +317,136 @@ fn quiet(board: &mut Session, caches: &mut Caches, limit: Duration) -> Result<us
 }
 
 fn judged(
+    images: &Cache,
     campaign: &Campaign,
     caches: &mut Caches,
     window: Window,
-    starts: (u64, u64),
-    seed: u64,
+    known: &Known,
 ) -> Result<Missing> {
-    let mut missing = Missing {
-        left_out: window.left_out,
-        call: window.call,
-        cuts: 0,
-        found: Vec::new(),
-    };
     let [start, end] = window.entries;
-    let place = tempfile::tempdir_in(SHARED_MEMORY)?;
     caches.flush_card_until(start)?;
-    let before = boot_files(&caches.flushed_card(), starts, place.path())?;
-    std::fs::write(place.path().join("list"), before)?;
     let flushes = caches.card_flushes(start, end);
-    let mut cuts: Vec<usize> = flushes
+    let cuts = flushes
         .into_iter()
         .skip(window.flushes)
-        .take(MAX_FLUSHES)
-        .collect();
+        .take(match window.left_out {
+            Some(_) => MAX_FLUSHES,
+            // The control has them all.
+            None => usize::MAX,
+        });
+    let mut cuts: Vec<usize> = cuts.collect();
     cuts.push(end);
-    let mut images = Vec::new();
+    let mut lefts = Vec::new();
+    let seed = campaign.lossy.unwrap_or(1);
     for (number, cut) in cuts.into_iter().enumerate() {
-        for fate in [Fate::Lost, Fate::Reordered] {
-            let image = place.path().join(format!("card-{}", images.len()));
+        for fate in [Fate::Lost, Fate::Torn, Fate::Reordered] {
             let mut random = Random::of(seed + number as u64);
-            let writes = caches.card_cut_at(cut, fate, &mut random, &image)?;
+            let (kit, writes) = caches.card_cut_at(images, cut, fate, &mut random)?;
             let when = match cut == end {
                 true => "after its end".to_owned(),
                 false => format!("before flush {}", number + window.flushes + 1),
             };
             let words = format!("{when}, {writes} unflushed writes {}", fate.word());
-            images.push((image, words, cut == end));
+            lefts.push((kit, words, cut == end));
         }
     }
-    let list = place.path().join("list");
-    let (images, list) = (&images, &list);
-    let said: Result<Vec<String>> = std::thread::scope(|threads| {
-        let look = |(image, _, has_ended): &'_ (PathBuf, String, bool)| {
-            judge(campaign, image, starts, *has_ended, list)
-        };
-        let each: Vec<_> = images
-            .iter()
-            .map(|image| threads.spawn(move || look(image)))
+    Ok(Missing {
+        left_out: window.left_out,
+        call: window.call,
+        cuts: lefts.len(),
+        found: found(images, campaign, lefts, known)?,
+    })
+}
+
+/// Looks at cards; gives the cuts that left something bad, and what.
+fn found(
+    images: &Cache,
+    campaign: &Campaign,
+    lefts: Vec<Left>,
+    known: &Known,
+) -> Result<Vec<(String, String)>> {
+    let lefts = Mutex::new(lefts);
+    let found = Mutex::new(Vec::new());
+    let look = || -> Result<()> {
+        loop {
+            let left = lefts.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let Some((kit, words, has_ended)) = left else {
+                return Ok(());
+            };
+            let wrong = judge(images, campaign, &kit, has_ended, known)?;
+            if !wrong.is_empty() {
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.push((words, wrong));
+            }
+        }
+    };
+    std::thread::scope(|threads| {
+        let looks: Vec<_> = (0..campaign.jobs.max(1))
+            .map(|_| threads.spawn(look))
             .collect();
-        let ended = each.into_iter().map(|one| one.join());
-        ended
-            .map(|one| one.unwrap_or_else(|_| bail!("a look panicked")))
-            .collect()
-    });
-    for ((_, words, _), said) in images.iter().zip(said?) {
-        missing.cuts += 1;
-        if !said.is_empty() {
-            missing.found.push((words.clone(), said));
-        }
-    }
-    Ok(missing)
+        let mut ended = looks.into_iter().map(|look| look.join());
+        ended.try_for_each(|look| look.unwrap_or_else(|_| bail!("a look panicked")))
+    })?;
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort();
+    Ok(found)
 }
 
 /// What is wrong with a card that a cut has left; nothing when all is well.
 fn judge(
+    images: &Cache,
     campaign: &Campaign,
-    image: &Path,
-    starts: (u64, u64),
+    kit: &Kit,
     has_ended: bool,
-    list: &Path,
+    known: &Known,
 ) -> Result<String> {
-    let room = tempfile::tempdir_in(SHARED_MEMORY)?;
-    let mut judge = tools::command("unshare");
-    judge.args(["-m", "bash", "-c", JUDGE, "judge"]).arg(image);
-    judge.args([starts.0.to_string(), starts.1.to_string()]);
-    judge.arg(&campaign.rubus).arg(room.path());
-    judge.arg(if has_ended { "1" } else { "0" }).arg(list);
-    let said = tools::run(&mut judge)?;
-    Ok(String::from_utf8_lossy(&said).trim().replace('\n', "; "))
+    let found = match judge::look(images, kit, &campaign.rubus, Ended::Undo, known) {
+        Ok(found) => found,
+        // A filesystem that cannot be mounted, or a journal that cannot be read.
+        Err(error) => return Ok(format!("{error:#}")),
+    };
+    let mut wrong = known.verdict(&found).wrong;
+    if has_ended && !found.is_applied() {
+        wrong.push("it had ended, and the journal does not say so".to_owned());
+    }
+    Ok(wrong.join("; "))
 }
 
-/// The files of the boot partition with their sums.
-fn boot_files(card: &Path, starts: (u64, u64), place: &Path) -> Result<String> {
-    let boot: PathBuf = place.join("before");
-    std::fs::create_dir(&boot)?;
-    let mut copy = tools::command("mcopy");
-    copy.args(["-s", "-n", "-Q", "-i"]);
-    copy.arg(format!("{}@@{}", card.display(), starts.0));
-    tools::run(copy.arg("::").arg(&boot))?;
-    let mut list = tools::command("bash");
-    list.args([
-        "-c",
-        "find . -type f ! -name 'FSCK*.REC' | sort | xargs -d '\\n' sha256sum",
-    ]);
-    let list = tools::run(list.current_dir(&boot))?;
-    std::fs::remove_dir_all(&boot)?;
-    let list = String::from_utf8(list).context("names that are no text")?;
-    ensure!(!list.is_empty(), "the boot partition is empty");
-    Ok(list)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_flushed_is_cut_behind_it_and_before_the_next_flush() {
+        let mark = |call: &str, entries: usize| Mark {
+            call: call.into(),
+            entries: vec![entries, 9],
+            ..Mark::default()
+        };
+        let marks = [
+            mark("", 4),
+            mark("one", 10),
+            mark("rename", 12),
+            mark("two", 20),
+            mark("three", 30),
+        ];
+        let flushes = [1, 6, 8, 15, 29];
+        let flushes_in = |from: usize, to: usize| {
+            let within = flushes.iter().filter(|flush| (from..to).contains(*flush));
+            within.copied().collect()
+        };
+        let calls = calls(&marks, &flushes_in);
+        let seen: Vec<_> = calls
+            .iter()
+            .map(|call| (&*call.words, call.durable, &*call.flushes, &*call.cuts))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("one", 2, &[6, 8][..], &[10, 15][..]),
+                ("two", 9, &[15], &[20, 29]),
+                ("three", 16, &[29], &[30]),
+            ]
+        );
+    }
 }

@@ -9,14 +9,19 @@
 //!
 //! `pass` goes one way and stops, `look` looks at what a cut left, `network` has the server of a change that
 //! needs one, `report` shows it; `write_log` reads what the emulator logs of a disk, `loss` says what a cut leaves of it, and
-//! `caches` makes the disks from that.
+//! `caches` makes the disks from that. `record` keeps the logs of one change, `replay` makes any number of cuts from them, `judge` looks at
+//! one without a board, `pool` is where their disks are cheap, and `missing` leaves flushes out.
 
 mod caches;
+mod judge;
 mod look;
 mod loss;
 pub mod missing;
 mod network;
 mod pass;
+mod pool;
+pub mod record;
+pub mod replay;
 mod report;
 mod write_log;
 
@@ -116,7 +121,7 @@ pub enum Stops {
 }
 
 /// Which way the change is gone when the power is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
     /// Forwards.
     Apply,

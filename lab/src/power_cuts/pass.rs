@@ -18,7 +18,7 @@ use super::{Lab, LeftOut, Moment, Random, SHELF, Stops, Way};
 
 /// The calls of the command's first thread after which it stands still. The threads that copy files, and the
 /// programs that it starts, are not stopped. Not among them are those that make thousands of files in a copy.
-const CALLS: &str =
+pub(super) const CALLS: &str =
     "fsync,fdatasync,syncfs,rename,renameat,renameat2,unlink,unlinkat,mount,umount2,swapon,swapoff";
 /// The call that ends each record.
 const RECORD_CALL: &str = "fsync";
@@ -53,7 +53,7 @@ pub(super) struct Stop {
     /// The call that has just ended.
     pub(super) call: String,
     /// The record that the journal has since then.
-    record: Option<Value>,
+    pub(super) record: Option<Value>,
 }
 
 impl Lab<'_> {
@@ -158,7 +158,7 @@ impl Lab<'_> {
     }
 
     /// The command that goes one way.
-    fn command(&self, board: &mut Session, way: Way) -> Result<String> {
+    pub(super) fn command(&self, board: &mut Session, way: Way) -> Result<String> {
         match way {
             Way::Apply => Ok(format!("rubus apply {} --yes", self.change(board)?)),
             Way::Undo => Ok("rubus undo --yes".to_owned()),
@@ -183,7 +183,7 @@ impl Lab<'_> {
     }
 
     /// What the steps are called; they are the same each time, though a plan is made anew.
-    fn titles(&self, board: &mut Session, way: Way) -> Result<Vec<String>> {
+    pub(super) fn titles(&self, board: &mut Session, way: Way) -> Result<Vec<String>> {
         let script = match way {
             // Without the arguments that follow, which only `apply` takes.
             Way::Apply => {
@@ -236,7 +236,7 @@ impl Lab<'_> {
 }
 
 /// A record in words.
-fn words(record: &Value, titles: &[String]) -> String {
+pub(super) fn words(record: &Value, titles: &[String]) -> String {
     let name = record["record"].as_str().unwrap_or_default();
     match numbered(record, titles) {
         Some(step) => format!("{name} {step}"),
@@ -245,7 +245,7 @@ fn words(record: &Value, titles: &[String]) -> String {
 }
 
 /// The step that is under way after a record: number and title.
-fn step_of(record: &Value, titles: &[String]) -> Option<String> {
+pub(super) fn step_of(record: &Value, titles: &[String]) -> Option<String> {
     let is_under_way = record["record"] == "begun";
     numbered(record, titles).filter(|_| is_under_way)
 }

@@ -1,0 +1,628 @@
+//! Looks at what a cut has left without a board: what the firmware would start, what `fsck.vfat -a` makes of the boot partition, every
+//! file of the old system, what the journal says, and where the old root would start, `rubus undo` or `rubus resume` on it.
+//!
+//! A filesystem is mounted by this machine's kernel, except FAT: the boot partition's files are a directory here, so what this
+//! finds on it is what the cut left, and not what a further cut while undoing would leave.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::board::Board;
+use crate::cache::Cache;
+use crate::firmware::{self, Media, Switches};
+use crate::kit::Kit;
+use crate::outside::{self, BOOT, Manifest, Mounted, Sums};
+use crate::tools;
+
+use super::SHELF;
+use super::look::{Change, Ended, changes};
+
+const END: &str = include_str!("host_undo.sh");
+
+/// What the firmware would start.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Start {
+    /// The sum of the kernel.
+    kernel: String,
+    /// The sum of the initial RAM filesystem.
+    initramfs: String,
+    cmdline: String,
+}
+
+impl Start {
+    /// What names the root on the command line.
+    pub(super) fn root(&self) -> &str {
+        let mut words = self.cmdline.split_whitespace();
+        words
+            .find_map(|word| word.strip_prefix("root="))
+            .unwrap_or_default()
+    }
+}
+
+/// A good state: nothing is under way, and all is on the disks.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) start: Start,
+    pub(super) card: Manifest,
+    /// The root on a disk, where the card does not name its own.
+    pub(super) other: Option<Manifest>,
+}
+
+/// The states between which a cut came.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// Sums of files that no write can have changed.
+    pub(super) sums: Sums,
+    /// Before the change, or after it is undone.
+    pub(super) plain: State,
+    /// After it.
+    pub(super) applied: State,
+}
+
+/// What a cut has left.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// What the firmware would start, or why it would not.
+    start: Result<Start, String>,
+    /// What `fsck.vfat -a` complained of; empty when all is well or was mended.
+    fsck: String,
+    card: Manifest,
+    /// The root that is named, where it is not the card's; or what is wrong with it.
+    other: Option<Result<Manifest, String>>,
+    changes: Vec<Change>,
+    /// How it was ended here.
+    end: Option<End>,
+}
+
+impl Found {
+    /// Whether the journal says that the last change is applied to its end.
+    pub(super) fn is_applied(&self) -> bool {
+        let last = self.changes.last();
+        last.is_some_and(|change| change.is_finished && change.way == "apply")
+    }
+}
+
+/// A change that was ended without a board.
+#[derive(Debug)]
+struct End {
+    command: Ended,
+    status: i32,
+    said: String,
+    card: Manifest,
+    changes: Vec<Change>,
+}
+
+/// What came of a look.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) root: String,
+    pub(super) ended: String,
+    pub(super) wrong: Vec<String>,
+}
+
+impl Known {
+    /// What is wrong with what a cut has left.
+    pub(super) fn verdict(&self, found: &Found) -> Verdict {
+        let mut wrong = Vec::new();
+        let states = [&self.plain, &self.applied];
+        match &found.start {
+            Err(reason) => wrong.push(format!("does not start: {reason}")),
+            Ok(start) => {
+                wrong.extend(unknown(&states.map(|state| &state.start), start));
+            }
+        }
+        if !found.fsck.is_empty() {
+            wrong.push(format!("fsck.vfat: {}", found.fsck));
+        }
+        let cards = states.map(|state| &state.card);
+        wrong.extend(strange(&cards, &found.card));
+        match &found.other {
+            None => {}
+            Some(Err(reason)) => wrong.push(format!("the root that is named: {reason}")),
+            Some(Ok(other)) => {
+                let whole: Vec<&Manifest> = self.applied.other.iter().collect();
+                let lost = strange(&whole, other);
+                wrong.extend(lost.into_iter().map(|one| format!("{one} on the new root")));
+            }
+        }
+        let mut ended = match found.changes.iter().all(Change::is_undone) {
+            true => "nothing to end".to_owned(),
+            false => "not here".to_owned(),
+        };
+        if let Some(end) = &found.end {
+            // An undoing that is resumed is undone.
+            let goal = match end.changes.iter().all(Change::is_undone) {
+                true => &self.plain,
+                false => &self.applied,
+            };
+            ended = match end.command {
+                Ended::Undo => "rubus undo".to_owned(),
+                Ended::Resume => "rubus resume".to_owned(),
+            };
+            if end.status != 0 {
+                wrong.push(format!("{ended}: {} {}", end.status, end.said));
+            }
+            let is_there = |change: &Change| match end.command {
+                Ended::Undo => change.is_undone(),
+                Ended::Resume => change.is_finished,
+            };
+            if !end.changes.iter().all(is_there) {
+                wrong.push(format!("not at its end: {:?}", end.changes));
+            }
+            wrong.extend(differences(&goal.card, &end.card));
+        }
+        let root = found.start.as_ref().map(|start| match &found.other {
+            Some(_) => "/dev/disk".to_owned(),
+            None if start.root() == self.plain.start.root() => "/dev/card2".to_owned(),
+            None => start.root().to_owned(),
+        });
+        Verdict {
+            root: root.unwrap_or_else(|_| "nothing".to_owned()),
+            ended,
+            wrong,
+        }
+    }
+}
+
+/// What of a start is in none of the states.
+fn unknown(states: &[&Start], start: &Start) -> Vec<String> {
+    let parts = |start: &Start| [&start.kernel, &start.initramfs, &start.cmdline].map(Clone::clone);
+    let names = ["kernel", "initial RAM filesystem", "command line"];
+    let found = parts(start).into_iter().zip(names).enumerate();
+    let is_unknown = |(number, (part, _)): &(usize, (String, &str))| {
+        !states.iter().any(|state| parts(state)[*number] == *part)
+    };
+    let unknown = found.filter(is_unknown);
+    unknown
+        .map(|(_, (_, name))| format!("starts an unknown {name}"))
+        .collect()
+}
+
+/// Files that are in none of the states as they were found. Names that no state has are those of files under way, and no loss.
+fn strange(states: &[&Manifest], found: &Manifest) -> Vec<String> {
+    let mut known: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
+    let paths: BTreeSet<&String> = states.iter().flat_map(|state| state.keys()).collect();
+    for path in paths {
+        let versions = states.iter().map(|state| version(path, state));
+        known.insert(path, versions.collect());
+    }
+    let counts = |path: &str| !is_below(path, SHELF);
+    let known = known.into_iter().filter(|(path, _)| counts(path));
+    let mut strange = Vec::new();
+    for (path, versions) in known {
+        let now = version(path, found);
+        if !versions.contains(&now) {
+            let word = now.map_or("lost", |_| "neither old nor new:");
+            strange.push(format!("{word} {path}"));
+        }
+    }
+    strange
+}
+
+/// What a state says of a file. FAT knows no permissions and owners.
+fn version<'a>(path: &str, state: &'a Manifest) -> Option<&'a str> {
+    let seen = state.get(path)?;
+    match is_below(path, BOOT) && seen.starts_with("f ") {
+        true => Some(seen.rsplit(' ').next().unwrap_or(seen)),
+        // The place at which it is mounted.
+        false if path == BOOT => Some("d"),
+        false if is_below(path, BOOT) => Some("d"),
+        false => Some(seen),
+    }
+}
+
+fn is_below(path: &str, top: &str) -> bool {
+    path.strip_prefix(top)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// As [`outside::differences`], with what FAT does not know left out.
+fn differences(before: &Manifest, after: &Manifest) -> Vec<String> {
+    let plain = |state: &Manifest| -> Manifest {
+        let entries = state.keys().filter_map(|path| {
+            let seen = version(path, state)?;
+            Some((path.clone(), seen.to_owned()))
+        });
+        entries.collect()
+    };
+    outside::differences(&plain(before), &plain(after), &[SHELF])
+}
+
+/// Looks at the disks of a good state.
+pub(super) fn state(cache: &Cache, kit: &Kit, card_root: Option<&str>) -> Result<State> {
+    let place = cache.work_directory()?;
+    let start = start(kit, place.path())?;
+    let card = outside::manifest(&kit.sd())?;
+    let other = match card_root {
+        Some(root) if root != start.root() => Some(other_root(cache, kit, start.root())?),
+        _ => None,
+    };
+    Ok(State { start, card, other })
+}
+
+/// Sums of the files of the card's root filesystem on which none of these writes lies: pairs of the first sector of the card and the one
+/// behind the last. A file that is still the same by inode, size and times holds the same then.
+pub(super) fn sums(cache: &Cache, card: &Path, written: &[(u64, u64)]) -> Result<Sums> {
+    let (_, start) = firmware::partition_starts(card)?;
+    let place = cache.work_directory()?;
+    let _mounted = Mounted::at(card, start, place.path())?;
+    let mut sums = Sums::default();
+    outside::manifest_of(place.path(), None, &mut sums)?;
+    let mut list = tools::command("bash");
+    let script = "find . -xdev -type f -print0 | xargs -0 -r filefrag -v -b512";
+    let said = tools::run(list.args(["-c", script]).current_dir(place.path()))?;
+    let touched = touched(&String::from_utf8_lossy(&said), start / 512, written);
+    sums.forget(&touched);
+    Ok(sums)
+}
+
+/// The files on which a write lies, by what `filefrag -v -b512` says of them; the filesystem begins at sector `start`.
+fn touched(said: &str, start: u64, written: &[(u64, u64)]) -> BTreeSet<String> {
+    let mut touched = BTreeSet::new();
+    let mut file = String::new();
+    for line in said.lines() {
+        if let Some(rest) = line.strip_prefix("File size of .") {
+            let name = rest.rsplit_once(" is ").map_or(rest, |(name, _)| name);
+            name.clone_into(&mut file);
+        }
+        // Number, logical, physical, length and more, with colons between them.
+        let fields: Vec<&str> = line.split(':').map(str::trim).collect();
+        let is_extent = fields.len() > 4 && fields[0].parse::<u64>().is_ok();
+        let range = fields.get(2).and_then(|range| range.split_once(".."));
+        let ends = range.and_then(|(first, last)| {
+            Some((
+                first.trim().parse::<u64>().ok()?,
+                last.trim().parse::<u64>().ok()?,
+            ))
+        });
+        let (true, Some((first, last))) = (is_extent, ends) else {
+            continue;
+        };
+        let (first, end) = (first + start, last + start + 1);
+        if written.iter().any(|(from, to)| *from < end && first < *to) {
+            touched.insert(file.clone());
+        }
+    }
+    touched
+}
+
+/// Looks at what a cut has left, with `rubus` where the change is to be ended.
+pub(super) fn look(
+    cache: &Cache,
+    kit: &Kit,
+    rubus: &Path,
+    end: Ended,
+    known: &Known,
+) -> Result<Found> {
+    let place = cache.work_directory()?;
+    let started = place.path().join("start");
+    fs::create_dir(&started)?;
+    let start = start(kit, &started).map_err(|error| format!("{error:#}"));
+    let (boot_start, root_start) = firmware::partition_starts(&kit.sd())?;
+    let fsck = check_boot(&kit.sd(), boot_start, root_start - boot_start)?;
+    let boot = place.path().join("boot");
+    fs::create_dir(&boot)?;
+    outside::copy_boot_files(&kit.sd(), boot_start, &boot)?;
+    let root = place.path().join("root");
+    fs::create_dir(&root)?;
+    let card_root = known.plain.start.root();
+    let named = start.as_ref().map(Start::root).unwrap_or(card_root);
+    let mounted = Mounted::at(&kit.sd(), root_start, &root)?;
+    let mut sums = known.sums.clone();
+    let card = outside::manifest_of(&root, Some(&boot), &mut sums)?;
+    let other = match named == card_root {
+        true => None,
+        false => Some(other_root(cache, kit, named).map_err(|error| format!("{error:#}"))),
+    };
+    dress(&boot, &known.plain.card)?;
+    let (_, _, before) = ended(&root, &boot, rubus, None)?;
+    let is_over = before.iter().all(Change::is_undone);
+    let end = match other.is_none() && !is_over {
+        false => None,
+        true => {
+            let (status, said, changes) = ended(&root, &boot, rubus, Some(end))?;
+            Some(End {
+                command: end,
+                status,
+                said,
+                card: outside::manifest_of(&root, Some(&boot), &mut sums)?,
+                changes,
+            })
+        }
+    };
+    drop(mounted);
+    Ok(Found {
+        start,
+        fsck,
+        card,
+        other,
+        changes: before,
+        end,
+    })
+}
+
+/// What the firmware would start. It reads the boot partition before anything mends it.
+fn start(kit: &Kit, place: &Path) -> Result<Start> {
+    let card = kit.sd();
+    let media = Media {
+        card: Some(&card),
+        usb: Vec::new(),
+    };
+    let boot = firmware::read(Board::Pc, &media, Switches::default(), place)?;
+    let initramfs = boot
+        .initramfs
+        .as_deref()
+        .context("no initial RAM filesystem")?;
+    Ok(Start {
+        kernel: sum(&boot.kernel)?,
+        initramfs: sum(initramfs)?,
+        cmdline: boot.cmdline,
+    })
+}
+
+fn sum(file: &Path) -> Result<String> {
+    let said = tools::run(tools::command("b2sum").arg("--").arg(file))?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let sum = said
+        .split_whitespace()
+        .next()
+        .context("b2sum said nothing")?;
+    Ok(sum.to_owned())
+}
+
+/// Does what every start does; gives what could not be mended.
+fn check_boot(card: &Path, start: u64, bytes: u64) -> Result<String> {
+    let mut attach = tools::command("losetup");
+    attach.args(["--find", "--show", "--offset", &start.to_string()]);
+    attach.args(["--sizelimit", &bytes.to_string()]).arg(card);
+    let device = String::from_utf8_lossy(&tools::run(&mut attach)?).into_owned();
+    let device = device.trim();
+    let checked = tools::command("fsck.vfat").args(["-a", device]).output();
+    tools::run(tools::command("losetup").args(["--detach", device]))?;
+    let checked = checked.context("no fsck.vfat")?;
+    // 1 is: mended.
+    Ok(match checked.status.code() {
+        Some(0 | 1) => String::new(),
+        _ => tools::tail(&String::from_utf8_lossy(&checked.stdout), 4).replace('\n', " "),
+    })
+}
+
+/// Gives the copies of the boot partition's files the permissions that FAT shows: 755 for all, which is what the plan has of those that
+/// were there, while those that are new were planned with 644.
+fn dress(boot: &Path, plain: &Manifest) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    for entry in fs::read_dir(boot)? {
+        let path = entry?.path();
+        if path.is_file() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let mode = match plain.contains_key(&format!("{BOOT}/{name}")) {
+                true => 0o755,
+                false => 0o644,
+            };
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends the change on a mounted root, or asks only how far it is.
+fn ended(
+    root: &Path,
+    boot: &Path,
+    rubus: &Path,
+    end: Option<Ended>,
+) -> Result<(i32, String, Vec<Change>)> {
+    let command = match end {
+        None => "",
+        Some(Ended::Undo) => "undo --yes",
+        Some(Ended::Resume) => "resume",
+    };
+    let mut shell = tools::command("unshare");
+    shell.args(["-m", "bash", "-c", END, "end"]).arg(root);
+    shell.arg(boot).arg(rubus).arg(command);
+    let output = shell.output().context("cannot run unshare")?;
+    let said = String::from_utf8_lossy(&output.stderr).replace('\n', " ");
+    let status = output.status.code().unwrap_or(-1);
+    ensure!(status != 100, "cannot mount what a change needs: {said}");
+    let changes = changes(&String::from_utf8_lossy(&output.stdout)).context(said.clone())?;
+    Ok((status, said, changes))
+}
+
+/// The files of the root that the command line names by UUID or PARTUUID, on one of the USB disks.
+fn other_root(cache: &Cache, kit: &Kit, named: &str) -> Result<Manifest> {
+    let (tag, value) = named
+        .split_once('=')
+        .with_context(|| format!("root={named:?}"))?;
+    let tag = match tag {
+        "PARTUUID" => "PART_ENTRY_UUID",
+        tag => tag,
+    };
+    for number in 0..kit.usb_disks().len() {
+        let disk = kit.usb(number);
+        for start in partitions(&disk)? {
+            let mut probe = tools::command("blkid");
+            probe.args(["-p", "-o", "value", "-s", tag, "-O", &start.to_string()]);
+            let said = probe.arg(&disk).output().context("no blkid")?;
+            let found = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+            if found != value {
+                continue;
+            }
+            let place = cache.work_directory()?;
+            let _mounted = Mounted::at(&disk, start, place.path())?;
+            return outside::manifest_of(place.path(), None, &mut Sums::default());
+        }
+    }
+    anyhow::bail!("no disk has {named}")
+}
+
+/// Where the partitions of a disk begin, in bytes.
+fn partitions(disk: &Path) -> Result<Vec<u64>> {
+    let said = tools::command("sfdisk").arg("--json").arg(disk).output()?;
+    let Ok(table) = serde_json::from_slice::<Value>(&said.stdout) else {
+        return Ok(Vec::new());
+    };
+    let list = table["partitiontable"]["partitions"].as_array();
+    let starts = list.into_iter().flatten();
+    let starts = starts.filter_map(|partition| partition["start"].as_u64());
+    Ok(starts.map(|sector| sector * 512).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(files: &[(&str, &str)]) -> Manifest {
+        let owned = |&(path, seen): &(&str, &str)| (path.to_owned(), seen.to_owned());
+        files.iter().map(owned).collect()
+    }
+
+    fn state(cmdline: &str, files: &[(&str, &str)]) -> State {
+        State {
+            start: Start {
+                kernel: "k".into(),
+                initramfs: "i".into(),
+                cmdline: cmdline.into(),
+            },
+            card: manifest(files),
+            other: None,
+        }
+    }
+
+    fn known() -> Known {
+        Known {
+            sums: Sums::default(),
+            plain: state("root=old", &[("/a", "f 1"), ("/b", "f 1")]),
+            applied: State {
+                other: Some(manifest(&[("/a", "f 1")])),
+                ..state("root=new", &[("/a", "f 2"), ("/b", "f 1"), ("/new", "f 1")])
+            },
+        }
+    }
+
+    fn found(cmdline: &str, files: &[(&str, &str)]) -> Found {
+        let state = state(cmdline, files);
+        Found {
+            start: Ok(state.start),
+            fsck: String::new(),
+            card: state.card,
+            other: None,
+            changes: Vec::new(),
+            end: None,
+        }
+    }
+
+    #[test]
+    fn a_file_is_the_old_one_or_the_new_one_and_nothing_else() {
+        let known = known();
+        let wrong = |files| known.verdict(&found("root=old", files)).wrong;
+        assert!(wrong(&[("/a", "f 1"), ("/b", "f 1")]).is_empty());
+        assert!(wrong(&[("/a", "f 2"), ("/b", "f 1"), ("/new", "f 1"), ("/x", "f 9")]).is_empty());
+        assert_eq!(
+            wrong(&[("/a", "f 3"), ("/new", "f 0")]),
+            [
+                "neither old nor new: /a",
+                "lost /b",
+                "neither old nor new: /new"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_started_is_known_and_its_root_is_whole() {
+        let known = known();
+        let files: &[(&str, &str)] = &[("/a", "f 1"), ("/b", "f 1")];
+        let mut cut = found("root=half", files);
+        assert_eq!(
+            known.verdict(&cut).wrong,
+            ["starts an unknown command line"]
+        );
+        cut = found("root=new", files);
+        cut.other = Some(Ok(manifest(&[])));
+        assert_eq!(known.verdict(&cut).wrong, ["lost /a on the new root"]);
+        cut.other = Some(Err("no disk has it".into()));
+        assert_eq!(
+            known.verdict(&cut).wrong,
+            ["the root that is named: no disk has it"]
+        );
+        cut = found("root=old", files);
+        cut.start = Err("config.txt is empty".into());
+        let verdict = known.verdict(&cut);
+        assert_eq!(verdict.wrong, ["does not start: config.txt is empty"]);
+        assert_eq!(verdict.root, "nothing");
+    }
+
+    #[test]
+    fn undoing_leaves_every_file_as_it_was_and_says_so() {
+        let known = known();
+        let files: &[(&str, &str)] = &[("/a", "f 1"), ("/b", "f 1")];
+        let change = |way: &str| Change {
+            way: way.into(),
+            is_finished: true,
+        };
+        let end = |files, status, way| {
+            let mut cut = found("root=old", &[("/a", "f 2"), ("/b", "f 1")]);
+            cut.end = Some(End {
+                command: Ended::Undo,
+                status,
+                said: "no".into(),
+                card: manifest(files),
+                changes: vec![change(way)],
+            });
+            known.verdict(&cut)
+        };
+        let good = end(files, 0, "undo");
+        assert_eq!((good.wrong.len(), &*good.ended), (0, "rubus undo"));
+        assert_eq!(end(&files[..1], 0, "undo").wrong, ["lost /b"]);
+        assert_eq!(end(files, 2, "undo").wrong, ["rubus undo: 2 no"]);
+        assert!(end(files, 0, "apply").wrong[0].starts_with("not at its end"));
+        let mut cut = found("root=old", files);
+        let resumed = |cut: &mut Found, way| {
+            cut.end = Some(End {
+                command: Ended::Resume,
+                status: 0,
+                said: String::new(),
+                card: manifest(files),
+                changes: vec![change(way)],
+            });
+            known.verdict(cut).wrong
+        };
+        assert!(resumed(&mut cut, "undo").is_empty());
+        assert!(!resumed(&mut cut, "apply").is_empty());
+    }
+
+    #[test]
+    fn a_file_is_touched_by_a_write_on_one_of_its_extents() {
+        let said = "Filesystem type is: ef53\n\
+             File size of ./a is b is 9000 (24 blocks of 512 bytes)\n \
+             ext:     logical_offset:        physical_offset: length:   expected: flags:\n   \
+             0:        0..       7:        100..       107:      8:\n   \
+             1:        8..      23:        200..       215:     16:        108: last,eof\n\
+             ./a is b: 2 extents found\n\
+             File size of ./c is 10 (8 blocks of 512 bytes)\n   \
+             0:        0..       7:        300..       307:      8:             last,eof\n";
+        let found = |written: &[(u64, u64)]| -> Vec<String> {
+            touched(said, 1000, written).into_iter().collect()
+        };
+        assert!(found(&[(0, 1100), (1108, 1200), (1216, 1300), (1308, 9999)]).is_empty());
+        assert_eq!(found(&[(1215, 1216)]), ["/a is b"]);
+        assert_eq!(found(&[(1107, 1108), (1300, 1301)]), ["/a is b", "/c"]);
+    }
+
+    #[test]
+    fn permissions_on_fat_do_not_count_and_contents_do() {
+        let before = manifest(&[("/boot/firmware/a", "f 755 0:0 s1")]);
+        let after = |seen| manifest(&[("/boot/firmware/a", seen)]);
+        assert!(differences(&before, &after("f 644 0:0 s1")).is_empty());
+        assert_eq!(
+            differences(&before, &after("f 755 0:0 s2")),
+            ["changed /boot/firmware/a"]
+        );
+        let elsewhere = manifest(&[("/a", "f 755 0:0 s1")]);
+        let changed = manifest(&[("/a", "f 644 0:0 s1")]);
+        assert_eq!(differences(&elsewhere, &changed), ["changed /a"]);
+    }
+}

@@ -1,0 +1,228 @@
+//! Records one change and its undoing, so that any number of power cuts can be made from that later: the disks at the start, the log of
+//! what each disk completed, and where in the logs the command was at each of its stops.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::cache::Cache;
+use crate::kit::{self, Kit, UsbDisk};
+use crate::session::Session;
+
+use super::caches::Caches;
+use super::pass::{CALLS, ended_well, short, step_of, stop_in, stopping, words};
+use super::{Campaign, Lab, Random, Way, look};
+
+/// How often the logs are measured while the command is at no stop, as when it copies a tree.
+const BETWEEN: Duration = Duration::from_millis(500);
+
+/// The file that describes a recording.
+const LABEL: &str = "recording.json";
+
+/// A change that was applied and undone once, in a directory.
+#[derive(Debug)]
+pub struct Recording {
+    directory: PathBuf,
+    /// What was recorded.
+    pub label: Label,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Label {
+    /// What followed `rubus apply`.
+    pub change: Vec<String>,
+    /// The USB disks.
+    pub usb: Vec<UsbDisk>,
+    /// Device and filesystem of the root after applying.
+    pub root: String,
+    /// Applying.
+    pub apply: Course,
+    /// Undoing.
+    pub undo: Course,
+}
+
+/// Where the logs were while a command ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Course {
+    /// Its stops in their order; the first is before it began.
+    pub marks: Vec<Mark>,
+}
+
+/// A moment at which the whole board stood still.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The call that had just ended; empty while the command ran.
+    pub call: String,
+    /// The record of the journal that had just become durable, in words.
+    pub record: String,
+    /// The step that was under way: number and title.
+    pub step: String,
+    /// How many entries the log of each disk had: the card, then the USB disks.
+    pub entries: Vec<usize>,
+}
+
+impl Recording {
+    /// Opens the recording in a directory.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn open(directory: &Path) -> Result<Self> {
+        let path = directory.join(LABEL);
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("{directory:?} has no recording (no {LABEL})"))?;
+        let label = serde_json::from_str(&text).with_context(|| format!("{path:?} is damaged"))?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            label,
+        })
+    }
+
+    /// The disks on which a way began, before the board was switched on.
+    ///
+    /// # Errors
+    /// When they are not there.
+    pub fn start(&self, board: crate::board::Board, way: Way) -> Result<Kit> {
+        Kit::open(board, &place(&self.directory, way))
+    }
+
+    /// The logs of a way: the card's, then those of the USB disks.
+    #[must_use]
+    pub fn logs(&self, way: Way) -> Vec<PathBuf> {
+        logs(&place(&self.directory, way), self.label.usb.len())
+    }
+
+    /// Where the logs of a way were.
+    #[must_use]
+    pub fn course(&self, way: Way) -> &Course {
+        match way {
+            Way::Apply => &self.label.apply,
+            Way::Undo => &self.label.undo,
+        }
+    }
+}
+
+fn place(directory: &Path, way: Way) -> PathBuf {
+    directory.join(way.word())
+}
+
+fn logs(place: &Path, usb: usize) -> Vec<PathBuf> {
+    let names = (0..usb).map(|number| format!("usb{number}.log"));
+    let names = std::iter::once("sd.log".to_owned()).chain(names);
+    names.map(|name| place.join(name)).collect()
+}
+
+/// Records a change and its undoing in a directory, which may not have a recording yet.
+///
+/// # Errors
+/// When the change fails, or the lab does.
+pub fn record(cache: &Cache, campaign: &Campaign, directory: &Path) -> Result<Recording> {
+    ensure!(
+        campaign.lossy.is_some() && campaign.export.is_none(),
+        "only disks with write caches are recorded, and no network disk"
+    );
+    ensure!(
+        !directory.join(LABEL).exists(),
+        "{directory:?} has a recording already"
+    );
+    let lab = Lab { cache, campaign };
+    let plain = Kit::temporary(cache, campaign.board, &campaign.usb)?;
+    lab.prepare(&plain)?;
+    let start = plain.copy_to(&place(directory, Way::Apply))?;
+    let (applied, _, apply) = lab.record(Way::Apply, &start, directory)?;
+    let start = applied.copy_to(&place(directory, Way::Undo))?;
+    let (_, root, undo) = lab.record(Way::Undo, &start, directory)?;
+    let label = Label {
+        change: campaign.change.clone(),
+        usb: campaign.usb.clone(),
+        root,
+        apply,
+        undo,
+    };
+    fs::write(directory.join(LABEL), serde_json::to_string_pretty(&label)?)
+        .with_context(|| format!("cannot write to {directory:?}"))?;
+    Ok(Recording {
+        directory: directory.to_owned(),
+        label,
+    })
+}
+
+impl Lab<'_> {
+    /// Goes one way and keeps the logs; gives the disks afterwards, the root that it was gone from, and where the logs were.
+    fn record(&self, way: Way, start: &Kit, directory: &Path) -> Result<(Kit, String, Course)> {
+        let kit = start.temporary_copy(self.cache)?;
+        let mut board = self.boot_logged(&kit)?;
+        let root = look::root(&mut board)?;
+        let mut caches = Caches::of(self.cache, &mut board, start, Random::of(1))?;
+        let command = self.command(&mut board, way)?;
+        let titles = self.titles(&mut board, way)?;
+        let mut course = Course::default();
+        course.note(Mark::default(), &mut board, &mut caches)?;
+        let script = stopping(&command, CALLS, None);
+        board.begin(&script, "root", self.campaign.limit * 20)?;
+        let mut step = String::new();
+        let mut quiet = Duration::ZERO;
+        loop {
+            let mut stop = None;
+            let ended = board.follow(BETWEEN, &mut |said| {
+                stop = stop_in(said);
+                stop.is_none()
+            })?;
+            if let Some(outcome) = ended {
+                ended_well(&outcome).with_context(|| format!("could not {}", way.word()))?;
+                break;
+            }
+            let mut mark = Mark::default();
+            let is_stop = stop.is_some();
+            if let Some(stop) = stop {
+                if let Some(record) = &stop.record {
+                    step = step_of(record, &titles).unwrap_or_default();
+                    mark.record = words(record, &titles);
+                }
+                mark.call = short(&stop.call);
+                quiet = Duration::ZERO;
+            } else {
+                quiet += BETWEEN;
+            }
+            if quiet > self.campaign.limit {
+                bail!("{} did not end within {quiet:?}", way.word());
+            }
+            mark.step.clone_from(&step);
+            course.note(mark, &mut board, &mut caches)?;
+            if is_stop {
+                board.answer("go")?;
+            }
+        }
+        let end = Mark {
+            call: "the end".to_owned(),
+            ..Mark::default()
+        };
+        course.note(end, &mut board, &mut caches)?;
+        let kept = logs(&place(directory, way), self.campaign.usb.len());
+        for (log, kept) in board.write_logs().iter().zip(kept) {
+            kit::copy(log, &kept)?;
+        }
+        board.switch_off()?;
+        Ok((kit, root, course))
+    }
+}
+
+impl Course {
+    /// Adds a mark with the lengths of the logs at this moment, unless nothing was written and nothing is said of it.
+    fn note(&mut self, mark: Mark, board: &mut Session, caches: &mut Caches) -> Result<()> {
+        let entries = caches.entries(board)?;
+        let is_said = !mark.call.is_empty() || self.marks.is_empty();
+        if is_said
+            || self
+                .marks
+                .last()
+                .is_some_and(|last| last.entries != entries)
+        {
+            self.marks.push(Mark { entries, ..mark });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,370 @@
+//! Makes power cuts from a recording, as many as wanted: each is judged without a board, and a sample, with everything that looks
+//! odd, is started on one.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use crate::cache::Cache;
+use crate::kit::Kit;
+use crate::outside;
+
+use super::caches::Caches;
+use super::judge::{self, Known};
+use super::look::Ended;
+use super::record::{Course, Mark, Recording};
+use super::{Campaign, Cut, Good, Lab, Moment, Random, Reference, Row, SHELF, Way, pool};
+
+/// How many cuts, and which.
+#[derive(Clone, Copy, Debug)]
+pub struct Draw {
+    /// How many: half of them while applying, half while undoing.
+    pub cuts: usize,
+    /// Each how many-th is started on a board too; none when 0.
+    pub board_each: usize,
+    /// Starting value of the random numbers.
+    pub seed: u64,
+}
+
+/// Replays a recording and shows each cut as it is known; gives all of them.
+///
+/// # Errors
+/// When the recording is not whole, or the lab fails. A cut with a bad end is a row.
+pub fn run(
+    cache: &Cache,
+    campaign: &Campaign,
+    directory: &Path,
+    draw: Draw,
+    show: &mut dyn FnMut(&Row),
+) -> Result<Vec<Row>> {
+    let replay = Replay::of(cache, campaign, directory)?;
+    let half = draw.cuts / 2;
+    let mut rows = Vec::new();
+    for (way, count) in [(Way::Apply, draw.cuts - half), (Way::Undo, half)] {
+        rows.extend(replay.way(way, count, draw, show)?);
+    }
+    Ok(rows)
+}
+
+/// A recording with what is known of its good states.
+pub(super) struct Replay<'a> {
+    cache: &'a Cache,
+    campaign: Campaign,
+    images: Cache,
+    pub(super) recording: Recording,
+    pub(super) known: Known,
+    good: Good,
+    reference: Reference,
+}
+
+impl<'a> Replay<'a> {
+    pub(super) fn of(cache: &'a Cache, campaign: &Campaign, directory: &Path) -> Result<Self> {
+        let recording = Recording::open(directory)?;
+        let images = pool::of(directory)?;
+        let campaign = Campaign {
+            usb: recording.label.usb.clone(),
+            change: recording.label.change.clone(),
+            ..campaign.clone()
+        };
+        ensure!(
+            campaign.lossy.is_some(),
+            "the disks of a recording have write caches"
+        );
+        let mut written = Vec::new();
+        for way in [Way::Apply, Way::Undo] {
+            let start = recording.start(campaign.board, way)?;
+            let logs = recording.logs(way);
+            let caches = Caches::of_logs(&images, &start, &logs, Random::of(1))?;
+            written.extend(caches.card_writes());
+        }
+        let start = |way: Way| {
+            recording
+                .start(campaign.board, way)?
+                .temporary_copy(&images)
+        };
+        let (before, after) = (start(Way::Apply)?, start(Way::Undo)?);
+        let sums = judge::sums(&images, &before.sd(), &written)?;
+        let plain = judge::state(&images, &before, None)?;
+        let card_root = plain.start.root().to_owned();
+        let applied = judge::state(&images, &after, Some(&card_root))?;
+        Ok(Self {
+            good: Good {
+                planned: outside::differences(&plain.card, &applied.card, &[SHELF]),
+                root: recording.label.root.clone(),
+            },
+            reference: Reference {
+                plain: plain.card.clone(),
+            },
+            known: Known {
+                sums,
+                plain,
+                applied,
+            },
+            cache,
+            campaign,
+            images,
+            recording,
+        })
+    }
+
+    pub(super) fn images(&self) -> &Cache {
+        &self.images
+    }
+
+    pub(super) fn campaign(&self) -> &Campaign {
+        &self.campaign
+    }
+
+    pub(super) fn caches(&self, way: Way, random: Random) -> Result<Caches> {
+        let start = self.recording.start(self.campaign.board, way)?;
+        Caches::of_logs(&self.images, &start, &self.recording.logs(way), random)
+    }
+}
+
+/// Disks that are to be looked at.
+struct Left {
+    kit: Kit,
+    number: usize,
+    way: Way,
+    moment: Moment,
+    unflushed: String,
+}
+
+impl Replay<'_> {
+    fn way(
+        &self,
+        way: Way,
+        count: usize,
+        draw: Draw,
+        show: &mut dyn FnMut(&Row),
+    ) -> Result<Vec<Row>> {
+        // Other numbers on the way back.
+        let seed = draw.seed * 2 + u64::from(way == Way::Undo);
+        let mut random = Random::of(seed);
+        let cuts = cuts(self.recording.course(way), count, &mut random);
+        let mut caches = self.caches(way, random)?;
+        std::thread::scope(|threads| {
+            let (to_look, lefts) = sync_channel::<Left>(0);
+            let (rows, found) = channel();
+            let lefts = Arc::new(Mutex::new(lefts));
+            for _ in 0..self.campaign.jobs.max(1) {
+                let (lefts, rows) = (Arc::clone(&lefts), rows.clone());
+                threads.spawn(move || self.look_at_all(&lefts, &rows, draw));
+            }
+            drop((lefts, rows));
+            let mut all = Vec::new();
+            for (number, (moment, entries)) in cuts.into_iter().enumerate() {
+                let (kit, unflushed) = caches.cut_at(&self.images, &entries)?;
+                let left = Left {
+                    kit,
+                    number,
+                    way,
+                    moment,
+                    unflushed,
+                };
+                ensure!(to_look.send(left).is_ok(), "nobody looks at cuts any more");
+                all.extend(found.try_iter().inspect(|row| show(row)));
+            }
+            drop(to_look);
+            all.extend(found.iter().inspect(|row| show(row)));
+            Ok(all)
+        })
+    }
+
+    fn look_at_all(&self, lefts: &Mutex<Receiver<Left>>, rows: &Sender<Row>, draw: Draw) {
+        loop {
+            let next = lefts.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(left) = next else { return };
+            if rows.send(self.look(left, draw)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn look(&self, left: Left, draw: Draw) -> Row {
+        let started = Instant::now();
+        let mut row = Row {
+            way: left.way,
+            moment: left.moment.clone(),
+            unflushed: left.unflushed.clone(),
+            booted: "nothing".to_owned(),
+            ended: "-".to_owned(),
+            wrong: Vec::new(),
+            took: Duration::ZERO,
+        };
+        if let Err(error) = self.judge(left, draw, &mut row) {
+            row.wrong.push(format!("{error:#}"));
+        }
+        row.took = started.elapsed();
+        row
+    }
+
+    fn judge(&self, left: Left, draw: Draw, row: &mut Row) -> Result<()> {
+        let campaign = &self.campaign;
+        let end = match left.number % campaign.resume_each.max(1) == 1 {
+            true => Ended::Resume,
+            false => Ended::Undo,
+        };
+        let is_needed_again = draw.board_each > 0 || campaign.keep_failures.is_some();
+        let copy = match is_needed_again {
+            true => Some(left.kit.temporary_copy(&self.images)?),
+            false => None,
+        };
+        let kit = copy.as_ref().unwrap_or(&left.kit);
+        let found = judge::look(&self.images, kit, &campaign.rubus, end, &self.known)?;
+        drop(copy);
+        let verdict = self.known.verdict(&found);
+        row.booted = verdict.root;
+        row.ended = verdict.ended;
+        row.wrong = verdict.wrong;
+        let each = draw.board_each;
+        let is_drawn = each > 0 && left.number % each == each / 2;
+        if each > 0 && (is_drawn || !row.wrong.is_empty()) {
+            self.start(left, row);
+        } else if let (false, Some(directory)) = (row.wrong.is_empty(), &campaign.keep_failures) {
+            let name = format!("{} {}", left.way.word(), left.number);
+            let name = name.replace(' ', "-");
+            left.kit.copy_to(&directory.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// Starts what a cut left on a board. What both say is wrong.
+    fn start(&self, left: Left, row: &mut Row) {
+        let cut = Cut {
+            kit: left.kit,
+            way: left.way,
+            moment: left.moment,
+            unflushed: left.unflushed,
+            end: match left.number % 2 {
+                0 => Ended::Undo,
+                _ => Ended::Resume,
+            },
+            is_served: true,
+        };
+        let lab = Lab {
+            cache: self.cache,
+            campaign: &self.campaign,
+        };
+        let (seen, evidence) = lab.look(&cut, &self.reference);
+        let wrong = evidence.map(|evidence| evidence.losses(&self.good));
+        let wrong = seen.wrong.into_iter().chain(wrong.into_iter().flatten());
+        row.wrong
+            .extend(wrong.map(|wrong| format!("on a board: {wrong}")));
+        row.booted = format!("{} (board)", seen.booted);
+        row.ended = seen.ended;
+    }
+}
+
+/// Moments for cuts and how long the logs were then, in their order. Each interval between two marks is as probable as the
+/// others, whatever it wrote; within one, a cut comes anywhere in what one disk did, and at its end where several wrote: their logs
+/// have no common order.
+fn cuts(course: &Course, count: usize, random: &mut Random) -> Vec<(Moment, Vec<usize>)> {
+    let pairs: Vec<[&Mark; 2]> = course
+        .marks
+        .windows(2)
+        .map(|pair| [&pair[0], &pair[1]])
+        .collect();
+    let pairs: Vec<_> = pairs
+        .into_iter()
+        .filter(|[from, to]| from.entries != to.entries)
+        .collect();
+    if pairs.is_empty() {
+        return Vec::new();
+    }
+    let mut drawn: Vec<(usize, Vec<usize>)> = (0..count)
+        .map(|number| {
+            // One in each interval as long as there are enough cuts, the rest anywhere.
+            let place = match number / pairs.len() < count / pairs.len() {
+                true => number % pairs.len(),
+                false => random.number(pairs.len() as u64) as usize,
+            };
+            let [from, to] = pairs[place];
+            (
+                place,
+                super::caches::moment(&from.entries, &to.entries, random),
+            )
+        })
+        .collect();
+    drawn.sort();
+    let moment = |(place, entries): (usize, Vec<usize>)| {
+        let [_, to] = pairs[place];
+        let is_at_end = entries == to.entries;
+        (Moment::Sync(words(to, is_at_end)), entries)
+    };
+    drawn.into_iter().map(moment).collect()
+}
+
+/// Where a cut was.
+pub(super) fn words(mark: &Mark, is_at_end: bool) -> String {
+    let when = match is_at_end {
+        true => "after",
+        false => "before the end of",
+    };
+    let what = match (&*mark.record, &*mark.call) {
+        ("", "") => "programs and threads",
+        ("", call) => call,
+        (record, _) => record,
+    };
+    match &*mark.step {
+        "" => format!("{when} {what}"),
+        step if what.contains(step) => format!("{when} {what}"),
+        step => format!("{when} {what} in {step}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_come_in_order_in_each_interval_in_which_something_was_written() {
+        let mark = |call: &str, entries: [usize; 2]| Mark {
+            call: call.into(),
+            entries: entries.into(),
+            ..Mark::default()
+        };
+        let course = Course {
+            marks: vec![
+                mark("", [5, 1]),
+                mark("one", [9, 1]),
+                mark("nothing", [9, 1]),
+                mark("both", [12, 3]),
+            ],
+        };
+        for (seed, count) in [(1, 2), (2, 7), (3, 40)] {
+            let drawn = cuts(&course, count, &mut Random::of(seed));
+            assert_eq!(drawn.len(), count);
+            let mut before = vec![5, 1];
+            let mut seen = [0, 0];
+            for (moment, entries) in drawn {
+                let grows = before
+                    .iter()
+                    .zip(&entries)
+                    .all(|(before, now)| before <= now);
+                assert!(grows, "{before:?} {entries:?}");
+                before.clone_from(&entries);
+                let Moment::Sync(words) = moment else {
+                    panic!("{moment:?}")
+                };
+                match words.rsplit(' ').next() {
+                    Some("one") => {
+                        assert!((5..=9).contains(&entries[0]) && entries[1] == 1);
+                        assert_eq!(words == "after one", entries[0] == 9, "{words}");
+                        seen[0] += 1;
+                    }
+                    Some("both") => {
+                        assert_eq!(entries, [12, 3]);
+                        seen[1] += 1;
+                    }
+                    _ => panic!("{words}"),
+                }
+            }
+            assert!(seen.iter().all(|&seen| seen >= count / 2), "{seen:?}");
+        }
+        assert!(cuts(&Course::default(), 3, &mut Random::of(1)).is_empty());
+    }
+}
