@@ -16,6 +16,17 @@ campaigns() {
       --option wait=20 --export 2147483648 --resume-each 4 -- '--i-will-lose-everything-on={export}'
   done
   campaign 'power cuts in zswap' 60 power_cuts zswap --runs 130 --every-sync --recipe zswap
+  local usb=4C530001230914116022
+  campaign 'power cuts in desktop, replayed' 120 replayed_cuts desktop --recipe desktop --option 'device={usb0}' --option compress=zstd:1 \
+    -- --i-will-lose-everything-on=$usb
+  campaign 'power cuts in a trial, replayed' 120 replayed_cuts trial --recipe desktop --option 'device={usb0}' --option compress=zstd:1 \
+    --option trial=yes -- --i-will-lose-everything-on=$usb
+  campaign 'power cuts in swap, replayed' 60 replayed_cuts swap --recipe swap --option 'to=disk:{usb0}' --option swappiness=60 \
+    -- --i-will-lose-everything-on=$usb
+  campaign 'power cuts in zswap, replayed' 60 replayed_cuts zswap --recipe zswap
+  campaign 'power cuts in raid0, replayed' 60 replayed_cuts raid0 --recipe raid0 --usb 268435456 --usb 268435456 \
+    --option 'devices={usb1},{usb2}' --option at=/mnt/fast -- --i-will-lose-everything-on=4C530001230914116023 \
+    --i-will-lose-everything-on=4C530001230914116024
   for target in both_ends client_flight client_handshake client_inquiry copy_journal server_handshake server_transmission; do
     campaign "fuzzing $target" 9 fuzz "$target"
   done
@@ -47,6 +58,15 @@ power_cuts() {
   local name=$1
   shift
   "$lab" power-cuts --jobs 2 --markdown "$work/reports/cuts-$name.md" --keep-failures "$work/cuts-$name" "$@"
+}
+
+# One recording, 200 cuts from it on disks that lose what was not flushed; every 25th is started on a board too.
+replayed_cuts() {
+  local name=$1 recording="$work/recording-$1"
+  shift
+  [ -e "$recording/recording.json" ] || "$lab" power-cuts --lossy 1 --record "$recording" "$@" || return
+  "$lab" power-cuts --lossy 1 --replay "$recording" --runs 200 --look-only --board-each 25 --jobs 2 \
+    --markdown "$work/reports/cuts-replayed-$name.md" --keep-failures "$work/cuts-replayed-$name"
 }
 
 fuzz() {

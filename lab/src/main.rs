@@ -221,6 +221,9 @@ struct CutArguments {
     /// With --replay: start each N-th cut, and every one that looks bad, on a board too; 0 for none
     #[arg(long, default_value_t = 25, value_name = "N")]
     board_each: usize,
+    /// With --replay: end no change without a board, for those that mount, swap or set the kernel
+    #[arg(long, requires = "replay")]
+    look_only: bool,
     /// Seconds that a change may take
     #[arg(long, default_value_t = 900, value_name = "SECONDS")]
     timeout: u64,
@@ -592,6 +595,7 @@ fn replay(cache: &Cache, arguments: CutArguments, directory: &Path) -> Result<u8
     let draw = power_cuts::replay::Draw {
         cuts: arguments.runs,
         board_each: arguments.board_each,
+        looks_only: arguments.look_only,
         seed: arguments.lossy.unwrap_or(1),
     };
     let leaves_out = arguments.each_flush;

@@ -290,12 +290,12 @@ fn touched(said: &str, start: u64, written: &[(u64, u64)]) -> BTreeSet<String> {
     touched
 }
 
-/// Looks at what a cut has left, with `rubus` where the change is to be ended.
+/// Looks at what a cut has left; with `end`, ends the change where the card's own root would start.
 pub(super) fn look(
     cache: &Cache,
     kit: &Kit,
     rubus: &Path,
-    end: Ended,
+    end: Option<Ended>,
     known: &Known,
 ) -> Result<Found> {
     let place = cache.work_directory()?;
@@ -321,12 +321,12 @@ pub(super) fn look(
     dress(&boot, &known.plain.card)?;
     let (_, _, before) = ended(&root, &boot, rubus, None)?;
     let is_over = before.iter().all(Change::is_undone);
-    let end = match other.is_none() && !is_over {
-        false => None,
-        true => {
-            let (status, said, changes) = ended(&root, &boot, rubus, Some(end))?;
+    let end = match end.filter(|_| other.is_none() && !is_over) {
+        None => None,
+        Some(command) => {
+            let (status, said, changes) = ended(&root, &boot, rubus, Some(command))?;
             Some(End {
-                command: end,
+                command,
                 status,
                 said,
                 card: outside::manifest_of(&root, Some(&boot), &mut sums)?,

@@ -139,8 +139,8 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
 }
 
 /// The same for a recording, with no board: the flushes that the card got from a call are taken for none, so that what it wrote is
-/// durable with the next one only. That is less than a call that is left out, whose writes would wait as well. `show` gets the
-/// controls first, a way each.
+/// durable with the next one only. That is less than a call that is left out, whose writes would wait as well. Each way ends with a
+/// control: the same cuts with nothing left out.
 ///
 /// # Errors
 /// When the recording is not whole, or the lab fails.
@@ -161,7 +161,6 @@ pub fn in_recording(
             cuts: 0,
             found: Vec::new(),
         };
-        let mut all = Vec::new();
         for call in &calls {
             caches.flush_card_until(call.durable)?;
             for is_left_out in [false, true] {
@@ -170,7 +169,7 @@ pub fn in_recording(
                 let cuts = lefts.len();
                 let found = found(replay.images(), replay.campaign(), lefts, &replay.known)?;
                 if is_left_out {
-                    all.push(Missing {
+                    show(&Missing {
                         left_out: None,
                         call: format!("{}: {}", way.word(), call.words),
                         cuts,
@@ -183,7 +182,6 @@ pub fn in_recording(
             }
         }
         show(&control);
-        all.iter().for_each(&mut *show);
     }
     Ok(())
 }
@@ -203,6 +201,9 @@ struct Call {
 fn calls(marks: &[Mark], flushes_in: &dyn Fn(usize, usize) -> Vec<usize>) -> Vec<Call> {
     let end = marks.last().map_or(0, |mark| mark.entries[0]);
     let mut calls = Vec::new();
+    // A flush while the logs were measured within a call is the call's.
+    let ends = marks.iter().skip(1).filter(|mark| !mark.call.is_empty());
+    let marks: Vec<&Mark> = marks.iter().take(1).chain(ends).collect();
     for pair in marks.windows(2) {
         let (from, to) = (pair[0].entries[0], pair[1].entries[0]);
         let flushes = flushes_in(from, to);
@@ -214,7 +215,7 @@ fn calls(marks: &[Mark], flushes_in: &dyn Fn(usize, usize) -> Vec<usize>) -> Vec
         cuts.dedup();
         let before = flushes_in(0, from);
         calls.push(Call {
-            words: replay::words(&pair[1], true).replacen("after ", "", 1),
+            words: replay::words(pair[1], true).replacen("after ", "", 1),
             durable: before.last().map_or(0, |last| last + 1),
             flushes,
             cuts,
@@ -228,7 +229,7 @@ impl Replay<'_> {
         let mut lefts = Vec::new();
         caches.ignore_card_flushes(ignored);
         for (number, cut) in call.cuts.iter().enumerate() {
-            for fate in [Fate::Lost, Fate::Torn, Fate::Reordered] {
+            for fate in [Fate::Lost, Fate::Reordered] {
                 let mut random = Random::of(*cut as u64);
                 let (kit, writes) = caches.card_cut_at(self.images(), *cut, fate, &mut random)?;
                 let when = ["behind it", "before the next flush"][number];
@@ -400,7 +401,7 @@ fn judge(
     has_ended: bool,
     known: &Known,
 ) -> Result<String> {
-    let found = match judge::look(images, kit, &campaign.rubus, Ended::Undo, known) {
+    let found = match judge::look(images, kit, &campaign.rubus, Some(Ended::Undo), known) {
         Ok(found) => found,
         // A filesystem that cannot be mounted, or a journal that cannot be read.
         Err(error) => return Ok(format!("{error:#}")),
@@ -425,6 +426,7 @@ mod tests {
         };
         let marks = [
             mark("", 4),
+            mark("", 7),
             mark("one", 10),
             mark("rename", 12),
             mark("two", 20),

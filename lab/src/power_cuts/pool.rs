@@ -13,13 +13,17 @@ use crate::tools;
 const BYTES: u64 = 64 << 30;
 
 /// A place in this directory, or in a filesystem of its own in a sparse file there, when files in the directory cannot share their
-/// blocks. Only this thread, and what it starts from now on, sees that filesystem, and it goes with them.
+/// blocks. What is mounted from now on, only this thread and what it starts see, and it goes with them: what clears up after
+/// a process that was killed finds directories there and no mounts.
 ///
 /// # Errors
 /// When it cannot be made.
 pub(super) fn of(directory: &Path) -> Result<Cache> {
     let place = directory.join("images");
     fs::create_dir_all(&place).with_context(|| format!("cannot make {place:?}"))?;
+    // SAFETY: only what is mounted is another from now on; the thread shares files and all else as before.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.context("no mounts of its own (root?)")?;
+    tools::run(tools::command("mount").args(["--make-rprivate", "/"]))?;
     if !shares_blocks(&place)? {
         mount(&directory.join("images.btrfs"), &place)?;
     }
@@ -43,9 +47,6 @@ fn mount(image: &Path, place: &Path) -> Result<()> {
     let made = File::create(image).and_then(|file| file.set_len(BYTES));
     made.with_context(|| format!("cannot make {image:?}"))?;
     tools::run(tools::command("mkfs.btrfs").args(["-q", "-f"]).arg(image))?;
-    // SAFETY: only what is mounted is another from now on; the thread shares files and all else as before.
-    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.context("no mounts of its own (root?)")?;
-    tools::run(tools::command("mount").args(["--make-rprivate", "/"]))?;
     let mut mount = tools::command("mount");
     mount.args(["-o", "loop,noatime,nodatasum"]).arg(image);
     tools::run(mount.arg(place))?;
@@ -66,5 +67,7 @@ mod tests {
         let pool = of(directory.path()).unwrap();
         assert!(shares_blocks(pool.root()).unwrap());
         assert!(!directory.path().join("images.btrfs").exists());
+        let mounts = fs::read_to_string("/proc/1/mounts").unwrap();
+        assert!(!mounts.contains(&*directory.path().to_string_lossy()));
     }
 }

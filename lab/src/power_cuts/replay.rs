@@ -25,6 +25,8 @@ pub struct Draw {
     pub cuts: usize,
     /// Each how many-th is started on a board too; none when 0.
     pub board_each: usize,
+    /// Whether changes are only looked at, and ended on boards alone: those that need the rights over a kernel.
+    pub looks_only: bool,
     /// Starting value of the random numbers.
     pub seed: u64,
 }
@@ -205,8 +207,9 @@ impl Replay<'_> {
     fn judge(&self, left: Left, draw: Draw, row: &mut Row) -> Result<()> {
         let campaign = &self.campaign;
         let end = match left.number % campaign.resume_each.max(1) == 1 {
-            true => Ended::Resume,
-            false => Ended::Undo,
+            _ if draw.looks_only => None,
+            true => Some(Ended::Resume),
+            false => Some(Ended::Undo),
         };
         let is_needed_again = draw.board_each > 0 || campaign.keep_failures.is_some();
         let copy = match is_needed_again {
