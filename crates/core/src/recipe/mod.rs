@@ -31,6 +31,7 @@ mod zswap;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+pub use desktop::StartedFromOld;
 pub(crate) use desktop::free_disks;
 use edits::Edits;
 pub use image::{IMAGE_PROGRAMS, ImageFacts};

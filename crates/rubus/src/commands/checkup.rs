@@ -6,6 +6,7 @@ use anyhow::Context;
 use rubus_core::result::Run;
 use rubus_core::verdict::Verdict;
 
+use super::fallen_back;
 use crate::args::{Checkup, General};
 use crate::exit::Exit;
 use crate::measuring;
@@ -30,6 +31,9 @@ pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
     )?;
     let suite = measuring::suite_for("quick", &target, measuring::Wanted::default())?;
     if !general.quiet {
+        for words in fallen_back::of_machine(world.files()) {
+            eprintln!("{words}");
+        }
         eprintln!("{}", measuring::announce(&suite, &target));
     }
     let measured = measuring::measure(target, &suite, &world, machine, &cancel, true, terminal)?;

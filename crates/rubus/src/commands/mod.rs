@@ -14,6 +14,7 @@ pub mod completions;
 pub mod compression;
 pub mod copy;
 pub mod cpu;
+mod fallen_back;
 pub mod history;
 pub mod image;
 pub mod job_file;

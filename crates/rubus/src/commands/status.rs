@@ -9,11 +9,11 @@ use rubus_core::machine::Machine;
 use rubus_core::plan::journal::{StepState, Way};
 use rubus_core::plan::promise::{Look, Promise};
 use rubus_core::plan::verify::{Answer, Standing, verify};
-use rubus_core::recipe::{FROM_CARD, NETWORK_ROOT};
 use rubus_host::{Files, Live};
 use rubus_show::plan::{ChangeLine, StepLine, receipts, status as status_text};
 
 use super::change::{all_known, must_be_live};
+use super::fallen_back;
 use super::lost::Lost;
 use super::trial::{self, Stage};
 use crate::args::{General, Status};
@@ -188,7 +188,7 @@ fn is_ahead_of_journal(change: &Change, live: &Live) -> bool {
 /// What has to be known of a change that stands in the middle, or was turned back.
 pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
     let state = &change.state;
-    if let Some(why) = from_card(change, live) {
+    if let Some(why) = fallen_back::of_change(change, live) {
         return vec![why];
     }
     if state.way == Way::Undo {
@@ -258,20 +258,6 @@ fn still_to_undo(change: &Change) -> Option<String> {
         left.count(),
         states.len(),
         change.plan.steps[next].action.undo_title()
-    ))
-}
-
-/// Why this start is from the card, where the change has its root on the network.
-fn from_card(change: &Change, live: &Live) -> Option<String> {
-    let is_network_root = change.plan.recipe == NETWORK_ROOT;
-    if !is_network_root || !change.state.is_finished || change.state.way != Way::Apply {
-        return None;
-    }
-    let why = live.text(Path::new(FROM_CARD)).ok()?;
-    Some(format!(
-        "This start is FROM THE CARD: {}. What is changed now is not on the network root. When the server is there again, \
-         start the machine again; to stay on the card, `rubus undo`.",
-        why.trim()
     ))
 }
 

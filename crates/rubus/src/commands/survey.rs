@@ -5,12 +5,11 @@ use std::path::Path;
 use anyhow::Context;
 use rubus_core::finding::Finding;
 use rubus_core::machine::Machine;
-use rubus_core::recipe::FROM_CARD;
 use rubus_core::rules;
-use rubus_host::Files;
 use rubus_host::capture::{self, Identities};
 use rubus_host::recorder::Recorder;
 
+use super::fallen_back;
 use crate::args::{General, Survey};
 use crate::exit::Exit;
 use crate::places;
@@ -44,11 +43,8 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();
         places::say(&rubus_show::survey::render(&machine, survey.verbose, style))?;
-        if let Ok(why) = recorder.text(Path::new(FROM_CARD)) {
-            let why = why.trim();
-            places::say(&format!(
-                "\nThis start is FROM THE CARD, and not from the network root: {why}\n"
-            ))?;
+        for words in fallen_back::of_machine(&recorder) {
+            places::say(&format!("\n{words}\n"))?;
         }
     }
     Ok(Exit::Fine)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::moving::checks::{self as moving, Needed, setting};
 use super::super::{Draft, Situation, disks, zswap};
 use super::compression::{Chosen, Link, choose};
+use super::fallback::Fallback;
 use super::ground::{self, FSTAB, Start, disk_name, old_disks, used_bytes};
 use super::kernels::Kernel;
 use super::layout::{NewDisk, mount_options, new_disk, root_least_bytes};
@@ -42,6 +43,8 @@ pub(super) struct Scene<'a> {
     pub(super) is_tried: bool,
     /// The name of the trial's own initial RAM filesystem, where it gets one.
     pub(super) trial_initramfs: Option<&'static str>,
+    /// How the old system starts when the new disk does not answer.
+    pub(super) fallback: Option<Fallback>,
 }
 
 /// What to look at for the checks.
@@ -98,7 +101,9 @@ pub(super) fn look<'a>(
     let new = divided(situation, choice, disk, &chosen, draft)?;
     let (cmdlines, removed) = command_lines(situation, &start, &new, &chosen, draft)?;
     let is_tried = trial::is_made(situation, choice, &start, draft);
+    let fallback = Fallback::of(situation, choice, &start, &old_disks, draft);
     Some(Scene {
+        fallback,
         is_tried,
         trial_initramfs: is_tried
             .then(|| trial::initramfs(machine, &kernels))

@@ -4,6 +4,7 @@ use super::super::moving::ground::bus_bytes_per_second;
 use super::super::moving::steps::kept_ending;
 use super::super::moving::time;
 use super::super::{Draft, Situation};
+use super::checks::Scene;
 use super::compression::{Chosen, Link};
 use super::ground::{self, Start, is_on};
 use super::layout::{NewDisk, ROOT_SUBVOLUME, SWAP_FILE, SWAP_POINT};
@@ -281,20 +282,27 @@ pub(super) fn promises(
 }
 
 /// What can go wrong, worst first.
-pub(super) fn risks(
-    situation: &Situation<'_>,
-    new: &NewDisk,
-    old_disks: &[&BlockDevice],
-    draft: &mut Draft,
-) {
-    let disk = new.disk.path.display();
-    let old: Vec<&str> = old_disks.iter().map(|disk| disk.name.as_str()).collect();
+pub(super) fn risks(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+    let disk = scene.new.disk.path.display();
+    let old: Vec<&str> = scene
+        .old_disks
+        .iter()
+        .map(|disk| disk.name.as_str())
+        .collect();
     draft.risks.push(format!(
         "Everything that is on {disk} now is lost, and undoing does not bring it back."
     ));
     draft.risks.push(format!(
-        "The board needs two devices from then on: {} to start and {disk} to run. If either fails, it does not come up.",
-        old.join(" and ")
+        "The board needs two devices from then on: {} to start and {disk} to run. {}",
+        old.join(" and "),
+        match &scene.fallback {
+            Some(fallback) => format!(
+                "If the first fails, it does not come up. If {disk} does not answer within {} s, the old system starts from {}, \
+                 as it was when it was copied: `rubus status` says so, and what is changed then is not on {disk}.",
+                fallback.wait_s, fallback.old
+            ),
+            None => "If either fails, it does not come up.".into(),
+        }
     ));
     draft.risks.push(
         "Going back leads to the system as it was when it was copied: what is changed afterwards is only on the new disk. \

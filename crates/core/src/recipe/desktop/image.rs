@@ -127,6 +127,7 @@ fn look<'a>(
         // The image of before is the way back.
         is_tried: false,
         trial_initramfs: None,
+        fallback: None,
     };
     initramfs(situation, image, &scene, draft);
     first_start(&scene, draft);

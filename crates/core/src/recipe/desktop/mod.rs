@@ -9,6 +9,7 @@
 mod checks;
 mod compression;
 mod debian;
+mod fallback;
 mod gains;
 mod image;
 mod layout;
@@ -24,6 +25,7 @@ use super::moving::{ground, kernels};
 use super::{Draft, LookAt, Recipe, Situation, Wishes};
 use crate::machine::Machine;
 pub(crate) use checks::free_disks;
+pub use fallback::StartedFromOld;
 use options::Choice;
 
 pub(super) static RECIPE: Recipe = Recipe {
@@ -44,6 +46,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     paths.extend(steps::paths());
     paths.extend(debian::paths());
     paths.extend(trial::paths(&boot));
+    paths.extend(fallback::paths());
     let mut look_at = LookAt::paths(paths);
     look_at.trees.push("/".into());
     look_at

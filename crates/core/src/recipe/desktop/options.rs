@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::{OptionSpec, Situation};
+use super::fallback;
 use crate::units::parse_size;
 
 const MIB: u64 = 1 << 20;
@@ -70,6 +71,13 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         check: |value| one_of(value, &["auto", "yes", "no"]),
     },
     OptionSpec {
+        name: "wait",
+        what: "how many seconds a start waits for the new disk before it starts the old system, 5 to 600; or no: it waits, and \
+               the board does not come up without that disk",
+        default: Some("30"),
+        check: |value| fallback::wait(value).map(drop),
+    },
+    OptionSpec {
         name: "direct-boot",
         what: "yes: say what it takes to start without the SD card (only advice)",
         default: Some("no"),
@@ -118,6 +126,8 @@ pub(super) struct Choice {
     pub(super) table: crate::disk::layout::Scheme,
     pub(super) boot_copy: bool,
     pub(super) trial: TrialWish,
+    /// Seconds after which a start without the new disk is one of the old system.
+    pub(super) wait_s: Option<u32>,
     pub(super) direct_boot: bool,
 }
 
@@ -153,6 +163,7 @@ impl Choice {
                 Some("no") => TrialWish::No,
                 _ => TrialWish::Auto,
             },
+            wait_s: fallback::wait(option("wait").unwrap_or("30")).unwrap_or_default(),
             direct_boot: is_yes("direct-boot"),
         }
     }

@@ -12,10 +12,10 @@ use super::super::moving::steps::{
 use super::super::{Draft, Situation, swap_managers, zswap};
 use super::checks::Scene;
 use super::ground::{self, FSTAB};
-use super::kernels::{modules_for, modules_for_any};
+use super::kernels::{Has, has, modules_for, modules_for_any};
 use super::layout::{SWAP_FILE, SWAP_POINT};
 use super::options::{Choice, SwapKind};
-use super::{debian, gains, memory, root, trial};
+use super::{debian, fallback, gains, memory, root, trial};
 use crate::plan::volume::{NewFilesystem, Partition};
 use crate::plan::{Action, Pass, Step, TextFile};
 
@@ -69,7 +69,7 @@ pub(super) fn draw(
         &sysctls,
         draft,
     );
-    gains::risks(situation, &scene.new, &scene.old_disks, draft);
+    gains::risks(situation, scene, draft);
     gains::notes(situation, &scene.new, &scene.chosen, &scene.start, draft);
     if choice.direct_boot {
         gains::direct_boot(situation, draft);
@@ -247,6 +247,17 @@ fn initramfs_files(situation: &Situation<'_>, scene: &Scene<'_>, edits: &mut Edi
         Path::new(INITRAMFS_POLICY),
         text.into(),
     );
+    if let Some(fallback) = &scene.fallback {
+        edits.write_program(
+            "fallback",
+            &format!(
+                "If the new disk does not answer within {} s, the board starts the old system from {}, and says so.",
+                fallback.wait_s, fallback.old
+            ),
+            Path::new(fallback::SCRIPT),
+            fallback.script(&scene.new),
+        );
+    }
 }
 
 /// The same files on the root of now. Until the machine is started again every initial RAM filesystem is made there: without
@@ -308,6 +319,13 @@ pub(super) fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &st
             modules.push(module);
         }
     }
+    if scene.fallback.is_some() {
+        let boot = fallback::BOOT_PARTITION.into_iter();
+        modules.extend(
+            boot.filter(|module| has(situation, release, module) == Has::Module)
+                .map(str::to_string),
+        );
+    }
     modules
 }
 
@@ -317,13 +335,14 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     initramfs_files_of_now(situation, scene, draft);
     let apart = scene.trial_initramfs;
     let modules = |release: &str| modules(situation, scene, release);
+    let files = fallback::files(scene.fallback.as_ref());
     let wanted = Initramfs {
         start: &scene.start,
         kernels: &scene.kernels,
         root: &scene.new.root_volume,
         why: "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount.",
         modules: &modules,
-        files: &[],
+        files: &files,
         apart,
     };
     initramfs(&wanted, draft);

@@ -1,6 +1,7 @@
 //! Plans for an example machine: whole, with every obstacle, and with other wishes.
 
 mod boot_files;
+mod fallback;
 mod image;
 mod trial;
 
@@ -102,6 +103,8 @@ fn seen() -> Seen {
     for directory in [
         "/etc/initramfs-tools",
         "/etc/initramfs-tools/conf.d",
+        "/etc/initramfs-tools/scripts",
+        "/etc/initramfs-tools/scripts/local-top",
         "/etc/sysctl.d",
         "/etc/tmpfiles.d",
         "/etc/systemd/system",

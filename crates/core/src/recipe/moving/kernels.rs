@@ -11,10 +11,13 @@ use crate::machine::{BlockDevice, HopKind};
 /// Where the modules of all installed kernels are.
 const MODULES: &str = "/lib/modules";
 /// Modules that a root may need: directory below `kernel`, name.
-const KNOWN: [(&str, &str); 13] = [
+const KNOWN: [(&str, &str); 16] = [
     ("fs/btrfs", "btrfs"),
     ("fs/ext4", "ext4"),
     ("fs/f2fs", "f2fs"),
+    ("fs/fat", "vfat"),
+    ("fs/nls", "nls_cp437"),
+    ("fs/nls", "nls_ascii"),
     ("drivers/usb/storage", "usb-storage"),
     ("drivers/usb/storage", "uas"),
     ("drivers/scsi", "sd_mod"),
