@@ -54,6 +54,10 @@ fn image(modules: &[&str]) -> ImageFacts {
 const WHOLE: [&str; 3] = ["btrfs", "usb-storage", "uas"];
 
 fn plan_with(image: ImageFacts, wishes: &[(&str, &str)]) -> Plan {
+    plan_where(image, wishes, &|_| {})
+}
+
+fn plan_where(image: ImageFacts, wishes: &[(&str, &str)], spoil: &dyn Fn(&mut Facts)) -> Plan {
     let machine = image_machine();
     let mut facts = facts(&machine);
     facts.compression.clear();
@@ -63,6 +67,7 @@ fn plan_with(image: ImageFacts, wishes: &[(&str, &str)]) -> Plan {
         "/boot/firmware/config.txt".into(),
         text("arm_64bit=1\nauto_initramfs=1\n"),
     );
+    spoil(&mut facts);
     let mut all = Wishes::from([("swap".to_string(), "file".to_string())]);
     let wished = wishes.iter();
     all.extend(wished.map(|(name, value)| (name.to_string(), value.to_string())));
@@ -220,4 +225,53 @@ fn a_root_that_is_btrfs_already_stays() {
     let plan = RECIPE.plan(&machine, &facts, &Wishes::new(), "now");
     let said = obstacles(&plan.expect("there is nothing to wish")).join("\n");
     assert!(said.contains("on btrfs is moved already"), "{said}");
+}
+
+/// The user, the Wi-Fi and ssh that Raspberry Pi Imager was told of would be missing on the board, and nobody could log in.
+#[test]
+fn settings_that_wait_for_the_first_start_are_not_lost() {
+    const FIRST_BOOT: &str = "init=/usr/lib/raspberrypi-sys-mods/firstboot";
+    let plan = |settings: &'static str, word: &'static str| {
+        plan_where(image(&WHOLE), &[], &|facts| {
+            let seen = &mut facts.seen;
+            let files = ["config.txt", "cmdline.txt", "kernel8.img", "initramfs8"];
+            let files: Vec<&str> = files.into_iter().chain([settings]).collect();
+            seen.insert("/boot/firmware".into(), names(&files));
+            let line = CMDLINE.replace("resize", word);
+            seen.insert("/boot/firmware/cmdline.txt".into(), text(&line));
+        })
+    };
+    // FAT does not know capital letters.
+    for settings in ["custom.toml", "CUSTOM.TOML"] {
+        let refused = plan(settings, FIRST_BOOT);
+        let found = obstacles(&refused);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with(
+                "no settings wait for the first start: custom.toml is in the boot partition"
+            ),
+            "{found:?}"
+        );
+        assert!(
+            found[0].contains("start the image once on a board"),
+            "{found:?}"
+        );
+        assert!(refused.steps.is_empty(), "{:?}", refused.steps);
+    }
+    // What starts them stays on the command line, or there are none.
+    for (settings, word) in [
+        ("custom.toml", "quiet"),
+        ("custom.toml", "resize"),
+        ("overlays", FIRST_BOOT),
+    ] {
+        let found = obstacles(&plan(settings, word));
+        assert_eq!(found, Vec::<String>::new(), "{settings} {word}");
+    }
+    let told = plan("overlays", FIRST_BOOT);
+    let mut notes = told.notes.iter();
+    assert!(
+        notes.any(|note| note.contains(FIRST_BOOT)),
+        "{:?}",
+        told.notes
+    );
 }
