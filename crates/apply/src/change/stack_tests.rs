@@ -200,6 +200,50 @@ fn words_that_another_tool_added_to_the_command_line_do_not_stop_going_back() {
     }
 }
 
+/// Debian's raspi-firmware writes the line anew with each update, from its settings and in an order of its own.
+#[test]
+fn a_command_line_that_was_written_anew_with_the_words_of_the_change_is_as_planned() {
+    let mut machine = machine();
+    apply(
+        writing("desktop", CMDLINE, OLD_LINE, NEW_LINE),
+        &mut machine,
+    );
+    let different = |machine: &Rehearsal| {
+        let changes = all(machine);
+        super::super::differences(&changes[0], &[], machine.files(), &NoWorks)
+    };
+    assert_eq!(different(&machine), [""; 0]);
+    let anew = " console=tty0 root=PARTUUID=b-01 rootfstype=btrfs rootflags=subvol=@ rw cma=64M rootwait \n";
+    machine.meddle(CMDLINE, anew);
+    assert_eq!(different(&machine), [""; 0]);
+    // The old root again, another one, and half of the words.
+    for line in [
+        OLD_LINE,
+        "root=PARTUUID=c-01 rootfstype=btrfs rootflags=subvol=@ rootwait\n",
+        "root=PARTUUID=b-01 rootfstype=btrfs rootwait\n",
+    ] {
+        machine.meddle(CMDLINE, line);
+        let found = different(&machine);
+        assert_eq!(found, [format!("{CMDLINE} was changed")], "{line}");
+    }
+    machine.meddle(CMDLINE, anew);
+    assert_eq!(in_the_way(&machine), [""; 0]);
+    undo(0, &mut machine).unwrap();
+    let words = text(&machine, CMDLINE);
+    let words: Vec<&str> = words.split_whitespace().collect();
+    assert_eq!(
+        words,
+        [
+            "console=tty0",
+            "root=PARTUUID=a-02",
+            "rootfstype=ext4",
+            "rw",
+            "cma=64M",
+            "rootwait"
+        ]
+    );
+}
+
 #[test]
 fn what_cannot_be_undone_is_known_before_anything_is_touched() {
     let mut machine = machine();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rubus_core::boot::cmdline_txt::{is_command_line, taken_back};
 use rubus_core::plan::journal::{Receipt, Record, StepState, Way};
 use rubus_core::plan::{Action, TextFile, knob_says};
 use rubus_host::{Files, ReadError};
@@ -110,6 +111,11 @@ pub(super) fn difference(action: &Action, files: &dyn Files, works: &dyn Works) 
         Action::RemoveFile { path, .. } => files
             .exists(path)
             .then(|| format!("{} is there again", path.display())),
+        Action::WriteFile {
+            path,
+            was: Some(was),
+            becomes,
+        } if is_command_line(path) => command_line_difference(path, was, becomes, files),
         Action::WriteFile { path, becomes, .. } => file_difference(path, becomes, files),
         Action::SetKnob { path, becomes, .. } => {
             let shown = path.display();
@@ -127,6 +133,21 @@ pub(super) fn difference(action: &Action, files: &dyn Files, works: &dyn Works) 
         Action::On { .. } | Action::KeepJournal { .. } | Action::FillBoot { .. } => None,
         _ => works.difference(action, files),
     }
+}
+
+/// Whoever writes a command line anew or adds words to it, as Debian's raspi-firmware does with each update, has changed
+/// nothing of a change whose words are all there.
+fn command_line_difference(
+    path: &Path,
+    was: &TextFile,
+    becomes: &TextFile,
+    files: &dyn Files,
+) -> Option<String> {
+    let difference = file_difference(path, becomes, files)?;
+    let live = read(files, path).ok()?;
+    // Making the change on what is there changes nothing.
+    let made = taken_back(&becomes.text, &was.text, &live.text);
+    (made.as_ref() != Ok(&live.text)).then_some(difference)
 }
 
 fn file_difference(path: &Path, becomes: &TextFile, files: &dyn Files) -> Option<String> {
