@@ -332,6 +332,9 @@ struct StartArguments {
     /// Take the SD card out
     #[arg(long)]
     without_card: bool,
+    /// Pull the USB disks out
+    #[arg(long)]
+    without_usb: bool,
     /// With a network card, behind which there is this machine: 10.0.2.2
     #[arg(long)]
     network: bool,
@@ -361,6 +364,7 @@ impl StartArguments {
             },
             kernel_words: self.kernel_words.clone(),
             without_card: self.without_card,
+            without_usb: self.without_usb,
             network: self.network,
             counts_instructions: self.count_instructions,
             ..Options::default()

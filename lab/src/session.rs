@@ -41,6 +41,8 @@ pub struct Options {
     pub kernel_words: String,
     /// Boots without the SD card.
     pub without_card: bool,
+    /// Boots with every USB disk pulled out.
+    pub without_usb: bool,
     /// With a network card, behind which there is only this machine: [`HOST_ADDRESS`]. A Pi's is in
     /// its only USB plug, where there is no USB disk then.
     pub network: bool,
@@ -492,7 +494,8 @@ impl Prepared {
             drives.sd = None;
             media.card = None;
         }
-        if options.network && board.network_takes_the_plug() {
+        let is_plug_taken = options.network && board.network_takes_the_plug();
+        if options.without_usb || is_plug_taken {
             drives.usb.clear();
             media.usb.clear();
         }

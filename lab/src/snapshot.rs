@@ -64,7 +64,8 @@ pub fn is_possible(board: Board, options: &Options) -> bool {
         // The emulator forgets what its SD host and DMA controller were doing, and the resumed kernel stumbles over that.
         Board::Pi3 => false,
     };
-    let is_rare = options.without_card || options.counts_instructions || options.card_in_reader;
+    let is_bare = options.without_card || options.without_usb;
+    let is_rare = is_bare || options.counts_instructions || options.card_in_reader;
     let is_off = std::env::var_os("RUBUS_LAB_SNAPSHOTS").is_some_and(|value| value == "0");
     can_be_saved && options.switches == Switches::default() && !is_rare && !is_off
 }

@@ -37,6 +37,7 @@ mod test_table;
 mod vm_pc_ciphers;
 mod vm_pc_desktop;
 mod vm_pc_desktop_options;
+mod vm_pc_fallback;
 mod vm_pc_fat;
 mod vm_pc_faults;
 mod vm_pc_guard;
