@@ -11,7 +11,7 @@ use rubus_host::{Files, Hands};
 
 use crate::change::{Site, StepError};
 
-use super::claim::claim;
+use super::claim::{LetGo, around_all, claim};
 use super::{LiveWorks, failed, locate, mounts, receipt, with_names};
 
 impl LiveWorks {
@@ -33,6 +33,7 @@ impl LiveWorks {
         if is_made(&array, uuid, hands.files()) {
             return Ok(done());
         }
+        let mut claimed = Vec::new();
         for member in members {
             let node = locate::node_of(hands.files(), member).map_err(|why| failed(&tried, why))?;
             for disk in member.disks() {
@@ -44,10 +45,26 @@ impl LiveWorks {
                     .and_then(|()| device.write_at(size - zeros.len() as u64, &zeros))
                     .and_then(|()| device.sync());
                 wiped.map_err(|why| failed(&tried, why))?;
+                claimed.push((member, LetGo::of(device, &node)));
             }
         }
-        let commands = named(hands.files(), |names| commands_with(action, names));
-        self.run_all(&commands)?;
+        // By the nodes that were claimed, and not by what the members are called now.
+        let node = |place: &Place| {
+            let mut known = claimed.iter();
+            let known = known.find(|(member, _)| *member == place);
+            known.map_or_else(
+                || place.title(),
+                |(_, device)| device.node().display().to_string(),
+            )
+        };
+        let mounted = |uuid: &str| Path::new(mounts::PLACES).join(uuid);
+        let commands = with_names(&node, &mounted, |names| commands_with(action, names));
+        let devices: Vec<LetGo> = claimed.into_iter().map(|(_, device)| device).collect();
+        for command in &commands {
+            around_all(&devices, &tried, || {
+                self.run_all(std::slice::from_ref(command))
+            })?;
+        }
         match is_made(&array, uuid, hands.files()) {
             true => Ok(done()),
             false => Err(failed(

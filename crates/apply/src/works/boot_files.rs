@@ -11,7 +11,7 @@ use rubus_host::{Files, Hands, Live, programs};
 
 use crate::change::{Progress, Site, StepError};
 
-use super::claim::claim;
+use super::claim::{LetGo, claim};
 use super::{LiveWorks, failed, locate, receipt};
 
 /// More than any file on a boot partition has.
@@ -46,8 +46,7 @@ impl LiveWorks {
         let node = locate::node_of(hands.files(), place).map_err(cannot)?;
         let disk = place.disks().first().copied();
         let disk = disk.ok_or_else(|| cannot("the plan names no disk for it".into()))?;
-        // mtools have no way to hold it; nobody else knows of it.
-        drop(claim(&tried, disk, &node, site, hands)?);
+        let given = LetGo::of(claim(&tried, disk, &node, site, hands)?, &node);
         let names = Live
             .list(&image.boot)
             .map_err(|why| cannot(why.to_string()))?;
@@ -59,7 +58,7 @@ impl LiveWorks {
         let mut arguments = vec!["-s", "-m", "-Q", "-i", node.as_str()];
         arguments.extend(files.iter().map(String::as_str));
         arguments.push("::");
-        self.run("mcopy", &arguments)?;
+        given.around(&tried, || self.run("mcopy", &arguments))?;
         rubus_host::filling::sync_file(Path::new(&node))?;
         (site.tell)(Progress {
             words: "reading them back".into(),

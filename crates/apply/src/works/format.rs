@@ -11,9 +11,8 @@ use rubus_host::Hands;
 use rubus_host::blockdev::ClaimedDevice;
 
 use crate::change::{Site, StepError};
-use crate::guard;
 
-use super::claim::claim;
+use super::claim::{LetGo, claim};
 use super::{LiveWorks, failed, locate, receipt, with_names};
 
 impl LiveWorks {
@@ -33,12 +32,8 @@ impl LiveWorks {
         self.unmount_everything(&Path::new(super::mounts::PLACES).join(site.change))?;
         let device = claim(&tried, disk, &node, site, hands)?;
         wipe(&device).map_err(|why| failed(&tried, why))?;
-        let claimed = device.geometry().disk_sequence;
-        // The programs claim the device themselves, and go by its name.
-        drop(device);
-        same_disk(claimed, sequence_of(&node), &node).map_err(|why| failed(&tried, why))?;
-        self.make(action, &node, new, site)?;
-        same_disk(claimed, sequence_of(&node), &node).map_err(|why| failed(&tried, why))?;
+        let given = LetGo::of(device, &node);
+        self.make(action, &given, new, site)?;
         let holds = locate::holds(&node, new.kind, &new.uuid).map_err(|why| failed(&tried, why))?;
         if !holds {
             return Err(failed(
@@ -54,11 +49,11 @@ impl LiveWorks {
     fn make(
         &mut self,
         action: &Action,
-        node: &Path,
+        given: &LetGo,
         new: &NewFilesystem,
         site: &Site<'_>,
     ) -> Result<(), StepError> {
-        let name = |_: &Place| node.display().to_string();
+        let name = |_: &Place| given.node().display().to_string();
         let top = Path::new(super::mounts::PLACES)
             .join(site.change)
             .join(&new.uuid);
@@ -78,32 +73,12 @@ impl LiveWorks {
                 "umount" => {
                     self.unmount_everything(&Path::new(super::mounts::PLACES).join(site.change))?
                 }
-                _ => drop(self.run_all(std::slice::from_ref(command))?),
+                _ => given.around(&format!("run {}", command.program), || {
+                    self.run_all(std::slice::from_ref(command)).map(drop)
+                })?,
             }
         }
         Ok(())
-    }
-}
-
-/// The running number of the disk that a node is on now. Each disk that appears gets a new one.
-fn sequence_of(node: &Path) -> Result<Option<u64>, String> {
-    let device = guard::read_only(node).map_err(|refusal| refusal.to_string())?;
-    Ok(device.geometry().disk_sequence)
-}
-
-/// Whether a name still means the disk that was claimed: between the claim and the programs that make a filesystem a disk may be
-/// pulled out, and another may get its name. Kernels before 5.15 do not number their disks.
-fn same_disk(
-    claimed: Option<u64>,
-    now: Result<Option<u64>, String>,
-    node: &Path,
-) -> Result<(), String> {
-    match now? == claimed {
-        true => Ok(()),
-        false => Err(format!(
-            "{} became another disk meanwhile; look at the cable, and at what is on the disk that has this name now",
-            node.display()
-        )),
     }
 }
 
@@ -115,23 +90,4 @@ fn wipe(device: &ClaimedDevice) -> Result<(), String> {
     device.write_at(0, &zeros)?;
     device.write_at(size - end, &zeros)?;
     device.sync()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_that_went_to_another_disk_is_not_formatted() {
-        let node = Path::new("/dev/sda1");
-        assert_eq!(same_disk(Some(7), Ok(Some(7)), node), Ok(()));
-        assert_eq!(same_disk(None, Ok(None), node), Ok(()), "an old kernel");
-        let why = same_disk(Some(7), Ok(Some(9)), node).unwrap_err();
-        assert!(why.starts_with("/dev/sda1 became another disk"), "{why}");
-        assert!(same_disk(Some(7), Ok(None), node).is_err());
-        assert_eq!(
-            same_disk(Some(7), Err("gone".into()), node),
-            Err("gone".into())
-        );
-    }
 }

@@ -108,6 +108,11 @@ pub const CASES: &[Case] = &[
         open_for_writing,
     ),
     (
+        "a device that another process writes to through a mapping alone",
+        Power::Loop,
+        mapped_for_writing,
+    ),
+    (
         "the disk of a partition that another process writes to",
         Power::Loop,
         partition_written,
@@ -453,6 +458,24 @@ fn open_for_writing(yard: &mut Yard) -> Step<String> {
     let script = format!("exec 3<>{device}; echo ready; read line");
     yard.start("sh", &["-c", &script], "ready\n")?;
     yard.refused(&device, None, &["(sh), which may write to it."])
+}
+
+/// The mapping stays when the descriptor is closed, so nothing in /proc/PID/fd tells of it.
+fn mapped_for_writing(yard: &mut Yard) -> Step<String> {
+    let device = yard.blank(8)?;
+    // By its number in the kernel's table: Perl has no function for it.
+    let mmap = match std::env::consts::ARCH {
+        "x86_64" => 9,
+        "aarch64" => 222,
+        other => return Err(Stop::Skip(format!("mmap has no number here for {other}"))),
+    };
+    let script = format!(
+        "$| = 1; open(my $disk, '+<', '{device}') or die; \
+         my $at = syscall({mmap}, 0, 4096, 3, 1, fileno($disk), 0); die if $at == -1; \
+         close($disk); print \"ready\\n\"; <STDIN>"
+    );
+    yard.start("perl", &["-e", &script], "ready\n")?;
+    yard.refused(&device, None, &["(perl), which may write to it."])
 }
 
 fn partition_written(yard: &mut Yard) -> Step<String> {
