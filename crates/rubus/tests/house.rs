@@ -78,6 +78,33 @@ fn every_file_opens_with_what_lives_there() {
     assert!(without.is_empty(), "no header: {without:?}");
 }
 
+/// Reading a crate for examples takes as long as checking it, so only crates that have some are read.
+#[test]
+fn examples_in_documentation_are_compiled() {
+    for (path, text) in sources() {
+        let mut is_open = false;
+        let fences = text.lines().filter_map(|line| {
+            let line = line.trim_start();
+            let words = line.strip_prefix("//!").or(line.strip_prefix("///"))?;
+            words.trim_start().strip_prefix("```")
+        });
+        for language in fences {
+            is_open = !is_open;
+            if !is_open || matches!(language.trim(), "text" | "toml" | "sh" | "json") {
+                continue;
+            }
+            let mut rooms = path.ancestors().map(|room| room.join("Cargo.toml"));
+            let manifest = rooms.find(|file| file.exists()).expect("a room");
+            let manifest = fs::read_to_string(manifest).expect("a manifest");
+            assert!(
+                !manifest.contains("doctest = false"),
+                "the example in {} is not compiled: remove `doctest = false` from its manifest",
+                path.display()
+            );
+        }
+    }
+}
+
 #[test]
 fn files_have_one_subject_and_so_are_short() {
     let long: Vec<_> = sources()
