@@ -68,13 +68,15 @@ impl Kernel for FakeKernel {
     }
 }
 
+/// For which lane each connection was, and which had ended.
+type Asked = Rc<RefCell<Vec<(usize, Vec<usize>)>>>;
+
 /// Offers what is listed, one after the other; then it detaches the device.
 struct FakeServer {
     driver: Rc<RefCell<Driver>>,
     offers: Vec<Result<Offer, &'static str>>,
     peers: Rc<RefCell<Vec<UnixStream>>>,
-    /// For which lane each connection was, and which had ended.
-    asked: Rc<RefCell<Vec<(usize, Vec<usize>)>>>,
+    asked: Asked,
 }
 
 impl Server for FakeServer {
@@ -124,7 +126,7 @@ struct Case {
     attached: Attached,
     said: Vec<String>,
     standings: Vec<Standing>,
-    asked: Rc<RefCell<Vec<(usize, Vec<usize>)>>>,
+    asked: Asked,
     stop: AtomicBool,
     leave: Leave,
     /// How the first flush ends.
