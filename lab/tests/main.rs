@@ -28,6 +28,7 @@ mod nbd_faults;
 mod nbd_fence;
 mod nbd_hostile;
 mod nbd_interop;
+mod nbd_kills;
 mod nbd_knee;
 mod nbd_messages;
 mod nbd_server;
