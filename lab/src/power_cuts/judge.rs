@@ -21,6 +21,10 @@ use crate::tools;
 use super::SHELF;
 use super::look::{Change, Ended, changes};
 
+/// BLAKE2b of nothing.
+const EMPTY: &str = "786a02f742015903c6c6fd852552d272912f4740e15847618a86e217f71f5419\
+                     d25e1031afee585313896444934eb04b903a685b1448b755d56f701afe9be2ce";
+
 const END: &str = include_str!("host_undo.sh");
 
 /// What the firmware would start.
@@ -195,7 +199,9 @@ fn strange(states: &[&Manifest], found: &Manifest) -> Vec<String> {
     let mut strange = Vec::new();
     for (path, versions) in known {
         let now = version(path, found);
-        if !versions.contains(&now) {
+        // FAT shows a new name before it knows where the file begins, and the product takes that for none.
+        let is_begun = is_below(path, BOOT) && versions.contains(&None) && now == Some(EMPTY);
+        if !versions.contains(&now) && !is_begun {
             let word = now.map_or("lost", |_| "neither old nor new:");
             strange.push(format!("{word} {path}"));
         }
@@ -528,6 +534,21 @@ mod tests {
                 "lost /b",
                 "neither old nor new: /new"
             ]
+        );
+    }
+
+    #[test]
+    fn a_new_name_on_fat_may_be_empty_and_an_old_one_may_not() {
+        let file = |path: &str, sum: &str| manifest(&[(path, &format!("f 644 0:0 {sum}"))]);
+        let (new, old) = (manifest(&[]), file("/boot/firmware/a", "old"));
+        let after = file("/boot/firmware/a", "new");
+        let empty = file("/boot/firmware/a", EMPTY);
+        assert!(strange(&[&new, &after], &empty).is_empty());
+        assert_eq!(strange(&[&old, &after], &empty).len(), 1);
+        let elsewhere = [manifest(&[]), file("/etc/a", "new")];
+        assert_eq!(
+            strange(&elsewhere.each_ref(), &file("/etc/a", EMPTY)).len(),
+            1
         );
     }
 
