@@ -131,8 +131,8 @@ fn a_trial_fails(lab: &Lab, kit: &Kit, before: &Manifest) {
 
     let mut old = lab.boot(kit, false).unwrap();
     assert_eq!(root(&mut old), "ext4");
-    says(&mut old, "rubus status", 1, "runs the old way");
-    says(&mut old, "rubus verify", 1, "runs the old way");
+    says(&mut old, "rubus status", 1, "runs the old system");
+    says(&mut old, "rubus verify", 1, "runs the old system");
     assert_eq!(
         status(&mut old)["is_on_trial"],
         true,
@@ -171,7 +171,7 @@ fn a_trial_comes_up_and_is_kept(lab: &Lab, kit: &Kit) {
     says(&mut new, "rubus verify", 1, "it was not kept");
     assert_eq!(status(&mut new)["is_on_trial"], true);
     new.must("swapon -a", "root", SOON).unwrap();
-    says(&mut new, "rubus verify", 0, "The trial is passed");
+    says(&mut new, "rubus verify", 0, "The trial succeeded");
     says(&mut new, "rubus status", 0, "applied");
     says(&mut new, "rubus verify", 0, "promises hold");
     new.switch_off().unwrap();

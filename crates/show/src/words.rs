@@ -173,7 +173,7 @@ pub fn target_kind(kind: TargetKind) -> &'static str {
     }
 }
 
-/// The bits of the firmware's throttling word in words: those of now, or those that stick since
+/// The bits of the firmware's throttling word in words: the current ones, or those that stick since
 /// boot.
 pub fn throttling(t: &Throttling, since_boot: bool) -> String {
     let (voltage, capped, throttled, soft) = if since_boot {

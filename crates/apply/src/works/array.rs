@@ -114,7 +114,7 @@ impl LiveWorks {
     }
 }
 
-/// Commands with the nodes of now.
+/// Commands with the current nodes.
 fn named<T>(files: &dyn Files, act: impl FnOnce(rubus_core::plan::commands::Names<'_>) -> T) -> T {
     let node = |place: &Place| {
         let node = locate::node_of(files, place).map(|node| node.display().to_string());

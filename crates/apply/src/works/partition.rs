@@ -58,8 +58,8 @@ fn words(table: &PartitionTable) -> String {
     format!("partitions {}", partuuids.join(", "))
 }
 
-/// The ends of the disk and of every new partition are emptied first, so that no filesystem of before is taken
-/// for one of now; then comes the table.
+/// The ends of the disk and of every new partition are emptied first, so that no old filesystem is taken
+/// for a new one; then comes the table.
 fn write(device: &ClaimedDevice, wanted: &PartitionTable) -> Result<(), String> {
     let size = device.size_bytes();
     let extents = table::extents(wanted, size, device.logical_block_bytes())

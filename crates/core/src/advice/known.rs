@@ -15,7 +15,7 @@ use crate::verdict::job;
 /// Everything that was measured on a machine and that advice can use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
-    /// Disks by the kernel's names of now.
+    /// Disks by the kernel's current names.
     pub disks: BTreeMap<String, MeasuredDisk>,
     /// Network disks by their address.
     pub exports: BTreeMap<String, MeasuredDisk>,

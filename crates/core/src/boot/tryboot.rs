@@ -39,7 +39,7 @@ pub fn text(config_txt: &str, cmdline: &str, initramfs: Option<&str>) -> String 
 }
 
 /// Whether a board can start on trial. `bootloader` lists the files in [`BOOTLOADER_NODE`]; `config_txt` is the
-/// text of now.
+/// current text.
 pub fn ability(model: &Model, bootloader: &[String], config_txt: &str) -> Ability {
     if model.kernels == Kernels::Named {
         return Ability::No("this is not a Raspberry Pi that is known".into());

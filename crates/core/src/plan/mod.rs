@@ -234,7 +234,7 @@ pub enum Action {
         release: String,
         /// The file that the firmware reads ("/boot/firmware/initramfs8").
         path: PathBuf,
-        /// Where the one of now is kept; absent when there is none now.
+        /// Where the current one is kept; absent when there is none now.
         kept: Option<PathBuf>,
         /// Modules that must be inside, or built into the kernel.
         modules: Vec<String>,
@@ -250,11 +250,11 @@ pub enum Action {
         root: Volume,
         /// The kernel's release that it was made for.
         release: String,
-        /// Its name of now ("/boot/firmware/initramfs-rubus").
+        /// Its current name ("/boot/firmware/initramfs-rubus").
         from: PathBuf,
         /// The file that the firmware reads ("/boot/firmware/initramfs8").
         path: PathBuf,
-        /// Where the one of now is kept; absent when there is none now.
+        /// Where the current one is kept; absent when there is none now.
         kept: Option<PathBuf>,
         /// Modules that must be inside, or built into the kernel.
         modules: Vec<String>,

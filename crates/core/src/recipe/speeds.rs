@@ -10,7 +10,7 @@ use crate::history::{KeyFigures, RunId};
 use crate::machine::{BlockDevice, Machine, Mount};
 use crate::result::Run;
 
-/// The speeds of the disks that are here now, by the kernel's name of now. A disk is known again by its serial number, or
+/// The speeds of the disks that are here now, by the kernel's current name. A disk is known again by its serial number, or
 /// where it says none by model and size, never by its name. Of several runs the first one given counts.
 pub fn measured_speeds(machine: &Machine, runs: &[(RunId, Run)]) -> BTreeMap<String, DiskSpeed> {
     let mut speeds = BTreeMap::new();
@@ -30,7 +30,7 @@ pub fn measured_speeds(machine: &Machine, runs: &[(RunId, Run)]) -> BTreeMap<Str
     speeds
 }
 
-/// The runs on disks that are here now and can be told from others, each with the kernel's name of now.
+/// The runs on disks that are here now and can be told from others, each with the kernel's current name.
 pub fn runs_of_disks<'r>(
     machine: &Machine,
     runs: &'r [(RunId, Run)],
@@ -41,7 +41,7 @@ pub fn runs_of_disks<'r>(
         .collect()
 }
 
-/// What was measured of several disks at once, by the kernel's names of now. Runs whose disks are not all here, or cannot
+/// What was measured of several disks at once, by the kernel's current names. Runs whose disks are not all here, or cannot
 /// be told from others, say nothing.
 pub fn measured_together(machine: &Machine, runs: &[(RunId, Run)]) -> Vec<TogetherSpeed> {
     let mut found = Vec::new();

@@ -120,7 +120,7 @@ fn what_it_gives(
         false => format!(", but {}: measure before you decide", doubts.join(", and ")),
     };
     format!(
-        "{} takes {range} for {work}, {} of now {}: {} as fast{but}.",
+        "{} would need {range} for {work}; the current {} needs {}: {} as fast{but}.",
         named(best),
         now.name,
         time(now),

@@ -113,13 +113,13 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
     let all = shelf.all(&Live::new())?;
     if let Some(tried) = all.iter().find(|change| change.state.is_on_trial()) {
         anyhow::bail!(
-            "the change {} waits for its trial; after that `rubus verify` keeps it, or `rubus undo` takes it back",
+            "the change {} waits for its trial start; then `rubus verify` keeps it, or `rubus undo` reverts it",
             tried.name
         );
     }
     if let Some(half) = all.iter().find(|change| !change.state.is_finished) {
         anyhow::bail!(
-            "the change {} stands in the middle; finish it first with `rubus resume` or `rubus undo`",
+            "the change {} is unfinished; finish it first with `rubus resume` or `rubus undo`",
             half.name
         );
     }
@@ -143,7 +143,7 @@ pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
     let mut change = changes[place].clone();
     anyhow::ensure!(
         !change.plan.is_of_an_image(),
-        "{} was made as an image, from another one; that image is the way back",
+        "{} was made as an image from another one; to go back, use that image",
         change.name
     );
     // What stands in the middle of going back goes on, and is stopped where something is in the way.
@@ -255,9 +255,8 @@ pub(super) fn keep(general: &General, name: &str) -> anyhow::Result<(Change, End
         commit(&mut change, hands, company)?;
         go(&mut change, hands, company)
     })?;
-    let ended = ended.with_context(|| {
-        format!("{name} stands in the middle; `rubus resume` goes on when that is mended")
-    })?;
+    let ended = ended
+        .with_context(|| format!("{name} is unfinished; fix that, then run `rubus resume`"))?;
     Ok((change, ended))
 }
 
@@ -377,7 +376,7 @@ fn to_be_undone(
     match above.first() {
         None => Ok(place),
         Some(_) => anyhow::bail!(
-            "{} lies on {named}, so nothing was undone; in this order it works: {}",
+            "{} builds on {named}, so nothing was undone; undo in this order: {}",
             above
                 .iter()
                 .map(|change| change.name.as_str())
@@ -428,7 +427,7 @@ fn differing(plan: &Plan, change: &Change) -> Vec<String> {
 fn cannot_be_undone(name: &str, obstacles: &[String]) -> String {
     let list: Vec<String> = obstacles.iter().map(|why| format!("  - {why}")).collect();
     format!(
-        "rubus: {name} cannot be undone as things are; nothing was undone:\n{}\nThen `rubus undo` again.",
+        "rubus: cannot undo {name}; nothing was undone:\n{}\nFix this, then run `rubus undo` again.",
         list.join("\n")
     )
 }
@@ -449,7 +448,7 @@ pub(super) fn agreed(yes: bool, question: &str) -> anyhow::Result<bool> {
     }
     anyhow::ensure!(
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
-        "there is no terminal to ask on; add --yes if you mean it"
+        "not a terminal, cannot ask for confirmation; use --yes"
     );
     eprint!("\n{question} [y/N] ");
     let mut answer = String::new();
@@ -511,13 +510,12 @@ fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyh
         }
         Err(error @ ChangeError::UndoFailed { .. }) => {
             eprintln!(
-                "rubus: {error}\nrubus: {name} stands in the middle; `rubus resume` goes on when that is mended"
+                "rubus: {error}\nrubus: {name} is unfinished; fix that, then run `rubus resume`"
             );
             Ok(Exit::RollBackFailed)
         }
-        Err(error) => Err(error).with_context(|| {
-            format!("{name} stands in the middle; `rubus resume` goes on when that is mended")
-        }),
+        Err(error) => Err(error)
+            .with_context(|| format!("{name} is unfinished; fix that, then run `rubus resume`")),
     }
 }
 

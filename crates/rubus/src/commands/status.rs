@@ -116,7 +116,7 @@ fn lies_on(change: &Change, earlier: &[Change]) -> Vec<String> {
 fn stack_words(below: &[String]) -> Option<String> {
     (!below.is_empty()).then(|| {
         format!(
-            "It lies on {}: it has to be undone before that.",
+            "It builds on {}: undo it before that one.",
             below.join(" and ")
         )
     })
@@ -162,7 +162,7 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
     let mut remarks = remarks(change, live);
     remarks.extend(stage.map(|stage| trial::words(change, stage, None)));
     if is_applied && needs_start {
-        remarks.push("A part of it is in force only after the next start.".into());
+        remarks.push("Part of it takes effect only after a restart.".into());
     }
     Line {
         differences: differences(change, later, live, &LiveWorks::default()),
@@ -201,8 +201,8 @@ pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
     }
     if is_ahead_of_journal(change, live) {
         return vec![
-            "The journal was copied to this root before the last steps; every step that it does \
-             not know of is as planned. `rubus resume` writes that down."
+            "The journal was copied to this root before the last steps. All steps after that are in \
+             place; `rubus resume` records them."
                 .into(),
         ];
     }
@@ -221,7 +221,7 @@ fn still_to_do(change: &Change) -> Vec<String> {
     let title = |number: usize| change.plan.steps[number].action.title();
     let interrupted = doubtful.into_iter().map(|(number, _)| {
         format!(
-            "Step {} of {of} was interrupted: {}. `rubus resume` does it again, `rubus undo` takes it back.",
+            "Step {} of {of} was interrupted: {}. `rubus resume` repeats it, `rubus undo` reverts it.",
             number + 1,
             title(number)
         )
@@ -230,12 +230,12 @@ fn still_to_do(change: &Change) -> Vec<String> {
     if let (Some((first, _)), Some((last, _))) = (untouched.first(), untouched.last()) {
         words.push(match first == last {
             true => format!(
-                "Not begun yet: step {} of {of}: {}.",
+                "Not started: step {} of {of}: {}.",
                 first + 1,
                 title(*first)
             ),
             false => format!(
-                "Not begun yet: steps {} to {} of {of}, from \"{}\" to \"{}\".",
+                "Not started: steps {} to {} of {of}, from \"{}\" to \"{}\".",
                 first + 1,
                 last + 1,
                 title(*first),
@@ -360,7 +360,7 @@ mod tests {
             said.contains("Step 2 of 6 was interrupted: make /etc/example.d/new.conf."),
             "{said}"
         );
-        assert!(said.contains("Not begun yet: steps 3 to 6 of 6"), "{said}");
+        assert!(said.contains("Not started: steps 3 to 6 of 6"), "{said}");
         assert!(
             !said.contains("is gone") && !said.contains("was changed"),
             "{said}"

@@ -66,18 +66,18 @@ pub(super) fn words(change: &Change, stage: Stage, holds: Option<bool>) -> Strin
     match (stage, holds) {
         (Stage::NotStarted, _) => waiting(start),
         (Stage::Running, Some(false)) => {
-            "The machine runs the new way, but root, swap or the initial RAM filesystem are not as promised, so it was not kept: \
-             the next usual start is the old system. Mend it and say `rubus verify` again, or take everything back with `rubus undo`."
+            "The new system is running, but its root, swap or initial RAM filesystem is not as promised, so it was not kept: the next \
+             normal start is the old system. Fix it and run `rubus verify` again, or take everything back with `rubus undo`."
                 .into()
         }
         (Stage::Running, _) => {
-            "The machine runs the new way, on trial: `rubus verify` keeps it when root and swap are as promised. Until then the next usual \
+            "The new system is running on trial: `rubus verify` keeps it when root and swap are as promised. Until then the next normal \
              start is the old system."
                 .into()
         }
         (Stage::OldAgain, _) => format!(
-            "The machine was started since and runs the old way: the trial was not started, or it failed and the firmware went \
-             back. Nothing is lost. `{start}` tries it again, `rubus undo` takes everything back."
+            "The machine was restarted and runs the old system: the trial was not started, or it failed and the firmware went \
+             back. Nothing is lost. `{start}` tries again, `rubus undo` takes everything back."
         ),
     }
 }
@@ -86,7 +86,7 @@ pub(super) fn words(change: &Change, stage: Stage, holds: Option<bool>) -> Strin
 pub(super) fn next(change: &Change) -> String {
     format!(
         "{} waits for its trial.\n  {}   starts the new system once\n  rubus verify   there, keeps it if root and swap are as promised\n\
-         If it does not come up, switch the power off and on: the old system starts.\n`rubus undo` takes everything back.\n",
+         If it does not come up, turn the power off and on: the old system starts.\n`rubus undo` takes everything back.\n",
         change.name,
         start_of(change)
     )
@@ -96,9 +96,13 @@ pub(super) fn next(change: &Change) -> String {
 pub(super) fn kept(ending: &Ending) -> String {
     match ending {
         Ending::RolledBack { why } => {
-            format!("It could not be kept ({why}), and everything was put back: the next start is the old system.")
+            format!(
+                "It could not be kept ({why}), and everything was put back: the next start is the old system."
+            )
         }
-        _ => "The trial is passed: from now on every start is the new system. `rubus undo` goes back.".into(),
+        _ => {
+            "The trial succeeded: every start is now the new system. `rubus undo` goes back.".into()
+        }
     }
 }
 
@@ -116,7 +120,7 @@ pub(super) fn told_by_firmware(live: &Live) -> Option<(String, String)> {
 fn waiting(start: &str) -> String {
     format!(
         "It waits for its trial: `{start}` starts the new system once, and `rubus verify` there keeps it. Every other start is \
-         the old system. If the new one does not come up, switch the power off and on."
+         the old system. If the new one does not come up, turn the power off and on."
     )
 }
 

@@ -1,4 +1,4 @@
-//! Advice as a page: the answer, the pipes of now and of the best to scale, what each candidate gives, single subjects, compression
+//! Advice as a page: the answer, the current pipe and the best one to scale, what each candidate gives, single subjects, compression
 //! by link.
 
 use maud::{Markup, html};

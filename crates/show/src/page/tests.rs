@@ -257,7 +257,7 @@ fn the_page_of_an_advice_as_text() {
 #[test]
 fn where_the_best_is_there_already_one_pipe_is_drawn() {
     let mut advice = fixture::advice();
-    let now = advice.candidates.pop().expect("that of now");
+    let now = advice.candidates.pop().expect("the current one");
     advice.candidates.insert(0, now);
     let text = as_text(&advice::render(&advice, ""));
     assert_eq!(text.matches("[The pipe:").count(), 1, "{text}");

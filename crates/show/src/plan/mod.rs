@@ -33,7 +33,7 @@ pub fn render(plan: &Plan, style: Style) -> String {
         return lines.join("\n") + "\n";
     }
     if plan.is_empty() {
-        let nothing = "Everything is already as it should be; there is nothing to do.";
+        let nothing = "Nothing to do: everything is already in place.";
         section(&mut lines, vec![nothing.into()]);
     } else {
         section(&mut lines, gains(&plan.gains, style));
@@ -103,7 +103,7 @@ pub(crate) fn marked(mut wrapped: Vec<String>, mark: &str) -> Vec<String> {
     wrapped
 }
 
-/// What it gives, as a table of now and then, each with where the figures come from.
+/// What it gives, as a table of before and after, each with where the figures come from.
 fn gains(gains: &[Gain], style: Style) -> Vec<String> {
     if gains.is_empty() {
         return Vec::new();
@@ -180,7 +180,7 @@ pub fn card(disk: &DiskIdentity) -> Vec<String> {
     let serial = match (&disk.serial, &disk.wwn) {
         (Some(serial), _) => format!("serial number {serial}"),
         (None, Some(wwn)) => format!("world-wide name {wwn}"),
-        (None, None) => "it tells no serial number".into(),
+        (None, None) => "no serial number".into(),
     };
     let name = format!(
         "{}: {}, {}, {}",
@@ -191,7 +191,7 @@ pub fn card(disk: &DiskIdentity) -> Vec<String> {
     );
     let mut lines = hang("  ", &bind_units(&clean(&name)), COLUMNS);
     if disk.contents.is_empty() {
-        lines.push("    on it now: nothing, as far as was looked".into());
+        lines.push("    on it now: nothing found".into());
     }
     for (i, content) in disk.contents.iter().enumerate() {
         let first = if i == 0 {
@@ -251,11 +251,8 @@ fn afterwards(promises: &[Promise], style: Style) -> Vec<String> {
     if promises.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![style.paint(
-        Tone::Strong,
-        "Afterwards (`rubus verify` looks at all of it)",
-    )];
-    let groups = [(false, "at once:"), (true, "after the next start:")];
+    let mut lines = vec![style.paint(Tone::Strong, "Afterwards (`rubus verify` checks all of it)")];
+    let groups = [(false, "at once:"), (true, "after the restart:")];
     for (needs_boot, title) in groups {
         let group: Vec<&Promise> = promises
             .iter()
@@ -278,8 +275,8 @@ fn next_start(plan: &Plan, style: Style) -> Vec<String> {
     if !plan.needs_boot {
         return Vec::new();
     }
-    let text = "A part of this is in force only after the machine was started again; start it \
-                when it suits you. `rubus undo` goes back before that and after it.";
+    let text = "Part of this takes effect only after a restart; restart when it suits you. `rubus undo` \
+                works before the restart and after it.";
     let mut lines = vec![style.paint(Tone::Strong, "At the next start")];
     lines.extend(hang("  ", text, COLUMNS));
     lines
@@ -287,16 +284,16 @@ fn next_start(plan: &Plan, style: Style) -> Vec<String> {
 
 fn on_trial(trial: &Trial, style: Style) -> Vec<String> {
     let start = format!(
-        "`{}` starts the new way once. If it comes up, say `rubus verify` there: it looks at everything that is promised, and \
-         only if all of it holds it does the steps that have waited.",
+        "`{}` starts the new system once. If it comes up, run `rubus verify` there: it checks everything that is promised, and \
+         does the remaining steps if root and swap are in place.",
         clean(&trial.start)
     );
     let texts = [
         start.as_str(),
-        "If it does not come up, switch the power off and on: the firmware has forgotten the trial and starts the old way, which \
-         has lost nothing.",
-        "Until it is kept, every usual start is the old one, `rubus status` says ON TRIAL, and `rubus undo` takes everything \
-         back, from the old system and from the new one; afterwards too.",
+        "If it does not come up, turn the power off and on: the firmware tries only once, then starts the old system, which has \
+         lost nothing.",
+        "Until then every normal start is the old system, and `rubus status` says ON TRIAL. `rubus undo` takes everything back, \
+         from either system, now and later.",
     ];
     let mut lines = vec![style.paint(Tone::Strong, "The trial")];
     for text in texts {

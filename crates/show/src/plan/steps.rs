@@ -78,7 +78,7 @@ fn details(action: &Action) -> Vec<String> {
         | Action::InstallInitramfs {
             kept: Some(kept), ..
         } => {
-            let text = format!("The one of now is kept as {}.", kept.display());
+            let text = format!("The current one is kept as {}.", kept.display());
             hang(INDENT, &clean(&text), COLUMNS)
         }
         _ => Vec::new(),

@@ -110,17 +110,17 @@ fn a_disk_that_did_not_leave_or_has_a_number_of_its_own_is_the_one_that_was_give
 #[test]
 fn a_blank_disk_that_was_used_since_is_asked_about() {
     // Nothing was confirmed, since nothing was on it.
-    assert!(!covers(None, &stick(), &seen(true, "of now", false)));
+    assert!(!covers(None, &stick(), &seen(true, "current", false)));
     assert!(
-        covers(None, &stick(), &seen(true, "of now", true)),
+        covers(None, &stick(), &seen(true, "current", true)),
         "what this change made"
     );
-    let mut other = given(Some("of now"));
+    let mut other = given(Some("current"));
     other.words = "another disk".into();
     assert!(!covers(
         Some(&other),
         &stick(),
-        &seen(true, "of now", false)
+        &seen(true, "current", false)
     ));
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Scene<'a> {
     pub(super) chosen: Chosen,
     pub(super) link: Link,
     pub(super) new: NewDisk,
-    /// Name in the boot partition, the text of now, the new one.
+    /// Name in the boot partition, the current text, the new one.
     pub(super) cmdlines: Vec<(String, &'a TextFile, String)>,
     /// Words of a first start that are taken out of them.
     pub(super) removed: Vec<String>,
@@ -195,7 +195,7 @@ fn disk<'a>(
     .flatten()
     .collect();
     draft.check(
-        "it can be told from every other disk",
+        "the disk is uniquely identifiable",
         !marks.is_empty(),
         match marks.is_empty() {
             true => "it has neither a serial number nor a world-wide name".into(),
@@ -269,7 +269,7 @@ fn tools(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
     packages.dedup();
     let names: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
     draft.check(
-        "the programs are there that it takes",
+        "the required programs are installed",
         missing.is_empty(),
         match missing.is_empty() {
             true => all.join(", "),

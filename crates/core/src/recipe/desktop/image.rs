@@ -205,7 +205,7 @@ fn initramfs(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, d
         "initial RAM filesystems with btrfs are there, or can be made",
         missing.is_empty() || can_make.is_ok(),
         match (missing.is_empty(), can_make) {
-            (true, _) => "those of now have it".into(),
+            (true, _) => "the current ones have it".into(),
             (false, Ok(())) => format!(
                 "{}; they are made by the image's own mkinitramfs, which runs here",
                 missing.join("; ")

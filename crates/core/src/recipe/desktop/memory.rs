@@ -29,7 +29,7 @@ pub(super) fn swap_bytes(choice: &Choice, memory_bytes: Option<u64>, disk_bytes:
     wished / 4096 * 4096
 }
 
-/// Settings of zswap on the new system, as the kernel of now has them; empty where it has none.
+/// Settings of zswap on the new system, as the current kernel has them; empty where it has none.
 pub(super) fn zswap_settings(situation: &Situation<'_>, choice: &Choice) -> Vec<(String, String)> {
     if choice.swap == SwapKind::None {
         return Vec::new();

@@ -260,7 +260,7 @@ fn initramfs_files(situation: &Situation<'_>, scene: &Scene<'_>, edits: &mut Edi
     }
 }
 
-/// The same files on the root of now. Until the machine is started again every initial RAM filesystem is made there: without
+/// The same files on the current root. Until the machine is started again every initial RAM filesystem is made there: without
 /// them, an update would put one without btrfs in the place of the one that was proven.
 fn initramfs_files_of_now(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let mut edits = Edits::new(&situation.facts.seen);
@@ -276,7 +276,7 @@ fn initramfs_files_of_now(situation: &Situation<'_>, scene: &Scene<'_>, draft: &
         .extend(on_root_of_now(situation, steps.collect()));
 }
 
-/// Steps on the root of now, which undoing takes back from whichever root runs then.
+/// Steps on the current root, which undoing takes back from whichever root runs then.
 fn on_root_of_now(situation: &Situation<'_>, steps: Vec<Step>) -> Vec<Step> {
     let volume = ground::root_volume(situation.machine);
     let steps = steps.into_iter().map(|step| Step {

@@ -40,7 +40,7 @@ pub(super) fn files(point: &Path) -> [PathBuf; 3] {
     [tryboot::FILE, CMDLINE, INITRAMFS].map(|name| point.join(name))
 }
 
-/// The name of the trial's own initial RAM filesystem, so that every usual start reads the one of now. With several kernels
+/// The name of the trial's own initial RAM filesystem, so that every usual start reads the current one. With several kernels
 /// that may be started, or too little room, there is none: what the firmware reads anyway starts both roots then.
 pub(super) fn initramfs(machine: &Machine, kernels: &[Kernel]) -> Option<&'static str> {
     let available = ground::boot(machine).and_then(|boot| boot.available_bytes.get());
@@ -139,7 +139,7 @@ fn obstacle(start: &Start<'_>) -> Option<String> {
     }
 }
 
-/// The command line of the trial, beside the one of now.
+/// The command line of the trial, beside the current one.
 pub(super) fn command_line(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let Some(becomes) = line(scene) else { return };
     write(

@@ -37,7 +37,7 @@ pub(in crate::recipe) fn root_volume(machine: &Machine) -> Option<Volume> {
         kind,
         uuid: device.identity.uuid.clone()?,
         mount_options,
-        title: format!("the root of now ({})", mount.source),
+        title: format!("the current root ({})", mount.source),
     })
 }
 

@@ -65,11 +65,11 @@ pub(in crate::recipe) struct Initramfs<'a> {
     pub(in crate::recipe) modules: &'a dyn Fn(&str) -> Vec<String>,
     /// Files that must be inside.
     pub(in crate::recipe) files: &'a [PathBuf],
-    /// A name of its own in the boot partition, where the one of now stays until it is installed; for one kernel only.
+    /// A name of its own in the boot partition, where the current one stays until it is installed; for one kernel only.
     pub(in crate::recipe) apart: Option<&'a str>,
 }
 
-/// One for each kernel; that of now is kept, or stays in its place.
+/// One for each kernel; the current one is kept, or stays in its place.
 pub(in crate::recipe) fn initramfs(wanted: &Initramfs<'_>, draft: &mut Draft) {
     let several = wanted.kernels.len() > 1;
     for kernel in wanted.kernels {
@@ -101,7 +101,7 @@ pub(in crate::recipe) fn initramfs(wanted: &Initramfs<'_>, draft: &mut Draft) {
     }
 }
 
-/// The one that was made apart takes its place; that of now is kept.
+/// The one that was made apart takes its place; the current one is kept.
 pub(in crate::recipe) fn install(wanted: &Initramfs<'_>, from: &str, why: &str, draft: &mut Draft) {
     for kernel in wanted.kernels {
         let path = wanted.start.point.join(&kernel.initramfs);
@@ -122,7 +122,7 @@ pub(in crate::recipe) fn install(wanted: &Initramfs<'_>, from: &str, why: &str, 
     }
 }
 
-/// The command lines of now, under second names.
+/// The current command lines, under second names.
 pub(in crate::recipe) fn keep_command_lines(
     situation: &Situation<'_>,
     start: &Start<'_>,
@@ -133,7 +133,7 @@ pub(in crate::recipe) fn keep_command_lines(
             situation,
             draft,
             &format!("keep-{}", id_of(name)),
-            "The command line of now, to be renamed back on any PC if the board does not come up.",
+            "The current command line, to be renamed back on any PC if the board does not come up.",
             &kept(start, &start.point.join(name)),
             (*file).clone(),
         );
@@ -152,7 +152,7 @@ pub(in crate::recipe) fn config(
         return;
     }
     let path = start.point.join("config.txt");
-    let why = "The file of now, to be renamed back on any PC.";
+    let why = "The current file, to be renamed back on any PC.";
     write(
         situation,
         draft,

@@ -40,7 +40,7 @@ pub(super) struct Scene<'a> {
     pub(super) card_uuid: &'a str,
     pub(super) card_disks: Vec<&'a BlockDevice>,
     pub(super) fstab: &'a TextFile,
-    /// Name in the boot partition, the text of now, the new one.
+    /// Name in the boot partition, the current text, the new one.
     pub(super) cmdlines: Vec<(String, &'a TextFile, String)>,
 }
 
@@ -218,7 +218,7 @@ fn card_uuid<'a>(situation: &Situation<'a>, card: &Mount, draft: &mut Draft) -> 
     let uuid = situation.machine.device(device)?.identity.uuid.as_deref();
     let is_known = matches!(card.filesystem.as_str(), "ext4" | "btrfs");
     draft.check(
-        "the root of now can be started again",
+        "the current root can be started again",
         uuid.is_some() && is_known,
         format!(
             "{} with the UUID {}",

@@ -98,7 +98,7 @@ fn volume(new: &NewFilesystem, scene: &Scene<'_>) -> Volume {
     }
 }
 
-/// The root of now, which the board falls back to.
+/// The current root, which the board falls back to.
 fn card(scene: &Scene<'_>) -> Volume {
     let is_btrfs = scene.card.filesystem == "btrfs";
     Volume {

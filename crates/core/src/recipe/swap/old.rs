@@ -100,7 +100,7 @@ impl<'a> Old<'a> {
         }
         if !new.replaces_now() && !self.given_up.is_empty() {
             draft.notes.push(
-                "Until the next boot the swap of now stays in use, so that memory has somewhere to go.".into(),
+                "Until the next boot the current swap stays in use, so that memory has somewhere to go.".into(),
             );
         }
         if let Some(line) = machine.system.command_line.text() {

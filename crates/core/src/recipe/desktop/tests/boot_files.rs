@@ -42,7 +42,7 @@ fn a_pi_5_with_another_kernel_is_told_which_initial_ram_filesystem_to_load() {
     assert_eq!(written(&plan, "config.txt.before-rubus"), config);
 }
 
-/// Its next update would undo the switch, from the root of now as from the new one.
+/// Its next update would undo the switch, from the current root as from the new one.
 #[test]
 fn what_debian_writes_the_command_line_from_names_the_new_root() {
     let machine = machine();
@@ -77,7 +77,7 @@ fn what_debian_writes_the_command_line_from_names_the_new_root() {
              #KERNEL=\"auto\"\n"
         )
     );
-    // The root of now is told only when the trial is passed.
+    // The current root is told only when the trial is passed.
     let here = of(&plan, "raspi-firmware-here");
     let begin = plan.trial.as_ref().map(|trial| trial.before_step);
     assert!(of(&plan, "raspi-firmware-there").is_some());

@@ -51,7 +51,7 @@ fn a_board_that_knows_trials_makes_one_before_the_step_that_decides() {
     );
 }
 
-/// Until the machine is started again, every update makes the initial RAM filesystem on the root of now.
+/// Until the machine is started again, every update makes the initial RAM filesystem on the current root.
 #[test]
 fn an_update_before_the_next_start_makes_an_initial_ram_filesystem_that_starts_the_new_root() {
     for wishes in [&[("trial", "no")][..], &[("trial", "yes")]] {
@@ -65,7 +65,7 @@ fn an_update_before_the_next_start_makes_an_initial_ram_filesystem_that_starts_t
                     is_undone,
                 } => {
                     let is_there = action.path().is_some_and(|path| path.ends_with(end));
-                    is_there && *is_undone && volume.title.contains("root of now")
+                    is_there && *is_undone && volume.title.contains("current root")
                 }
                 _ => false,
             })
