@@ -181,7 +181,8 @@ impl Drives {
         let text = format!(
             "{start},driver=throttle,throttle-group=limits-sd,cache.direct=off,discard=unmap,\
              file.driver={format},file.discard=unmap,\
-             file.file.driver=file,file.file.discard=unmap,file.file.filename={path}"
+             file.file.driver=file,file.file.discard=unmap,file.file.cache.no-flush=on,\
+             file.file.filename={path}"
         );
         push(arguments, "-drive", text);
         if board == Board::Pc {
@@ -230,8 +231,11 @@ fn log_node(name: &str, below: &str, log: &Path) -> Value {
         "log": {"driver": "file", "filename": log, "cache": {"no-flush": true}}})
 }
 
+/// A file of this machine. What a board flushes is not flushed to this machine's own disk: a power cut of the board is the
+/// end of a process, and what that has written is there for the next one.
 fn file_node(name: &str, path: &Path) -> Value {
-    json!({"driver": "file", "node-name": name, "filename": path, "discard": "unmap"})
+    json!({"driver": "file", "node-name": name, "filename": path, "discard": "unmap",
+        "cache": {"no-flush": true}})
 }
 
 /// The layer above a file node, which can be set upon another one while the board runs.
@@ -310,6 +314,23 @@ mod tests {
             usb: usb.collect(),
             card_in_reader: false,
             log_directory: None,
+        }
+    }
+
+    #[test]
+    fn no_board_waits_for_this_machines_own_disk() {
+        let mut in_reader = drives(2);
+        in_reader.card_in_reader = true;
+        for drives in [drives(2), in_reader] {
+            let arguments = drives.arguments(Board::Pc);
+            let files = arguments.iter().filter(|argument| {
+                argument.contains("\"driver\":\"file\"") || argument.contains("driver=file")
+            });
+            let flushed = |argument: &&String| {
+                !argument.contains("\"no-flush\":true") && !argument.contains("no-flush=on")
+            };
+            assert_eq!(files.clone().count(), 3, "{arguments:#?}");
+            assert_eq!(files.clone().find(flushed), None);
         }
     }
 
