@@ -13,7 +13,7 @@ use rubus_lab::product::{can_boot, rubus_or_skip};
 
 const TEST: &str = "vm_pc_power_cuts_replayed";
 
-/// Cuts of each test, half of them on the way back.
+/// Cuts, half of them on the way back.
 const CUTS: usize = 60;
 
 /// The starting value of the cuts, or the hash of a commit, of which that is made.
@@ -67,24 +67,11 @@ echo old=1 >/etc/tidy-old.conf; sync
 
 #[test]
 fn files_of_both_filesystems_survive_cuts_that_lose_what_was_not_flushed() {
-    all_good(&["/root/tidy.toml"], Some(PREPARE), false);
+    all_good(&["/root/tidy.toml"], PREPARE);
 }
 
-#[test]
-fn a_move_of_the_swap_survives_cuts_that_lose_what_was_not_flushed() {
-    let serial = UsbDisk::as_sold().serial;
-    let change = [
-        "swap",
-        "to=disk:{usb0}",
-        "swappiness=60",
-        &format!("--i-will-lose-everything-on={serial}"),
-    ];
-    all_good(&change, None, true);
-}
-
-/// Records a change, and makes cuts of which every one must end well. They are ended with `undo` or `resume`, unless they are
-/// only looked at.
-fn all_good(change: &[&str], prepare: Option<&str>, looks_only: bool) {
+/// Records a change, and makes cuts of which every one must end well. They are ended with `undo` or `resume`.
+fn all_good(change: &[&str], prepare: &str) {
     if !can_boot(TEST, Board::Pc) {
         return;
     }
@@ -101,7 +88,7 @@ fn all_good(change: &[&str], prepare: Option<&str>, looks_only: bool) {
         rubus,
         export: None,
         change: change.iter().map(|&word| word.to_owned()).collect(),
-        prepare: prepare.map(str::to_owned),
+        prepare: Some(prepare.to_owned()),
         runs: 0,
         stops: Stops::Syncs,
         only: Vec::new(),
@@ -120,7 +107,7 @@ fn all_good(change: &[&str], prepare: Option<&str>, looks_only: bool) {
     let draw = Draw {
         cuts: CUTS,
         board_each: 0,
-        looks_only,
+        looks_only: false,
         seed,
     };
     let mut show = |row: &Row| println!("{}", line(row));

@@ -138,9 +138,9 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
     Ok(())
 }
 
-/// The same for a recording, with no board: the flushes that the card got from a call are taken for none, so that what it wrote is
-/// durable with the next one only. That is less than a call that is left out, whose writes would wait as well. Each way ends with a
-/// control: the same cuts with nothing left out.
+/// Something like it for a recording, with no board: the flushes that the card got from a call are taken for none, so that what it wrote
+/// is durable with the next one only. Unlike a call that is left out, that takes a filesystem its own flushes too. Each way ends
+/// with a control: the same cuts with nothing left out.
 ///
 /// # Errors
 /// When the recording is not whole, or the lab fails.
