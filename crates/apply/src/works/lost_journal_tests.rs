@@ -1,3 +1,5 @@
+//! Which journal is found on the other root, and when it may be used.
+
 use rubus_core::fixture::{big_plan, small_plan};
 use rubus_core::plan::journal::Way;
 use rubus_core::plan::{Step, TextFile};

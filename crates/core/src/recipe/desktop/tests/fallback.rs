@@ -46,7 +46,7 @@ fn every_initial_ram_filesystem_waits_for_the_new_disk_and_then_starts_the_card(
             roots,
             [
                 ("the new root (/dev/sda1)", false),
-                ("the root of now (/dev/mmcblk0p2)", true)
+                ("the current root (/dev/mmcblk0p2)", true)
             ]
         );
         assert!(built > 0);
