@@ -105,7 +105,7 @@ fn a_status_has_receipts_and_knows_a_journal_that_was_copied_too_early() {
     let output = rubus(home.path(), &["status", "0001-example"]);
     let said = text(&output.stdout);
     assert!(said.contains("as planned: 3 bytes, mode 644"), "{said}");
-    assert!(said.contains("after the next start"), "{said}");
+    assert!(said.contains("only after a restart"), "{said}");
     let output = rubus(home.path(), &["status", "--json"]);
     let list: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     assert_eq!(list[0]["steps"][0]["state"], "done");
