@@ -164,7 +164,8 @@ mod tests {
     #[test]
     fn another_suite_size_content_or_directory_is_another_measurement() {
         let before = fixture::slow_sd_card_run();
-        let changes: [(fn(&mut Run), &str); 4] = [
+        type Change = (fn(&mut Run), &'static str);
+        let changes: [Change; 4] = [
             (|run| run.suite = "full".into(), "the suite was quick"),
             (
                 |run| run.target.region_bytes /= 2,
