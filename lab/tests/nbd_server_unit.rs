@@ -35,7 +35,7 @@ cmp /run/pattern /srv/made/kitchen.img
 rubus verify
 test $(pid_of kitchen) != 0
 test -e /etc/systemd/system/sockets.target.wants/rubus-serve-kitchen.socket
-rubus apply network-server image=/srv/made/kitchen.img listen=0.0.0.0 allow=10.0.0.0/8 --yes | grep 'nothing to do'
+rubus apply network-server image=/srv/made/kitchen.img listen=0.0.0.0 allow=10.0.0.0/8 --yes | grep 'Nothing to do'
 ";
 
 /// The server is the image's owner, and when it is killed, the next client starts it.
@@ -98,7 +98,7 @@ grep 'run it as root' /run/seen
 systemd-analyze verify /etc/systemd/system/rubus-serve-secret.service
 systemctl stop rubus-serve-secret.service
 cmp /run/small /home/pi/secret.img
-rubus apply network-server image=/home/pi/secret.img listen=127.0.0.1:10815 certificates=\"$tls\" verify-clients=yes --yes | grep 'nothing to do'
+rubus apply network-server image=/home/pi/secret.img listen=127.0.0.1:10815 certificates=\"$tls\" verify-clients=yes --yes | grep 'Nothing to do'
 rubus undo --yes
 test ! -e /run/rubus-serve-secret.socket
 test ! -e /run/credentials/rubus-serve-secret.service
