@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rubus_apply::guard;
 
-use super::yard::{Yard, fail};
+use super::yard::{MIB, Yard, differences, fail};
 use super::{Case, Power, Step, Stop};
 
 pub const CASES: &[Case] = &[
@@ -34,6 +34,11 @@ pub const CASES: &[Case] = &[
     ("another node of a mounted device", Power::Loop, second_node),
     ("the device of the running system", Power::Loop, root_device),
     ("reading only", Power::Loop, reading),
+    (
+        "a write that the guard must not do",
+        Power::Loop,
+        write_is_seen,
+    ),
 ];
 
 fn missing_under_dev(yard: &mut Yard) -> Step<String> {
@@ -188,4 +193,25 @@ fn reading(yard: &mut Yard) -> Step<String> {
         return Err(Stop::Fail("a file was created".into()));
     }
     Ok("allowed for a device, refused for all else".into())
+}
+
+/// What all other cases rely on: a byte that changes is seen, wherever it is, and zeros written into a hole are no change.
+fn write_is_seen(yard: &mut Yard) -> Step<String> {
+    let image = yard.image("written.img", 8 * MIB + 3)?;
+    for (place, byte, is_change) in [
+        (5 * MIB, 0, false),
+        (5 * MIB + 1, 1, true),
+        (5 * MIB + 1, 2, true),
+        (5 * MIB + 1, 0, true),
+        (8 * MIB + 2, 1, true),
+    ] {
+        let before = yard.state()?;
+        yard.write(&image, place, &[byte])?;
+        let differences = differences(&before, &yard.state()?);
+        if differences.is_empty() == is_change {
+            let what = format!("{byte} at {place} is seen as {differences:?}");
+            return Err(Stop::Fail(what));
+        }
+    }
+    Ok("seen".into())
 }
