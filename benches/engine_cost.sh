@@ -20,5 +20,5 @@ for program in cargo valgrind fio python3; do
     }
 done
 
-cargo build --quiet --package rubus-bench --profile profiling --examples
+cargo build --quiet --package rubus-measure --profile profiling --examples
 exec python3 benches/engine_cost.py "${CARGO_TARGET_DIR:-target}/profiling/examples" "$tries"

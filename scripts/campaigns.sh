@@ -16,20 +16,24 @@ campaigns() {
       --option wait=20 --export 2147483648 --resume-each 4 -- '--i-will-lose-everything-on={export}'
   done
   campaign 'power cuts in zswap' 60 power_cuts zswap --runs 130 --every-sync --recipe zswap
-  local usb=4C530001230914116022
-  campaign 'power cuts in desktop, replayed' 120 replayed_cuts desktop --recipe desktop --option 'device={usb0}' --option compress=zstd:1 \
-    -- --i-will-lose-everything-on=$usb
-  campaign 'power cuts in a trial, replayed' 120 replayed_cuts trial --recipe desktop --option 'device={usb0}' --option compress=zstd:1 \
-    --option trial=yes -- --i-will-lose-everything-on=$usb
-  campaign 'power cuts in swap, replayed' 60 replayed_cuts swap --recipe swap --option 'to=disk:{usb0}' --option swappiness=60 \
-    -- --i-will-lose-everything-on=$usb
-  campaign 'power cuts in zswap, replayed' 60 replayed_cuts zswap --recipe zswap
-  campaign 'power cuts in raid0, replayed' 60 replayed_cuts raid0 --recipe raid0 --usb 268435456 --usb 268435456 \
-    --option 'devices={usb1},{usb2}' --option at=/mnt/fast -- --i-will-lose-everything-on=4C530001230914116023 \
-    --i-will-lose-everything-on=4C530001230914116024
+  # 1000 cuts that lose what was not flushed.
+  local usb=4C530001230914116022 lost=--i-will-lose-everything-on tests=lab/tests/power_cuts
+  campaign 'power cuts in desktop, replayed' 60 replayed_cuts desktop 200 --resume-each 0 -- --recipe desktop --option 'device={usb0}' \
+    --option compress=zstd:1 --option wait=300 -- $lost=$usb
+  campaign 'power cuts in a trial, replayed' 60 replayed_cuts trial 150 --resume-each 0 -- --recipe desktop --option 'device={usb0}' \
+    --option compress=zstd:1 --option wait=300 --option trial=yes -- $lost=$usb
+  campaign 'power cuts in swap, replayed' 30 replayed_cuts swap 150 --resume-each 0 -- --recipe swap --option 'to=disk:{usb0}' \
+    --option swappiness=60 -- $lost=$usb
+  campaign 'power cuts in zswap, replayed' 30 replayed_cuts zswap 150 --resume-each 0 -- --recipe zswap
+  campaign 'power cuts in raid0, replayed' 30 replayed_cuts raid0 150 --resume-each 0 -- --recipe raid0 --usb 268435456 --usb 268435456 \
+    --option 'devices={usb1},{usb2}' --option at=/mnt/fast -- $lost=4C530001230914116023 $lost=4C530001230914116024
+  campaign 'power cuts in text files, replayed' 30 replayed_cuts tidy 100 --resume-each 4 -- --script $tests/tidy.sh --recipe /root/tidy.toml
+  campaign 'power cuts in a change on top of another, replayed' 30 replayed_cuts again 100 --resume-each 4 -- --script $tests/tidy.sh \
+    --script $tests/again.sh --recipe /root/again.toml
   for target in both_ends client_flight client_handshake client_inquiry copy_journal server_handshake server_transmission; do
     campaign "fuzzing $target" 9 fuzz "$target"
   done
+  campaign 'security advisories' 1 advisories
   campaign 'the model against measurements' 20 "$lab" model --write MODEL.md
   campaign 'release programs' 15 release_programs
   campaign 'benchmark of the engine' 10 bench benches/engine_cost.sh
@@ -40,6 +44,14 @@ campaigns() {
   campaign 'benchmark of compression' 5 bench benches/compression.py "$release"
   campaign 'benchmark of watch' 5 bench benches/watch.py "$release"
   [ "$mode" = run ] || echo "and after the tests some $((minutes / 60)) hours of campaigns"
+}
+
+advisories() {
+  if ! command -v cargo-deny >/dev/null || ! cargo deny --locked fetch db; then
+    skip "security advisories about the libraries: the RustSec database could not be fetched"
+    return
+  fi
+  cargo deny --locked check advisories
 }
 
 release=target/release/rubus
@@ -60,12 +72,19 @@ power_cuts() {
   "$lab" power-cuts --jobs 2 --markdown "$work/reports/cuts-$name.md" --keep-failures "$work/cuts-$name" "$@"
 }
 
-# One recording, 200 cuts from it on disks that lose what was not flushed; every 25th is started on a board too.
+# One recording, and cuts from it on disks that lose what was not flushed; every 25th is started on a board too. How many and how they are
+# judged comes before "--", what is recorded behind it. Each release makes others.
 replayed_cuts() {
-  local name=$1 recording="$work/recording-$1"
+  local name=$1 recording="$work/recording-$1" judged=(--runs "$2") seed
+  shift 2
+  while [ "$1" != -- ]; do
+    judged+=("$1")
+    shift
+  done
   shift
+  seed=$(($(git rev-parse --short=7 HEAD | sed 's/^/0x/')))
   [ -e "$recording/recording.json" ] || "$lab" power-cuts --lossy 1 --record "$recording" "$@" || return
-  "$lab" power-cuts --lossy 1 --replay "$recording" --runs 200 --look-only --board-each 25 --jobs 2 \
+  "$lab" power-cuts --lossy "$seed" --replay "$recording" "${judged[@]}" --board-each 25 --jobs 2 \
     --markdown "$work/reports/cuts-replayed-$name.md" --keep-failures "$work/cuts-replayed-$name"
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::board::{Board, Throttle};
-use crate::kit::UsbDisk;
+use crate::usb_disk::UsbDisk;
 
 /// The PCI device before a PC's card.
 pub const CARD_READER: &str = "sdhci";

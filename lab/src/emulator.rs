@@ -216,7 +216,7 @@ impl Emulator {
         format!(
             "{}\n--- end of the board's console ---\n{}",
             tools::tail(&complaint, 10),
-            tools::tail(&console, 30)
+            tools::tail(&console, 60)
         )
     }
 

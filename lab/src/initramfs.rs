@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::board::Board;
 use crate::cpio::Archive;
 use crate::tools;
-use crate::tree;
+use crate::tree_files;
 
 /// The first program of the initial RAM filesystem.
 pub const INIT: &str = include_str!("../board/initramfs-init");
@@ -38,7 +38,7 @@ pub fn make(board: Board, tree: &Path) -> Result<Vec<u8>> {
 
 /// The board's boot modules and all they need, each after what it needs.
 fn modules(board: Board, tree: &Path) -> Result<Vec<PathBuf>> {
-    let release = tree::kernel_release(tree)?;
+    let release = tree_files::kernel_release(tree)?;
     let mut found: Vec<PathBuf> = Vec::new();
     for name in board.boot_modules() {
         let listing = tools::run(tools::command("modprobe").arg("-d").arg(tree).args([

@@ -15,81 +15,12 @@ use serde::{Deserialize, Serialize};
 use crate::board::{Board, Throttle};
 use crate::cache::Cache;
 use crate::drives::Drives;
-use crate::image::{self, USB_BYTES};
+use crate::image;
 use crate::tools;
+pub use crate::usb_disk::{Content, UsbDisk};
 
 /// The most USB disks that a board takes.
-pub const MOST_USB: usize = 3;
-
-/// A USB disk of a kit, as it is bought.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UsbDisk {
-    /// Size; for a disk as it is sold always [`USB_BYTES`].
-    pub bytes: u64,
-    /// Serial number that the disk reports.
-    pub serial: String,
-    /// What is on it at first.
-    pub content: Content,
-    /// The controller that it is plugged into, from 0 on; only `pc` has a second one.
-    pub bus: usize,
-    /// Its limits at every boot.
-    #[serde(skip)]
-    pub limits: Option<Throttle>,
-}
-
-/// What is on a new disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Content {
-    /// Nothing: every byte is zero.
-    Blank,
-    /// One FAT32 partition.
-    AsSold,
-}
-
-impl UsbDisk {
-    /// The disk that every board has: 4 GiB with one FAT32 partition, on the first controller.
-    #[must_use]
-    pub fn as_sold() -> Self {
-        Self {
-            bytes: USB_BYTES,
-            serial: serial(0),
-            content: Content::AsSold,
-            bus: 0,
-            limits: None,
-        }
-    }
-
-    /// A blank disk on the first controller, with the serial number of the disk with this number.
-    #[must_use]
-    pub fn blank(number: usize, bytes: u64) -> Self {
-        Self {
-            bytes,
-            serial: serial(number),
-            content: Content::Blank,
-            bus: 0,
-            limits: None,
-        }
-    }
-
-    /// The same on another controller.
-    #[must_use]
-    pub fn on_bus(mut self, bus: usize) -> Self {
-        self.bus = bus;
-        self
-    }
-
-    /// The same with a limit.
-    #[must_use]
-    pub fn limited(mut self, limits: Throttle) -> Self {
-        self.limits = Some(limits);
-        self
-    }
-}
-
-/// Serial numbers in the manner of a maker of USB sticks; each disk has its own.
-fn serial(number: usize) -> String {
-    format!("4C53000123091411{:04}", 6022 + number)
-}
+pub const MAX_USB: usize = 3;
 
 /// The disks of one board in a directory.
 #[derive(Debug)]
@@ -315,8 +246,8 @@ impl Kit {
 }
 
 fn check(board: Board, usb: &[UsbDisk]) -> Result<()> {
-    if usb.len() > MOST_USB {
-        bail!("a board takes at most {MOST_USB} USB disks");
+    if usb.len() > MAX_USB {
+        bail!("a board takes at most {MAX_USB} USB disks");
     }
     let buses = board.usb_buses();
     if usb.iter().any(|disk| disk.bus >= buses) {

@@ -45,10 +45,10 @@ impl Session {
     /// As [`Session::usb_device`].
     pub fn device_of(&mut self, serial: &str) -> Result<String> {
         let script = format!(
-            "for try in $(seq 30); do lsblk -dno SERIAL,PATH | grep -q '^{serial} ' && break; sleep 0.5; done; \
+            "for try in $(seq 120); do lsblk -dno SERIAL,PATH | grep -q '^{serial} ' && break; sleep 0.5; done; \
              lsblk -dno SERIAL,PATH"
         );
-        let list = self.must(&script, "root", Duration::from_secs(120))?;
+        let list = self.must(&script, "root", Duration::from_secs(400))?;
         let row = list.lines().find_map(|row| row.strip_prefix(serial));
         let path =
             row.with_context(|| format!("the board has no disk {serial}; it has\n{list}"))?;

@@ -1,5 +1,7 @@
 //! `rubus-lab`: builds, boots and drives emulated boards. See README.md beside this crate.
 
+mod cut_arguments;
+
 use std::io::{Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,13 +9,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
+use cut_arguments::CutArguments;
 use rubus_lab::board::{Board, Throttle};
 use rubus_lab::cache::Cache;
-use rubus_lab::devices::{free_port, left};
+use rubus_lab::ceph::{Cluster, Settings};
+use rubus_lab::ceph_running::Running;
+use rubus_lab::devices::left;
 use rubus_lab::firmware::Switches;
 use rubus_lab::kit::{Kit, UsbDisk};
 use rubus_lab::model::{self, Kind, rig::Rig};
-use rubus_lab::power_cuts::{self, Campaign, Export, LeftOut, Stops, missing};
+use rubus_lab::power_cuts::{self, Campaign, missing};
 use rubus_lab::session::{self, Options, Session};
 use rubus_lab::test_table::{self, Company, Row, Table, Tier};
 use rubus_lab::{capture, image, product, test_report};
@@ -79,6 +84,9 @@ enum Command {
     /// together, and then the whole path is measured. The exit status is 1 when
     /// the errors are larger than they should be.
     Model(ModelArguments),
+    /// Run a real Ceph cluster on this machine (needs root)
+    #[command(subcommand)]
+    Ceph(CephCommand),
     /// Choose tests from the table in README.md, as a filter for `cargo nextest run -E`
     Tests(TestsArguments),
     /// Report on the tests that have run: sections, slowest tests, what could not run
@@ -103,6 +111,33 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
+}
+
+#[derive(Debug, Subcommand)]
+enum CephCommand {
+    /// Start a cluster and keep it until `down`, or a signal to this process
+    Up {
+        /// OSDs, each on a host and in a network of its own
+        #[arg(long, default_value_t = 4)]
+        osds: u32,
+        /// Debian's release whose Ceph it is: trixie (18.2), forky (20.2)
+        #[arg(long, default_value = "trixie")]
+        suite: String,
+        /// Size of each OSD in GiB; files are sparse
+        #[arg(long, default_value_t = 6, value_name = "GIB")]
+        size: u64,
+        /// Rate of each OSD's link, as tc writes it, such as 100mbit
+        #[arg(long, value_name = "RATE")]
+        link: Option<String>,
+    },
+    /// Run a command in the cluster, such as `ceph status`
+    Run {
+        /// The command
+        #[arg(last = true, required = true)]
+        words: Vec<String>,
+    },
+    /// End the cluster and remove its data
+    Down,
 }
 
 #[derive(Debug, Args)]
@@ -145,162 +180,6 @@ struct ModelArguments {
     /// The program; without it RUBUS_BIN, else a release build is made
     #[arg(long, value_name = "PATH")]
     rubus: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-struct CutArguments {
-    /// Cuts at random moments
-    #[arg(long, default_value_t = 10, value_name = "N")]
-    runs: usize,
-    /// Cut after every record of the journal too
-    #[arg(long)]
-    every_record: bool,
-    /// Cut after every record, and after every flush, rename and removal of a file
-    #[arg(long)]
-    every_sync: bool,
-    /// Of these, cut only where the call or the record contains this
-    #[arg(long, value_name = "TEXT")]
-    only: Vec<String>,
-    /// End each N-th cut while applying with `resume`, the others with `undo`
-    #[arg(long, default_value_t = 2, value_name = "N")]
-    resume_each: usize,
-    /// How long applying and undoing take at least; saves the runs that measure it
-    #[arg(long, value_name = "SECONDS,SECONDS", value_parser = two_lengths)]
-    lengths: Option<[Duration; 2]>,
-    /// How many cuts are looked at at the same time
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    jobs: usize,
-    /// Write counts and rows to this file, as tables
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Which board
-    #[arg(long, default_value = "pc")]
-    board: Board,
-    /// A static rubus for the board's processor; without it, one is built
-    #[arg(long, value_name = "PATH")]
-    rubus: Option<PathBuf>,
-    /// What is applied
-    #[arg(long, default_value = "zswap")]
-    recipe: String,
-    /// An option of the recipe; {usb0} stands for the board's name of the first USB disk
-    #[arg(long, value_name = "OPTION=VALUE")]
-    option: Vec<String>,
-    /// One more USB disk, blank, on controller BUS [0]
-    #[arg(long, value_name = "BYTES[,BUS]", value_parser = blank_disk)]
-    usb: Vec<(u64, usize)>,
-    /// Serve the board so many bytes as a network disk; {export} in an option or argument stands for its address
-    #[arg(long, value_name = "BYTES")]
-    export: Option<u64>,
-    /// Shell script that is run on the board first
-    #[arg(long, value_name = "FILE")]
-    script: Option<PathBuf>,
-    /// Starting value of the random moments
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Give the disks write caches, and lose, keep, tear or reorder what was not flushed at each cut, by random numbers from
-    /// SEED on; the card is in a USB reader then
-    #[arg(long, value_name = "SEED")]
-    lossy: Option<u64>,
-    /// Leave out the N-th call of this name while applying, to see whether its absence is found
-    #[arg(long, value_name = "CALL,N", value_parser = left_out, requires = "lossy")]
-    without_flush: Option<LeftOut>,
-    /// Instead of this, leave out each flush of applying in turn and say which cuts find that; for changes of the card's files
-    #[arg(long, requires = "lossy")]
-    each_flush: bool,
-    /// Instead of this, record the change and its undoing in this directory, for any number of cuts with --replay
-    #[arg(long, requires = "lossy", value_name = "DIR")]
-    record: Option<PathBuf>,
-    /// Instead of this, make --runs cuts from the recording in this directory, and judge them without a board
-    #[arg(
-        long,
-        requires = "lossy",
-        value_name = "DIR",
-        conflicts_with = "record"
-    )]
-    replay: Option<PathBuf>,
-    /// With --replay: start each N-th cut, and every one that looks bad, on a board too; 0 for none
-    #[arg(long, default_value_t = 25, value_name = "N")]
-    board_each: usize,
-    /// With --replay: end no change without a board, for those that mount, swap or set the kernel
-    #[arg(long, requires = "replay")]
-    look_only: bool,
-    /// Seconds that a change may take
-    #[arg(long, default_value_t = 900, value_name = "SECONDS")]
-    timeout: u64,
-    /// Put the disks of bad cuts, as they were at the cut, into this directory
-    #[arg(long, value_name = "DIR")]
-    keep_failures: Option<PathBuf>,
-    /// More arguments for `rubus apply`
-    #[arg(last = true)]
-    more: Vec<String>,
-}
-
-impl CutArguments {
-    fn campaign(self) -> Result<Campaign> {
-        if self.lossy.is_some() && self.board != Board::Pc {
-            bail!("only the pc can have its card in a USB reader, which --lossy needs");
-        }
-        let rubus = match self.rubus {
-            Some(path) => path,
-            None => product::rubus_for(self.board)?,
-        };
-        let prepare = match &self.script {
-            Some(path) => Some(
-                std::fs::read_to_string(path)
-                    .with_context(|| format!("could not read {path:?}"))?,
-            ),
-            None => None,
-        };
-        let export = match self.export {
-            Some(bytes) => Some(Export {
-                bytes,
-                port: free_port("127.0.0.1")?,
-                // This machine is of the PC's kind.
-                rubus: match self.board {
-                    Board::Pc => rubus.clone(),
-                    Board::Pi3 => product::rubus_for(Board::Pc)?,
-                },
-            }),
-            None => None,
-        };
-        let mut change = vec![self.recipe];
-        change.extend(self.option);
-        change.extend(self.more);
-        Ok(Campaign {
-            board: self.board,
-            usb: usb_disks(&self.usb),
-            rubus,
-            export,
-            change,
-            prepare,
-            runs: self.runs,
-            stops: match (self.every_sync, self.every_record) {
-                (true, _) => Stops::Syncs,
-                (false, true) => Stops::Records,
-                (false, false) => Stops::No,
-            },
-            only: self.only,
-            resume_each: self.resume_each,
-            lengths: self.lengths,
-            jobs: self.jobs,
-            seed: self.seed,
-            lossy: self.lossy,
-            without_flush: self.without_flush,
-            limit: Duration::from_secs(self.timeout),
-            keep_failures: self.keep_failures,
-        })
-    }
-}
-
-/// A call and its number, as `fsync,3`.
-fn left_out(text: &str) -> Result<LeftOut, String> {
-    let split = text.split_once(',');
-    let found = split.and_then(|(call, number)| Some((call, number.parse().ok()?)));
-    let (call, number) = found.ok_or("a call and its number, as fsync,3")?;
-    Ok(LeftOut {
-        call: call.to_owned(),
-        number,
-    })
 }
 
 /// The usual USB disk, and blank ones behind it.
@@ -394,14 +273,6 @@ fn blank_disk(text: &str) -> Result<(u64, usize), String> {
     }
 }
 
-/// Reads `SECONDS,SECONDS`.
-fn two_lengths(text: &str) -> Result<[Duration; 2], String> {
-    let seconds = |text: &str| Some(Duration::from_secs(text.parse().ok()?));
-    let both = text.split_once(',');
-    let both = both.and_then(|(apply, undo)| Some([seconds(apply)?, seconds(undo)?]));
-    both.ok_or_else(|| format!("'{text}' is not SECONDS,SECONDS (for example 60,5)"))
-}
-
 /// Exit status when the lab failed and not the command.
 const LAB_FAILED: u8 = 125;
 
@@ -476,6 +347,7 @@ fn perform(command: Command) -> Result<u8> {
             cut(&cache, &arguments.campaign()?, page.as_deref())
         }
         Command::Model(arguments) => hold_model(&arguments),
+        Command::Ceph(verb) => ceph(&cache, verb),
         Command::Tests(arguments) => choose_tests(&arguments),
         Command::Report { sections, reports } => {
             write!(stdout(), "{}", test_report::of_files(&sections, &reports)?)?;
@@ -484,6 +356,49 @@ fn perform(command: Command) -> Result<u8> {
         Command::Clean => Ok(clean(&cache)),
         Command::Capture { board, rubus, out } => {
             capture::record(&cache, board, &rubus, &out)?;
+            Ok(0)
+        }
+    }
+}
+
+/// Starts, uses or ends a cluster; the exit status of `run` is the command's.
+fn ceph(cache: &Cache, verb: CephCommand) -> Result<u8> {
+    match verb {
+        CephCommand::Up {
+            osds,
+            suite,
+            size,
+            link,
+        } => {
+            if Running::find(cache).is_ok() {
+                bail!("a cluster is running already; end it first: rubus-lab ceph down");
+            }
+            let settings = Settings {
+                suite,
+                osds,
+                osd_bytes: size << 30,
+                link,
+            };
+            let mut cluster = Cluster::start(cache, &settings)?;
+            Running::announce(cache, &cluster)?;
+            writeln!(
+                stdout(),
+                "{}\nUse it from another terminal: rubus-lab ceph run -- ceph status\nIt ends with rubus-lab ceph down, or Ctrl-C here.",
+                cluster.ceph(&["osd", "stat"])?.trim()
+            )?;
+            cluster.wait_for_end()?;
+            Running::forget(cache);
+            Ok(0)
+        }
+        CephCommand::Run { words } => {
+            let status = Running::find(cache)?.command(&words).status()?;
+            Ok(status
+                .code()
+                .and_then(|code| u8::try_from(code).ok())
+                .unwrap_or(125))
+        }
+        CephCommand::Down => {
+            Running::find(cache)?.end(cache)?;
             Ok(0)
         }
     }

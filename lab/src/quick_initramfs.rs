@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::tree;
+use crate::tree_files;
 
 /// Where its tools are, in the tree.
 const DIRECTORY: &str = "usr/lib/rubus-lab/quick";
@@ -59,10 +59,10 @@ pub fn quicken(tree: &Path) -> Result<()> {
         fs::write(&path, script.replace(old, new))?;
     }
     for (name, script) in [("cp", CP), ("ldd", LDD)] {
-        tree::write(tree, &format!("{DIRECTORY}/{name}"), script, 0o755)?;
+        tree_files::write(tree, &format!("{DIRECTORY}/{name}"), script, 0o755)?;
     }
     for applet in APPLETS {
-        tree::replace_with_link(tree, &format!("{DIRECTORY}/{applet}"), "/usr/bin/busybox")?;
+        tree_files::replace_with_link(tree, &format!("{DIRECTORY}/{applet}"), "/usr/bin/busybox")?;
     }
     Ok(())
 }

@@ -7,16 +7,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::board::{Board, Throttle};
+use crate::board::Board;
 use crate::cache::Cache;
 use crate::channel::{Channel, Outcome};
 use crate::cpio::Archive;
 use crate::drives::Drives;
 pub use crate::emulator::INSTRUCTION_NS;
 use crate::emulator::{self, Emulator, Start};
-use crate::firmware::{Media, Switches};
+use crate::firmware::Media;
 use crate::kit::{Kit, UsbDisk};
 use crate::monitor::Monitor;
+pub use crate::options::Options;
 use crate::snapshot::{self, Kept, Running, Snapshot, Untouched};
 use crate::{firmware, image, tools};
 
@@ -26,35 +27,6 @@ const KEEP_LAB: &str = include_str!("../board/keep-lab");
 /// How long a board may take to start: seconds on a free machine, minutes on a loaded one.
 const BOOT_LIMIT: Duration = Duration::from_secs(600);
 const OFF_LIMIT: Duration = Duration::from_secs(60);
-
-/// How a board is started.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Limits of the SD card.
-    pub throttle_sd: Option<Throttle>,
-    /// Files for the board: each one is put into `/run/lab/push`, which is in the `PATH` of every
-    /// command, under its own name and with its permissions.
-    pub push: Vec<PathBuf>,
-    /// The firmware's switches.
-    pub switches: Switches,
-    /// Words that the firmware adds to the kernel's command line, as a Raspberry Pi's does on its own.
-    pub kernel_words: String,
-    /// Boots without the SD card.
-    pub without_card: bool,
-    /// Boots with every USB disk pulled out.
-    pub without_usb: bool,
-    /// With a network card, behind which there is only this machine: [`HOST_ADDRESS`]. A Pi's is in
-    /// its only USB plug, where there is no USB disk then.
-    pub network: bool,
-    /// While a processor works, the board's clock counts its instructions, [`INSTRUCTION_NS`] for each: the processor time of a
-    /// program on the board says how many it took, its own and those of the kernel for it, whatever this machine is doing
-    /// meanwhile. Starting takes about twice as long.
-    pub counts_instructions: bool,
-    /// The card is in a USB reader, whose disk the system can be made to flush; the slot has no such command. For `pc`.
-    pub card_in_reader: bool,
-    /// What is written to each disk is logged too: [`Session::write_logs`]. For a card in a reader.
-    pub logs_writes: bool,
-}
 
 /// The address under which a board with a network reaches the servers on this machine's loopback.
 pub const HOST_ADDRESS: &str = "10.0.2.2";
@@ -214,9 +186,9 @@ impl Session {
             Err(error) => {
                 let words = emulator.last_words();
                 bail!(
-                    "the {} did not start: {error:#}
-{words}",
-                    board.title()
+                    "the {} did not start: {error:#}\nits command line: {}\n{words}",
+                    board.title(),
+                    prepared.boot.cmdline
                 );
             }
         };

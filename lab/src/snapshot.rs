@@ -21,7 +21,7 @@ use crate::emulator::{CONSOLE, Emulator};
 use crate::firmware::{Boot, Switches};
 use crate::kit::{UsbDisk, copy};
 use crate::monitor::Monitor;
-use crate::session::Options;
+use crate::options::Options;
 use crate::{image, tools};
 
 /// Changes when snapshots of before are of no use any more.

@@ -163,7 +163,7 @@ SKIPPED: a: no fio
       <failure message="x" type="test failure">x</failure>
     </testcase>
   </testsuite>
-  <testsuite name="rubus-core" tests="1"><testcase name="t" classname="rubus-core" time="0.010"/></testsuite>
+  <testsuite name="rubus-stats" tests="1"><testcase name="t" classname="rubus-stats" time="0.010"/></testsuite>
 </testsuites>"#;
 
     #[test]
@@ -182,7 +182,7 @@ SKIPPED: a: no fio
         |---|---:|
         | `rubus-lab::lab a::two` | 20.0 |
         | `rubus-lab::lab a::one` | 1.5 |
-        | `rubus-core t` | 0.0 |
+        | `rubus-stats t` | 0.0 |
 
         Not run on this machine:
 

@@ -3,12 +3,14 @@
 //! few things that those scripts would have made.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::chown;
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::board::Board;
+pub use crate::tree_files::kernel_release;
+pub(crate) use crate::tree_files::{replace_with_link, write};
 use crate::{modules, quick_initramfs, tools};
 
 /// The Debian release on the boards.
@@ -130,22 +132,6 @@ pub fn make(board: Board, tree: &Path) -> Result<()> {
     unpack(board, tree)?;
     thin_out(tree)?;
     finish(board, tree)
-}
-
-/// The release of the tree's only kernel.
-///
-/// # Errors
-/// When there is none or more than one.
-pub fn kernel_release(tree: &Path) -> Result<String> {
-    let directory = tree.join("usr/lib/modules");
-    let names: Vec<String> = fs::read_dir(&directory)
-        .with_context(|| format!("no kernel modules in {directory:?}"))?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    match names.as_slice() {
-        [only] => Ok(only.clone()),
-        _ => bail!("expected one kernel in {directory:?}, found {names:?}"),
-    }
 }
 
 /// `/etc/fstab`, as Raspberry Pi OS writes it.
@@ -318,26 +304,6 @@ fn accounts(tree: &Path) -> Result<()> {
     let home = tree.join("home").join(USER);
     fs::create_dir_all(&home)?;
     chown(&home, Some(USER_ID), Some(USER_ID)).with_context(|| format!("chown of {home:?}"))
-}
-
-/// Writes a file of a tree, and the directories above it.
-pub(crate) fn write(tree: &Path, path: &str, content: &str, permissions: u32) -> Result<()> {
-    let path: PathBuf = tree.join(path);
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    fs::write(&path, content).with_context(|| format!("could not write {path:?}"))?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(permissions))?;
-    Ok(())
-}
-
-/// Makes a link of a tree, instead of what has its name.
-pub(crate) fn replace_with_link(tree: &Path, path: &str, target: &str) -> Result<()> {
-    let path = tree.join(path);
-    if path.symlink_metadata().is_ok() {
-        fs::remove_file(&path).with_context(|| format!("could not replace {path:?}"))?;
-    }
-    symlink(target, &path).with_context(|| format!("could not link {path:?}"))
 }
 
 #[cfg(test)]

@@ -317,7 +317,7 @@ fn a_user_who_may_not_log_in_hears_why_and_another_is_measured() {
     for shell in ["/usr/sbin/nologin", "/bin/false"] {
         let answer = as_a_user_with(shell, &home);
         assert_eq!(answer.status, Some(2), "{answer}");
-        let why = format!("the login shell of lab is {shell}, which lets nobody in");
+        let why = format!("the login shell of lab is {shell}, which refuses every login");
         assert!(answer.stderr.contains(&why), "{answer}");
         assert!(answer.stderr.contains("chsh -s /bin/sh lab"), "{answer}");
     }

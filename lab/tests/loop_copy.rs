@@ -15,21 +15,21 @@ use rubus_lab::devices::{FailingDevice, FilesystemKind, LoopDevice, SmallFilesys
 const MIB: u64 = 1 << 20;
 
 /// A source with a tree, and an empty target.
-struct Ground {
+struct Fixture {
     home: Home,
     source: SmallFilesystem,
     target: SmallFilesystem,
 }
 
-impl Ground {
+impl Fixture {
     fn new(target: FilesystemKind, target_bytes: u64) -> Self {
-        let ground = Ground {
+        let fixture = Fixture {
             home: Home::new(),
             source: SmallFilesystem::new(FilesystemKind::Ext4, 1024 * MIB).unwrap(),
             target: SmallFilesystem::new(target, target_bytes).unwrap(),
         };
-        fs::create_dir(ground.from()).unwrap();
-        ground
+        fs::create_dir(fixture.from()).unwrap();
+        fixture
     }
 
     fn from(&self) -> PathBuf {
@@ -63,7 +63,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for Fixture {
     fn drop(&mut self) {
         // Flags that would keep temporary files from being removed are gone with the filesystems.
         let _ = programs::run("sync", &[]);
@@ -76,11 +76,11 @@ fn a_nasty_tree_arrives_whole() {
     if !can_run("a nasty tree", &NEEDS) {
         return;
     }
-    let ground = Ground::new(FilesystemKind::BtrfsCompressed, 1024 * MIB);
-    nasty_tree::grow(&ground.from());
+    let fixture = Fixture::new(FilesystemKind::BtrfsCompressed, 1024 * MIB);
+    nasty_tree::grow(&fixture.from());
     // What was touched in the last seconds is not read from the disk below the filesystem.
     std::thread::sleep(Duration::from_secs(11));
-    let answer = ground.copy(&["--json", "--verify", "all"]);
+    let answer = fixture.copy(&["--json", "--verify", "all"]);
     assert_eq!(answer.status, Some(0), "{answer}");
     let receipt = answer.json();
     let gathered = receipt["copy"]["gathered"].as_u64().unwrap();
@@ -91,19 +91,19 @@ fn a_nasty_tree_arrives_whole() {
     let skipped = receipt["copy"]["skipped"]["examples"].to_string();
     assert!(skipped.contains("top"), "{skipped}");
     assert_eq!(receipt["copy"]["skipped"]["count"], 1, "{skipped}");
-    ground.must_be_same();
+    fixture.must_be_same();
 
     // What was not touched is not copied again, and what was is.
-    let again = ground.copy(&["--json", "--again"]);
+    let again = fixture.copy(&["--json", "--again"]);
     assert_eq!(again.status, Some(0), "{again}");
     assert_eq!(again.json()["copy"]["copied_bytes"], 0, "{again}");
-    touch_some(&ground.from());
-    let again = ground.copy(&["--json", "--again", "--last", "--verify", "all"]);
+    touch_some(&fixture.from());
+    let again = fixture.copy(&["--json", "--again", "--last", "--verify", "all"]);
     assert_eq!(again.status, Some(0), "{again}");
     let copied = again.json()["copy"]["copied_bytes"].as_u64().unwrap();
     assert!(copied > 0 && copied < 4 * MIB, "{again}");
-    assert!(!ground.to().join(".rubus-copy").exists());
-    ground.must_be_same();
+    assert!(!fixture.to().join(".rubus-copy").exists());
+    fixture.must_be_same();
 }
 
 /// Changes of every sort, between two passes.
@@ -127,8 +127,8 @@ fn files_that_change_and_vanish_are_told_and_mended_by_the_next_pass() {
     if !can_run("a tree in use", &NEEDS) {
         return;
     }
-    let ground = Ground::new(FilesystemKind::BtrfsCompressed, 1024 * MIB);
-    let from = ground.from();
+    let fixture = Fixture::new(FilesystemKind::BtrfsCompressed, 1024 * MIB);
+    let from = fixture.from();
     for directory in 0..20 {
         fs::create_dir(from.join(format!("d{directory}"))).unwrap();
         for file in 0..300 {
@@ -141,9 +141,9 @@ fn files_that_change_and_vanish_are_told_and_mended_by_the_next_pass() {
     }
     fs::write(from.join("zz-growing"), "").unwrap();
     let end = Instant::now() + Duration::from_secs(60);
-    let mut child = ground.home.command();
+    let mut child = fixture.home.command();
     let mut child = child
-        .args(ground.arguments(&["--json", "--workers", "2"]))
+        .args(fixture.arguments(&["--json", "--workers", "2"]))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -171,9 +171,9 @@ fn files_that_change_and_vanish_are_told_and_mended_by_the_next_pass() {
     let told = receipt["copy"]["changed"]["count"].as_u64().unwrap();
     assert_eq!(answer.status, Some(i32::from(told > 0)), "{answer}");
     assert_eq!(receipt["copy"]["lost"]["count"], 0, "{answer}");
-    let again = ground.copy(&["--json", "--again", "--verify", "all"]);
+    let again = fixture.copy(&["--json", "--again", "--verify", "all"]);
     assert_eq!(again.status, Some(0), "{again}");
-    ground.must_be_same();
+    fixture.must_be_same();
 }
 
 #[test]
@@ -182,16 +182,16 @@ fn a_killed_copy_is_gone_on_with() {
     if !can_run("a killed copy", &NEEDS) {
         return;
     }
-    let ground = Ground::new(FilesystemKind::BtrfsCompressed, 1024 * MIB);
-    nasty_tree::grow(&ground.from());
-    fs::create_dir(ground.from().join("more")).unwrap();
+    let fixture = Fixture::new(FilesystemKind::BtrfsCompressed, 1024 * MIB);
+    nasty_tree::grow(&fixture.from());
+    fs::create_dir(fixture.from().join("more")).unwrap();
     for file in 0..6000 {
-        let path = ground.from().join(format!("more/{file}"));
+        let path = fixture.from().join(format!("more/{file}"));
         fs::write(path, noise(6000, file + 1)).unwrap();
     }
     let begin = || {
-        let mut command = ground.home.command();
-        command.args(ground.arguments(&["--workers", "1"]));
+        let mut command = fixture.home.command();
+        command.args(fixture.arguments(&["--workers", "1"]));
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     };
@@ -216,7 +216,7 @@ fn a_killed_copy_is_gone_on_with() {
         // It was finished before the signal came.
         _ => &["--again"],
     };
-    let answer = ground.copy(&[more, &["--verify", "all", "--json"]].concat());
+    let answer = fixture.copy(&[more, &["--verify", "all", "--json"]].concat());
     assert_eq!(answer.status, Some(0), "{answer}");
     let receipt = answer.json();
     report(&format!(
@@ -227,23 +227,23 @@ fn a_killed_copy_is_gone_on_with() {
         receipt["copy"]["unchanged"].as_u64().unwrap() > 0,
         "{answer}"
     );
-    ground.must_be_same();
+    fixture.must_be_same();
 
     // A second pass is killed as well.
-    touch_some(&ground.from());
+    touch_some(&fixture.from());
     for wait_ms in [10, 40] {
-        let mut command = ground.home.command();
+        let mut command = fixture.home.command();
         let child = command
-            .args(ground.arguments(&["--again"]))
+            .args(fixture.arguments(&["--again"]))
             .stdout(Stdio::null());
         let mut child = child.stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(wait_ms));
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let answer = ground.copy(&["--again", "--last"]);
+    let answer = fixture.copy(&["--again", "--last"]);
     assert_eq!(answer.status, Some(0), "{answer}");
-    ground.must_be_same();
+    fixture.must_be_same();
 }
 
 #[test]
@@ -252,17 +252,17 @@ fn a_full_target_ends_the_copy_with_a_clear_word() {
     if !can_run("a full target", &NEEDS) {
         return;
     }
-    let ground = Ground::new(FilesystemKind::Ext4, 64 * MIB);
+    let fixture = Fixture::new(FilesystemKind::Ext4, 64 * MIB);
     for file in 0..100 {
         fs::write(
-            ground.from().join(format!("{file}")),
+            fixture.from().join(format!("{file}")),
             noise(1 << 20, file + 1),
         )
         .unwrap();
     }
-    let neighbour = ground.target.path().join("neighbour");
+    let neighbour = fixture.target.path().join("neighbour");
     fs::write(&neighbour, "mine").unwrap();
-    let answer = ground.copy(&[]);
+    let answer = fixture.copy(&[]);
     assert_eq!(answer.status, Some(2), "{answer}");
     assert!(
         answer.stderr.contains("No space left on device"),
@@ -272,11 +272,11 @@ fn a_full_target_ends_the_copy_with_a_clear_word() {
     assert_eq!(fs::read_to_string(&neighbour).unwrap(), "mine");
     // With room made in the source, the same command ends well.
     for file in 30..100 {
-        fs::remove_file(ground.from().join(format!("{file}"))).unwrap();
+        fs::remove_file(fixture.from().join(format!("{file}"))).unwrap();
     }
-    let answer = ground.copy(&["--verify", "all"]);
+    let answer = fixture.copy(&["--verify", "all"]);
     assert_eq!(answer.status, Some(0), "{answer}");
-    ground.must_be_same();
+    fixture.must_be_same();
 }
 
 /// Unmounts when it is dropped.
@@ -343,16 +343,35 @@ fn a_file_that_cannot_be_read_is_named_and_the_rest_arrives() {
         "/lost+found",
     ]);
     assert_eq!(answer.status, Some(1), "{answer}");
-    let lost = &answer.json()["copy"]["lost"];
-    assert_eq!(lost["count"], 1, "{answer}");
-    assert_eq!(lost["examples"][0]["path"], "17", "{answer}");
-    // The C libraries have different words for it.
-    let what = lost["examples"][0]["what"].to_string();
-    let words = ["Input/output error", "I/O error"];
-    assert!(words.iter().any(|error| what.contains(error)), "{what}");
-    assert!(!to.join("17").exists(), "half a file is left");
-    assert_eq!(fs::read(to.join("18")).unwrap(), noise(30_000, 19));
-    assert_eq!(answer.json()["copy"]["entries"]["files"], 49);
+    let lost = answer.json()["copy"]["lost"]["examples"].clone();
+    let lost = lost.as_array().unwrap();
+    // The kernel may have dropped another file from memory by now, but it keeps most.
+    assert!((1..10).contains(&lost.len()), "{answer}");
+    assert_eq!(
+        answer.json()["copy"]["lost"]["count"],
+        lost.len(),
+        "{answer}"
+    );
+    let names = lost.iter().filter_map(|one| one["path"].as_str());
+    let numbers: Vec<u64> = names.map(|name| name.parse().unwrap()).collect();
+    let is_lost = |file: u64| numbers.contains(&file);
+    assert!(is_lost(17), "{answer}");
+    for one in lost {
+        // The C libraries have different words for it.
+        let what = one["what"].to_string();
+        let words = ["Input/output error", "I/O error"];
+        assert!(words.iter().any(|error| what.contains(error)), "{what}");
+    }
+    for file in 0..50 {
+        let copy = to.join(file.to_string());
+        if is_lost(file) {
+            assert!(!copy.exists(), "half of {file} is left");
+        } else {
+            assert_eq!(fs::read(copy).unwrap(), noise(30_000, file + 1), "{file}");
+        }
+    }
+    let files = &answer.json()["copy"]["entries"]["files"];
+    assert_eq!(*files, 50 - lost.len(), "{answer}");
 }
 
 #[test]
@@ -465,19 +484,19 @@ fn a_copy_does_not_copy_itself_through_a_second_mount() {
         return;
     }
     let home = Home::new();
-    let ground = SmallFilesystem::new(FilesystemKind::Ext4, 256 * MIB).unwrap();
+    let fixture = SmallFilesystem::new(FilesystemKind::Ext4, 256 * MIB).unwrap();
     shell(
-        ground.path(),
+        fixture.path(),
         "mkdir -p src/in out; echo 1 > src/a; echo 2 > src/in/b; mount --bind src/in out",
     );
-    let (from, to) = (ground.path().join("src"), ground.path().join("out/dest"));
+    let (from, to) = (fixture.path().join("src"), fixture.path().join("out/dest"));
     let (from, to) = (from.display().to_string(), to.display().to_string());
     let answer = home.run(&["copy", &from, &to, "--json", "--verify", "all"]);
     let held = shell(
-        ground.path(),
+        fixture.path(),
         "find out/dest -name .rubus-copy -prune -o -print | sort",
     );
-    shell(ground.path(), "umount out");
+    shell(fixture.path(), "umount out");
     assert_eq!(answer.status, Some(0), "{answer}");
     assert_eq!(held, "out/dest\nout/dest/a\nout/dest/in\nout/dest/in/b\n");
     let skipped = answer.json()["copy"]["skipped"].clone();
@@ -494,15 +513,15 @@ fn memory_does_not_grow_with_the_tree() {
     if !can_run("memory of a copy", &NEEDS) {
         return;
     }
-    let ground = Ground::new(FilesystemKind::Tmpfs, 2048 * MIB);
+    let fixture = Fixture::new(FilesystemKind::Tmpfs, 2048 * MIB);
     // In one directory, which is the hardest case, and hard links of which no end is in sight.
     shell(
-        &ground.from(),
+        &fixture.from(),
         "mkdir one; cd one; seq -f 'a-name-of-usual-length-%.0f' 60000 | xargs touch; cd ..; mkdir two; cp -l one/*9 two",
     );
-    let mut command = ground.home.command();
+    let mut command = fixture.home.command();
     let mut child = command
-        .args(ground.arguments(&["--workers", "4"]))
+        .args(fixture.arguments(&["--workers", "4"]))
         .stdout(Stdio::null())
         .spawn()
         .unwrap();

@@ -233,9 +233,9 @@ const LENGTH: (f64, f64) = (0.10, 0.05);
 /// there are programs too, and a shorter one may be their waiting for a processor.
 const FALSE_S: f64 = 0.1;
 /// The program may leave out this much at the start of a job as warm-up, in seconds.
-const WARM_UP_AT_MOST_S: f64 = 2.1;
+const MAX_WARM_UP_S: f64 = 2.1;
 /// And leaves out at least this much.
-const WARM_UP_AT_LEAST_S: f64 = 0.5;
+const MIN_WARM_UP_S: f64 = 0.5;
 
 #[test]
 fn every_pause_of_a_device_is_found_and_timed() {
@@ -428,11 +428,11 @@ fn found_stalls(run: &Value, spans: &[Span]) -> Vec<Found> {
     let mut found = Vec::new();
     for result in run::results(run) {
         let job_s = run::started_unix_s(run) + result.number("started_s");
-        let measured_to_s = result.number("elapsed_s") + WARM_UP_AT_LEAST_S;
+        let measured_to_s = result.number("elapsed_s") + MIN_WARM_UP_S;
         for span in spans {
             let start_s = span.began.unix_s() - job_s;
             let length_s = span.length().as_secs_f64();
-            if start_s >= WARM_UP_AT_MOST_S && start_s + length_s <= measured_to_s {
+            if start_s >= MAX_WARM_UP_S && start_s + length_s <= measured_to_s {
                 found.push(Found {
                     job: result.name().to_string(),
                     start_s,

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SIZE: usize = 8 << 20;
 const DEPTH: usize = 16;
 /// The largest request of these tests.
-const MOST: usize = 256 << 10;
+const MAX: usize = 256 << 10;
 const NBDKIT: Need = Need::Program("nbdkit", "nbdkit");
 const NBDINFO: Need = Need::Program("nbdinfo", "libnbd-bin");
 
@@ -64,9 +64,9 @@ fn compare_with_nbdinfo(address: &str, offer: &Offer) {
         assert_eq!(export[name], offer.flags.has(flag), "{name}: {info}");
     }
     if let Some(sizes) = offer.block_sizes {
-        assert_eq!(export["block_size_minimum"], sizes.least_bytes, "{info}");
+        assert_eq!(export["block_size_minimum"], sizes.min_bytes, "{info}");
         assert_eq!(export["block_size_preferred"], sizes.preferred_bytes);
-        assert_eq!(export["block_size_maximum"], sizes.most_bytes);
+        assert_eq!(export["block_size_maximum"], sizes.max_bytes);
     } else {
         assert!(export["block_size_minimum"].is_null(), "{info}");
     }
@@ -97,13 +97,13 @@ struct Doing {
 /// Reads, writes and flushes at random with many in flight; every read is checked against a model. Ranges in
 /// flight do not overlap, since servers may work in any order.
 fn exercise(client: &mut Client<Stream>, offer: &Offer, model: &mut [u8], operations: usize) {
-    let unit = offer.blocks().least_bytes.max(512) as usize;
-    let most_units = (offer.blocks().most_bytes as usize).min(MOST) / unit;
+    let unit = offer.blocks().min_bytes.max(512) as usize;
+    let max_units = (offer.blocks().max_bytes as usize).min(MAX) / unit;
     let can_write = !offer.flags.has(TransmissionFlags::READ_ONLY);
     // nbdkit of the old style offers both and knows neither.
     let can_make_durable = offer.style != Style::Oldstyle;
     let mut random = Random(7);
-    let mut memory = vec![0; DEPTH * MOST];
+    let mut memory = vec![0; DEPTH * MAX];
     let mut doing: Vec<Option<Doing>> = vec![None; DEPTH];
     let (mut begun, mut ended) = (0, 0);
     while ended < operations {
@@ -112,7 +112,7 @@ fn exercise(client: &mut Client<Stream>, offer: &Offer, model: &mut [u8], operat
             if doing[slot].is_some() || begun == operations {
                 continue;
             }
-            let Some(next) = choose(&mut random, &doing, unit, most_units, can_write) else {
+            let Some(next) = choose(&mut random, &doing, unit, max_units, can_write) else {
                 continue;
             };
             if next.command == Command::Flush && !can_make_durable {
@@ -120,7 +120,7 @@ fn exercise(client: &mut Client<Stream>, offer: &Offer, model: &mut [u8], operat
             }
             begun += 1;
             doing[slot] = Some(next);
-            let at = slot * MOST;
+            let at = slot * MAX;
             if next.command == Command::Write {
                 memory[at..at + next.length].fill(next.number);
             }
@@ -148,7 +148,7 @@ fn exercise(client: &mut Client<Stream>, offer: &Offer, model: &mut [u8], operat
             assert_eq!(answer.error, ErrorCode::NONE, "{}", client.words());
             let done = doing[slot].take().expect("it was in flight");
             let range = done.offset..done.offset + done.length;
-            let bytes = &memory[slot * MOST..][..done.length];
+            let bytes = &memory[slot * MAX..][..done.length];
             match done.command {
                 Command::Read => assert!(model[range] == *bytes, "a read is not what was written"),
                 Command::Write => model[range].copy_from_slice(bytes),
@@ -163,7 +163,7 @@ fn choose(
     random: &mut Random,
     doing: &[Option<Doing>],
     unit: usize,
-    most_units: usize,
+    max_units: usize,
     can_write: bool,
 ) -> Option<Doing> {
     let command = match random.below(20) {
@@ -173,7 +173,7 @@ fn choose(
     };
     let (mut offset, mut length) = (0, 0);
     if command != Command::Flush {
-        length = (1 + random.below(most_units)) * unit;
+        length = (1 + random.below(max_units)) * unit;
         offset = random.below((SIZE - length) / unit) * unit;
     }
     let overlaps =
@@ -284,20 +284,20 @@ fn what_a_server_leaves_out_comes_as_holes() {
     let _turn = take_turns();
     let server = NbdServer::qemu(SIZE as u64, &[]).expect("qemu-nbd serves");
     let (mut client, _) = connect(server.address());
-    let mut memory = vec![0xee; MOST];
+    let mut memory = vec![0xee; MAX];
     let mut answers = Vec::new();
     let read = Due {
         slot: 0,
         command: Command::Read,
         flags: CommandFlags::NONE,
         offset: 0,
-        length: MOST as u32,
+        length: MAX as u32,
         memory_at: 0,
     };
     client
         .exchange_within(&[read], &mut memory, &mut answers, PATIENCE)
         .expect("it answers");
-    assert_eq!(answers[0].hole_bytes as usize, MOST, "nothing was written");
+    assert_eq!(answers[0].hole_bytes as usize, MAX, "nothing was written");
     assert!(memory.iter().all(|&byte| byte == 0));
 }
 

@@ -1,11 +1,14 @@
 //! `rubus nbd copy` between our server, those of others, files and devices: every byte arrives, holes stay holes,
 //! what was interrupted goes on, and what could not be read is never written.
 
-use std::os::unix::fs::{FileExt, MetadataExt};
+mod data;
+
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use self::data::{SIZE, expected, is_the_copy, noise, sparse, write_data};
 use crate::common::program::{Answer, Home, binary};
 use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::free_port;
@@ -14,65 +17,10 @@ use rubus_lab::devices::{Listening, LoopDevice, NbdServer, Serving, programs};
 use rustix::process::{Pid, Signal, kill_process};
 
 const MIB: u64 = 1 << 20;
-const SIZE: u64 = 32 * MIB;
-/// Data at the beginning, alone in the middle, and at the very end; the rest are holes.
-const DATA: [(u64, usize); 3] = [(0, 9 << 20), (20 * MIB + 4096, 5000), (SIZE - 700, 700)];
 const PATIENCE: Duration = Duration::from_secs(30);
 const NBDKIT: Need = Need::Program("nbdkit", "nbdkit");
 const QEMU: Need = Need::Program("qemu-nbd", "qemu-utils");
 const REFERENCE: Need = Need::Program("nbd-server", "nbd-server");
-
-/// Bytes that are no zeros, the same every time.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) as u8 | 1
-    };
-    (0..length).map(|_| next()).collect()
-}
-
-fn write_data(path: &Path) {
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(path)
-        .expect("an image");
-    for (at, length) in DATA {
-        file.write_all_at(&noise(at, length), at).expect("room");
-    }
-}
-
-fn sparse(path: &Path) {
-    std::fs::File::create(path)
-        .and_then(|file| file.set_len(SIZE))
-        .expect("an image");
-    write_data(path);
-}
-
-fn expected() -> Vec<u8> {
-    let mut all = vec![0; SIZE as usize];
-    for (at, length) in DATA {
-        all[at as usize..][..length].copy_from_slice(&noise(at, length));
-    }
-    all
-}
-
-fn taken(path: &Path) -> u64 {
-    std::fs::metadata(path).expect("a file").blocks() * 512
-}
-
-/// The copy must be the same and not take more than a few blocks more than the data.
-fn is_the_copy(path: &Path) {
-    assert!(
-        std::fs::read(path).expect("the copy") == expected(),
-        "other bytes"
-    );
-    let data: usize = DATA.iter().map(|(_, length)| length).sum();
-    let most = data as u64 + 3 * 64 * 1024;
-    assert!(taken(path) <= most, "{} bytes are taken", taken(path));
-}
 
 /// Our server, gone when this is dropped.
 fn serve(home: &Home, arguments: &[&str], socket: &str) -> Serving {

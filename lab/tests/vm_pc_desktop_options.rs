@@ -1,7 +1,7 @@
 //! The recipe `desktop` with what is not its default: a GPT, a swap file on the new btrfs and a copy of the boot partition. It
 //! is applied, started, verified, undone after its journal was lost on the new root, and started again, and the card is as before.
 
-use crate::common::desktop::{LONG, MAY_DIFFER, SOON, must, root};
+use crate::common::desktop::{LONG, MAY_DIFFER, SOON, WAIT, must, root, runs_from_the_new_disk};
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::kit::{Kit, UsbDisk};
@@ -32,7 +32,7 @@ fn a_card_moves_to_a_gpt_disk_with_a_swap_file_and_boot_files_and_back() {
     let usb = old.usb_device(0).unwrap();
     let serial = &kit.usb_disks()[0].serial;
     let script = format!(
-        "rubus apply desktop device={usb} compress=zstd:1 swap=file swap-size=256M boot-copy=yes table=gpt --yes \
+        "rubus apply desktop device={usb} compress=zstd:1 swap=file swap-size=256M boot-copy=yes table=gpt {WAIT} --yes \
          --i-will-lose-everything-on={serial}"
     );
     let said = must(&mut old, &script, LONG);
@@ -40,7 +40,7 @@ fn a_card_moves_to_a_gpt_disk_with_a_swap_file_and_boot_files_and_back() {
     old.switch_off().unwrap();
 
     let mut new = boot();
-    assert_eq!(root(&mut new), "btrfs subvol=/@");
+    runs_from_the_new_disk(&mut new);
     is_as_chosen(&mut new);
     let verified = new.run("rubus verify", "root", SOON).unwrap();
     let said = format!("{}\n{}", verified.text(), verified.complaint_text());

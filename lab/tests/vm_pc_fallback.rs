@@ -87,7 +87,7 @@ fn without_the_new_disk_the_card_starts_and_an_update_on_the_new_root_starts_it_
 fn apply(board: &mut Session, serial: &str) {
     let usb = board.usb_device(0).unwrap();
     let script = format!(
-        "rubus apply desktop device={usb} compress=zstd:1 trial=no wait=10 --yes --i-will-lose-everything-on={serial}"
+        "rubus apply desktop device={usb} compress=zstd:1 trial=no wait=60 --yes --i-will-lose-everything-on={serial}"
     );
     let said = must(board, &script, LONG);
     assert!(said.contains("is applied"), "{said}");
@@ -119,7 +119,7 @@ fn is_on_the_card(board: &mut Session) {
     // The board's packages have made no groups, which `systemd-tmpfiles` says at every start.
     let failed = |line: &&str| line.contains("init: failed") && !line.contains("systemd-tmpfiles");
     assert_eq!(console.lines().find(failed), None, "{console}");
-    let why = "(serial number 4C530001230914116022) did not answer within 10 s";
+    let why = "(serial number 4C530001230914116022) did not answer within 60 s";
     let words = "This start is FROM THE OLD SYSTEM, because the disk";
     for (command, status) in [
         ("rubus status", 1),

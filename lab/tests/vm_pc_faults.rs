@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::desktop::{LONG, MAY_DIFFER, SOON, must, root};
+use crate::common::desktop::{LONG, MAY_DIFFER, SOON, WAIT, must, root};
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::channel::Outcome;
@@ -159,7 +159,7 @@ fn apply_until(board: &mut Session, step: &str, act: impl FnOnce(&mut Session)) 
 
 fn apply(usb: &str) -> String {
     format!(
-        "rubus apply desktop device={usb} compress=zstd:1 --yes \
+        "rubus apply desktop device={usb} compress=zstd:1 {WAIT} --yes \
          --i-will-lose-everything-on=4C530001230914116022"
     )
 }

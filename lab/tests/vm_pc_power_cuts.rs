@@ -1,14 +1,19 @@
-//! The power of the quick board is cut while the recipe `desktop` is applied and undone: before and after the replacement
-//! of the command line, after which the board starts another root, and a few at random moments.
-//! `rubus-lab power-cuts` does the same for every moment.
+//! The recipe `desktop` from a plain SD system to a compressed root on a USB disk and back. Wrong disks are refused; what is
+//! promised holds after the start, and memory pressure reaches the new swap through zswap. On the way there and back the power
+//! is cut: before and after the replacement of the command line, after which the board starts another root, and a few times at
+//! random moments. `rubus-lab power-cuts` does the same for every moment.
 
 use std::time::Duration;
 
+use crate::common::desktop::{
+    SOON, WAIT, is_as_promised, memory_pressure_reaches_the_disk_through_zswap, must,
+};
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::kit::UsbDisk;
 use rubus_lab::power_cuts::{Campaign, Moment, Row, Stops, Way, line, run};
 use rubus_lab::product::{can_boot, rubus_or_skip};
+use rubus_lab::session::Session;
 
 const TEST: &str = "vm_pc_power_cuts";
 
@@ -29,10 +34,16 @@ fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
             "desktop".into(),
             "device={usb0}".into(),
             "compress=zstd:1".into(),
+            WAIT.into(),
             format!("--i-will-lose-everything-on={}", disk.serial),
         ],
         usb: vec![disk],
         prepare: None,
+        before: Some(wrong_disks_are_refused),
+        after: Some(|board| {
+            memory_pressure_reaches_the_disk_through_zswap(board);
+            is_as_promised(board);
+        }),
         runs: 2,
         stops: Stops::Records,
         // The records before and after it. What is in between is tried with a file that is changed in the same way, below.
@@ -57,6 +68,43 @@ fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
     assert!(
         rows.iter()
             .any(|row| from_disk(row) && row.ended == "rubus undo")
+    );
+}
+
+/// The card itself, a disk that is not given away, and one that is in use.
+fn wrong_disks_are_refused(board: &mut Session) {
+    let usb = board.usb_device(0).unwrap();
+    let before = must(board, &format!("sfdisk -d {usb}"), SOON);
+    for (script, status, says) in [
+        (
+            "rubus apply desktop device=/dev/mmcblk0 --yes".to_string(),
+            1,
+            "mmcblk0",
+        ),
+        (
+            format!("rubus apply desktop device={usb} --yes"),
+            3,
+            "4C530001230914116022",
+        ),
+        (
+            format!(
+                "mount {usb}1 /mnt && rubus apply desktop device={usb} --yes \
+                 --i-will-lose-everything-on=4C530001230914116022"
+            ),
+            1,
+            "mounted",
+        ),
+    ] {
+        let done = board.run(&script, "root", SOON).unwrap();
+        let said = format!("{}\n{}", done.text(), done.complaint_text());
+        assert_eq!(done.status, status, "{script}: {said}");
+        assert!(said.contains(says), "{script}: {said}");
+    }
+    must(board, "umount /mnt", SOON);
+    assert_eq!(must(board, &format!("sfdisk -d {usb}"), SOON), before);
+    assert_eq!(
+        must(board, "rubus status", SOON),
+        "No recipe has been applied on this machine.\n"
     );
 }
 
@@ -115,6 +163,8 @@ fn files_on_the_boot_partition_survive_power_cuts() {
         change: vec!["/root/tidy.toml".into()],
         usb: Vec::new(),
         prepare: Some(PREPARE.into()),
+        before: None,
+        after: None,
         runs: 0,
         stops: Stops::Syncs,
         only: vec!["(changed)".into()],

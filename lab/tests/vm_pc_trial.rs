@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use crate::common::desktop::WAIT;
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::channel::Outcome;
@@ -98,7 +99,7 @@ fn root(board: &mut Session) -> String {
 fn apply(board: &mut Session, serial: &str) {
     let usb = board.usb_device(0).unwrap();
     let script = format!(
-        "rubus apply desktop device={usb} compress=zstd:1 trial=yes --yes --i-will-lose-everything-on={serial}"
+        "rubus apply desktop device={usb} compress=zstd:1 trial=yes {WAIT} --yes --i-will-lose-everything-on={serial}"
     );
     let said = board.must(&script, "root", LONG).unwrap();
     assert!(said.contains("sudo reboot '0 tryboot'"), "{said}");

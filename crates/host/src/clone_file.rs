@@ -296,13 +296,8 @@ impl CloneFile {
             to_offset: to,
         };
         // SAFETY: the kernel reads one `struct file_clone_range`, which lives until the call returns.
-        let answer = unsafe {
-            libc::ioctl(
-                self.file.as_raw_fd(),
-                linux_raw_sys::ioctl::FICLONERANGE as _,
-                &raw const range,
-            )
-        };
+        let answer =
+            unsafe { libc::ioctl(self.file.as_raw_fd(), libc::FICLONERANGE, &raw const range) };
         match answer {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),

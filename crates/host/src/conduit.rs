@@ -19,7 +19,7 @@ use crate::min_rate::MinRate;
 use crate::net::Stream;
 
 /// A pipe holds so many bytes at most, if they begin where a page does.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// The kernel counts pages of this size or larger ones; with larger ones a pipe only holds more.
 const PAGE_BYTES: u64 = 4096;
 
@@ -36,7 +36,7 @@ impl Conduit {
     /// this user has too many.
     pub fn new() -> Option<Conduit> {
         let (from, into) = pipe_with(PipeFlags::CLOEXEC).ok()?;
-        fcntl_setpipe_size(&into, MOST_BYTES).ok()?;
+        fcntl_setpipe_size(&into, MAX_BYTES).ok()?;
         Some(Conduit {
             into,
             from,
@@ -53,7 +53,7 @@ impl Conduit {
     pub fn has_room(offset: u64, bytes: usize) -> bool {
         let first = offset / PAGE_BYTES;
         let end = (offset + bytes as u64).div_ceil(PAGE_BYTES);
-        (end - first) * PAGE_BYTES <= MOST_BYTES as u64
+        (end - first) * PAGE_BYTES <= MAX_BYTES as u64
     }
 
     /// Takes bytes of a file, which is to have them in memory: others are waited for. They are what
@@ -318,7 +318,7 @@ mod tests {
             .fill(file.as_fd(), BYTES as u64 - 10, 11)
             .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        assert!(Conduit::has_room(0, MOST_BYTES) && !Conduit::has_room(1, MOST_BYTES));
+        assert!(Conduit::has_room(0, MAX_BYTES) && !Conduit::has_room(1, MAX_BYTES));
     }
 
     #[test]

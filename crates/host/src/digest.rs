@@ -1,24 +1,37 @@
 //! The sum by which a copy is recognised.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
-use sha2::{Digest, Sha256};
+use ring::digest::{Context, SHA256, digest};
 
 /// SHA-256 of everything that can still be read, in lower-case hexadecimal, and how many bytes that was.
 ///
 /// # Errors
 /// When reading fails.
 pub fn sha256(source: &mut impl Read) -> std::io::Result<(String, u64)> {
-    let mut sum = Sha256::new();
-    let bytes = std::io::copy(source, &mut sum)?;
-    let digest = sum.finalize();
-    let hexadecimal = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((hexadecimal, bytes))
+    let mut sum = Context::new(&SHA256);
+    let mut buffer = vec![0; 64 << 10];
+    let mut bytes = 0;
+    loop {
+        let read = match source.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        sum.update(&buffer[..read]);
+        bytes += read as u64;
+    }
+    let sum = sum.finish();
+    let hexadecimal = sum.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    Ok((hexadecimal.collect(), bytes))
 }
 
 /// SHA-256 of bytes.
 pub fn sha256_of(bytes: &[u8]) -> [u8; 32] {
-    Sha256::digest(bytes).into()
+    let mut sum = [0; 32];
+    sum.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    sum
 }
 
 #[cfg(test)]

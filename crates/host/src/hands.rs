@@ -1,7 +1,7 @@
 //! Changing the machine: the few operations on files and knobs of which every change is made.
 //!
 //! Each operation is small enough to be reasoned about when the power fails in its middle, and says what is on
-//! stable storage when it returns. Whoever composes them is in the room `apply`.
+//! stable storage when it returns. Whoever composes them is in the room `change`.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -169,7 +169,7 @@ fn shared(fresh: &Path, twin: &Twin) -> WriteError {
         reason: format!(
             "a power cut has left it and {name} on the same clusters of {device}, and {name} would lose its contents; \
              copy {name} to another disk, mend the filesystem with `umount {place}`, `fsck.vfat -a {device}` and \
-             `mount {place}`, go on with `rubus resume`, and see that {name} is whole then",
+             `mount {place}`, run `rubus resume`, and check that {name} is whole then",
             place = place.display(),
         ),
     }

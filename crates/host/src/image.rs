@@ -43,7 +43,7 @@ pub enum ImageError {
 
 /// What the bytes lie on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ground {
+enum Backing {
     File,
     /// A file of a filesystem in memory: there is no device to be waited for, unless it was swapped out.
     FileInMemory,
@@ -58,7 +58,7 @@ pub struct Image {
     fd: OwnedFd,
     size_bytes: u64,
     is_writable: bool,
-    ground: Ground,
+    backing: Backing,
     /// The filesystem cannot say what is in memory.
     cannot_ask: AtomicBool,
     /// The filesystem cannot take what is in a pipe.
@@ -122,11 +122,11 @@ impl Image {
         if rustix::fs::flock(&fd, lock) == Err(Errno::WOULDBLOCK) {
             return Err(ImageError::Locked);
         }
-        let ground = match is_in_memory(fd.as_fd()) {
-            true => Ground::FileInMemory,
-            false => Ground::File,
+        let backing = match is_in_memory(fd.as_fd()) {
+            true => Backing::FileInMemory,
+            false => Backing::File,
         };
-        let mut image = Image::new(fd, stat.st_size as u64, writable, ground);
+        let mut image = Image::new(fd, stat.st_size as u64, writable, backing);
         image.was_named = stat.st_nlink > 0;
         Ok(image)
     }
@@ -134,28 +134,28 @@ impl Image {
     /// An image on a device that the guard has given.
     pub fn of_claimed(device: ClaimedDevice) -> Image {
         let (size_bytes, block_bytes) = (device.size_bytes(), device.logical_block_bytes());
-        let ground = Ground::Device {
+        let backing = Backing::Device {
             block_bytes: u64::from(block_bytes).max(512),
         };
-        Image::new(device.into_fd(), size_bytes, true, ground)
+        Image::new(device.into_fd(), size_bytes, true, backing)
     }
 
     /// An image on a device that is only read.
     pub fn of_reader(device: BlockReader) -> Image {
         let (size_bytes, block_bytes) = (device.size_bytes(), device.logical_block_bytes());
-        let ground = Ground::Device {
+        let backing = Backing::Device {
             block_bytes: u64::from(block_bytes).max(512),
         };
-        Image::new(device.into_fd(), size_bytes, false, ground)
+        Image::new(device.into_fd(), size_bytes, false, backing)
     }
 
-    fn new(fd: OwnedFd, size_bytes: u64, is_writable: bool, ground: Ground) -> Image {
+    fn new(fd: OwnedFd, size_bytes: u64, is_writable: bool, backing: Backing) -> Image {
         Image {
             descriptions: Descriptions::of(fd.as_fd(), is_writable),
             fd,
             size_bytes,
             is_writable,
-            ground,
+            backing,
             cannot_ask: AtomicBool::new(false),
             cannot_drain: AtomicBool::new(false),
             was_named: false,
@@ -174,7 +174,7 @@ impl Image {
 
     /// Whether it is a block device.
     pub fn is_device(&self) -> bool {
-        matches!(self.ground, Ground::Device { .. })
+        matches!(self.backing, Backing::Device { .. })
     }
 
     /// Whether the file is as long as it was and still has a name. A write behind the end of one that became shorter
@@ -208,7 +208,7 @@ impl Image {
     /// `WouldBlock` when not all of it is in memory, or nobody knows; else the system's.
     #[inline]
     pub fn read_ready(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        if self.ground == Ground::FileInMemory {
+        if self.backing == Backing::FileInMemory {
             return self.read(offset, into);
         }
         if self.cannot_ask.load(Ordering::Relaxed) {
@@ -245,10 +245,10 @@ impl Image {
     /// `WouldBlock` when they are not, or nobody knows, or the conduit has no room for so many: then
     /// it is still empty. Else the system's, and the conduit is of no more use.
     pub fn fill_ready(&self, conduit: &mut Conduit, offset: u64, bytes: usize) -> io::Result<()> {
-        let is_here = match self.ground {
-            Ground::FileInMemory => true,
+        let is_here = match self.backing {
+            Backing::FileInMemory => true,
             // The last page may be there and still be read from the device; the others then, too.
-            Ground::File | Ground::Device { .. } => {
+            Backing::File | Backing::Device { .. } => {
                 conduit::is_in_memory(self.fd.as_fd(), offset, bytes)
                     && self.read_ready(offset + bytes as u64 - 1, &mut [0]).is_ok()
             }
@@ -370,8 +370,8 @@ impl Image {
     /// # Errors
     /// The system's, but not that it cannot be done.
     pub fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
-        let answer = match self.ground {
-            Ground::Device { block_bytes } => match split_at_blocks(offset, length, block_bytes) {
+        let answer = match self.backing {
+            Backing::Device { block_bytes } => match split_at_blocks(offset, length, block_bytes) {
                 [_, (_, 0), _] => Ok(()),
                 [_, (from, bytes), _] => self.discard_blocks(from, bytes),
             },
@@ -394,7 +394,7 @@ impl Image {
         may_punch: bool,
         only_if_fast: bool,
     ) -> io::Result<()> {
-        let Ground::Device { block_bytes } = self.ground else {
+        let Backing::Device { block_bytes } = self.backing else {
             return self.zero_range(offset, length, may_punch, only_if_fast);
         };
         // The kernel refuses to zero part of a device's block; writing one goes through the page cache.

@@ -2,15 +2,18 @@
 //!
 //! Nothing here knows what a Raspberry Pi, a swap policy or a confidence interval is.
 
+#![warn(missing_docs)]
+
 mod answering;
 pub mod block_writing;
 pub mod blockdev;
 pub mod btrfs;
+pub mod buffers;
 pub mod capture;
 pub mod clock;
 pub mod clone_file;
 pub mod conduit;
-pub mod copy_door;
+pub mod copy_io;
 pub mod digest;
 pub mod fake;
 mod fat;
@@ -33,14 +36,17 @@ pub mod mounting;
 pub mod net;
 pub mod netlink;
 pub mod new_file;
+pub mod openers;
 pub mod own_names;
 pub mod polled_file;
 pub mod programs;
 pub mod recorder;
 pub mod rehearsal;
+pub mod schedstat;
 pub mod signals;
 pub mod ssh;
 pub mod staying;
+pub mod ticks;
 mod tree;
 
 pub use files::{Files, ReadError, Space};

@@ -5,21 +5,23 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
-use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
+use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
 const DIRECTORY: &str = "/dev/shm";
 
-/// Words that outlive this program.
+/// Words that outlive this program. They are locked against [`sweep`] until this is dropped.
 #[derive(Debug)]
 pub struct LiveWords {
     first: *const AtomicU64,
     count: usize,
     path: PathBuf,
+    /// Holds the lock.
+    _file: OwnedFd,
 }
 
 // SAFETY: the memory is mapped until this is dropped, and only reached as atomic numbers.
@@ -41,8 +43,9 @@ impl LiveWords {
         let bytes = (count * size_of::<AtomicU64>()) as u64;
         // Memory that is given now cannot be missing later, when that would end the program.
         let given = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes);
-        let words = match given {
-            Ok(()) => LiveWords::map(&file, count, path.clone()),
+        let locked = given.and_then(|()| rustix::fs::flock(&file, FlockOperation::LockShared));
+        let words = match locked {
+            Ok(()) => LiveWords::map(file, count, path.clone()),
             Err(errno) => Err(errno.into()),
         };
         if words.is_err() {
@@ -58,26 +61,21 @@ impl LiveWords {
     /// The system's.
     pub fn find(name: &str, count: usize) -> io::Result<Option<Self>> {
         let path = path_of(name)?;
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = match rustix::fs::open(&path, flags, Mode::empty()) {
-            Ok(file) => file,
-            Err(Errno::NOENT | Errno::LOOP | Errno::ACCESS) => return Ok(None),
-            Err(errno) => return Err(errno.into()),
+        let Some((file, found)) = open_ours(&path)? else {
+            return Ok(None);
         };
-        let found = rustix::fs::fstat(&file)?;
-        // Anybody may make a file there.
-        let is_ours = found.st_uid == rustix::process::geteuid().as_raw()
-            && FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
-            && found.st_mode & 0o077 == 0
-            && found.st_nlink == 1
-            && found.st_size as u64 == (count * size_of::<AtomicU64>()) as u64;
-        if !is_ours {
+        if count_in(&found) != Some(count) {
             return Ok(None);
         }
-        LiveWords::map(&file, count, path).map(Some)
+        rustix::fs::flock(&file, FlockOperation::LockShared)?;
+        // A sweep may have removed the file before this got the lock.
+        if rustix::fs::fstat(&file)?.st_nlink != 1 {
+            return Ok(None);
+        }
+        LiveWords::map(file, count, path).map(Some)
     }
 
-    fn map(file: &OwnedFd, count: usize, path: PathBuf) -> io::Result<Self> {
+    fn map(file: OwnedFd, count: usize, path: PathBuf) -> io::Result<Self> {
         if count == 0 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -96,6 +94,7 @@ impl LiveWords {
             first: memory.cast(),
             count,
             path,
+            _file: file,
         })
     }
 
@@ -135,6 +134,69 @@ pub fn forget(name: &str) -> io::Result<()> {
     }
 }
 
+/// Forgets all words whose name has this prefix, that no program has open, and that are stale by their values. Returns how many
+/// those were. Skips words of other users.
+///
+/// # Errors
+/// When the directory cannot be listed.
+pub fn sweep(prefix: &str, is_stale: &dyn Fn(&[AtomicU64]) -> bool) -> io::Result<usize> {
+    let mut swept = 0;
+    for entry in std::fs::read_dir(DIRECTORY)? {
+        let name = entry?.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with(prefix)) else {
+            continue;
+        };
+        // Words that cannot be read or removed may stay.
+        swept += usize::from(forget_if(name, is_stale).unwrap_or(false));
+    }
+    Ok(swept)
+}
+
+fn forget_if(name: &str, is_stale: &dyn Fn(&[AtomicU64]) -> bool) -> io::Result<bool> {
+    let path = path_of(name)?;
+    let Some((file, found)) = open_ours(&path)? else {
+        return Ok(false);
+    };
+    let Some(count) = count_in(&found) else {
+        return Ok(false);
+    };
+    if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(false);
+    }
+    // Holds the lock until the name is gone.
+    let words = LiveWords::map(file, count, path)?;
+    let is_there = rustix::fs::stat(&words.path)?.st_ino == found.st_ino;
+    let is_swept = is_there && is_stale(words.words());
+    if is_swept {
+        words.forget();
+    }
+    Ok(is_swept)
+}
+
+/// Opens a file of this user that nobody else can write; nothing when it is not there or somebody else's, as anybody may
+/// make a file there.
+fn open_ours(path: &Path) -> io::Result<Option<(OwnedFd, Stat)>> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT | Errno::LOOP | Errno::ACCESS) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    let found = rustix::fs::fstat(&file)?;
+    let is_ours = found.st_uid == rustix::process::geteuid().as_raw()
+        && FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+        && found.st_mode & 0o077 == 0
+        && found.st_nlink == 1;
+    Ok(is_ours.then_some((file, found)))
+}
+
+/// How many words a file has; nothing when it has none, or part of one.
+fn count_in(found: &Stat) -> Option<usize> {
+    let bytes = usize::try_from(found.st_size).ok()?;
+    let count = bytes / size_of::<AtomicU64>();
+    (count > 0 && bytes == count * size_of::<AtomicU64>()).then_some(count)
+}
+
 fn path_of(name: &str) -> io::Result<PathBuf> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     match !name.is_empty() && name.bytes().all(is_plain) {
@@ -164,6 +226,35 @@ mod tests {
         assert!(LiveWords::find(&name, 3).unwrap().is_none());
         assert_eq!(again.words()[2].load(Ordering::Relaxed), 5);
         assert!(LiveWords::create("../etc/x", 1).is_err());
+    }
+
+    #[test]
+    fn a_sweep_forgets_stale_words_that_no_program_has_open() {
+        let prefix = format!("rubus-sweep-{}-", std::process::id());
+        let names = ["open", "stale", "fresh"].map(|word| format!("{prefix}{word}"));
+        let [open, stale, fresh] = names.clone().map(|name| {
+            let words = LiveWords::create(&name, 2).unwrap();
+            let value = u64::from(!name.ends_with("fresh"));
+            words.words()[1].store(value, Ordering::Relaxed);
+            words
+        });
+        drop((stale, fresh));
+        let is_stale = |words: &[AtomicU64]| words[1].load(Ordering::Relaxed) == 1;
+        let is_there = || {
+            names
+                .clone()
+                .map(|name| LiveWords::find(&name, 2).unwrap().is_some())
+        };
+        assert_eq!(sweep(&prefix, &is_stale).unwrap(), 1);
+        assert_eq!(is_there(), [true, false, true]);
+        // Found again, and so open.
+        drop(open);
+        let open = LiveWords::find(&names[0], 2).unwrap();
+        assert_eq!(sweep(&prefix, &is_stale).unwrap(), 0);
+        drop(open);
+        assert_eq!(sweep(&prefix, &is_stale).unwrap(), 1);
+        assert_eq!(is_there(), [false, false, true]);
+        forget(&names[2]).unwrap();
     }
 
     #[test]

@@ -241,7 +241,7 @@ fn write(tried: &'static str, file: &Path, text: &str) -> Result<(), WriteError>
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
         let advice = match errno {
             Errno::NOENT => "; the kernel does not control memory here",
-            Errno::BUSY => "; other processes are in the group, or memory cannot be taken away",
+            Errno::BUSY => "; other processes are in the group, or memory cannot be reclaimed",
             _ => return WriteError::of(tried, file, errno),
         };
         WriteError::advised(tried, file.display(), errno, advice)

@@ -77,13 +77,13 @@ impl OuterMounts {
         std::thread::scope(|scope| {
             let visitor = scope.spawn(|| {
                 enter().map_err(|errno| {
-                    WriteError::of("go back to everybody's mounts from", own, errno)
+                    WriteError::of("go back to the machine's mounts from", own, errno)
                 })?;
                 act()
             });
             visitor.join().unwrap_or_else(|_| {
                 Err(WriteError {
-                    tried: "work among everybody's mounts of",
+                    tried: "work among the machine's mounts of",
                     path: own.display().to_string(),
                     reason: "it ended unexpectedly".into(),
                 })

@@ -44,7 +44,7 @@ impl PolledFile {
 /// Such a file fits one page mostly; larger ones are asked for again with more room.
 const FIRST_BYTES: usize = 8 << 10;
 /// No file of the kernel that is of interest here is larger.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 fn read_from_start(file: &OwnedFd, buffer: &mut Vec<u8>) -> Result<usize, ReadError> {
     if buffer.len() < FIRST_BYTES {
@@ -60,7 +60,7 @@ fn read_from_start(file: &OwnedFd, buffer: &mut Vec<u8>) -> Result<usize, ReadEr
             Err(Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
         }
-        if length == buffer.len() && length < MOST_BYTES {
+        if length == buffer.len() && length < MAX_BYTES {
             buffer.resize(length * 2, 0);
         } else if length == buffer.len() || ends_a_line(&buffer[..length]) {
             return Ok(length);

@@ -1,23 +1,21 @@
 //! Certificates for a server and its clients, made by an authority that exists for them alone.
 
+pub use crate::names::{AUTHORITY, AUTHORITY_KEY, CLIENT, CLIENT_KEY, SERVER, SERVER_KEY};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
-};
-pub use rubus_core::certificates::{
-    AUTHORITY, AUTHORITY_KEY, CLIENT, CLIENT_KEY, SERVER, SERVER_KEY,
 };
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use crate::peer::alternative_name;
+pub use crate::peer::is_name;
 use crate::server::overlay::ClientName;
 use crate::tls::{Pem, is_signed_by};
 
 /// A file that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Its name.
     pub name: &'static str,
     /// What is in it, in PEM.
     pub text: String,
@@ -29,13 +27,11 @@ pub struct Made {
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A name that no server can have.
-    #[error(
-        "'{0}' is no name that a server could have in a certificate; names are of letters, digits, hyphens and dots"
-    )]
+    #[error("invalid server name '{0}' for a certificate; use letters, digits, hyphens and dots")]
     Name(String),
     /// A name that no client has.
     #[error(
-        "'{0}' is no name of a client; names have 1 to 64 letters, digits, dots, dashes and underscores, and begin \
+        "invalid client name '{0}'; names have 1 to 64 letters, digits, dots, dashes and underscores, and begin \
          with a letter or a digit"
     )]
     Client(String),
@@ -172,20 +168,6 @@ fn params(names: &[String], title: &str) -> Result<CertificateParams, rcgen::Err
     params.not_after = date_time_ymd(2037, 12, 31);
     params.use_authority_key_identifier_extension = true;
     Ok(params)
-}
-
-/// Whether it is an address, or could be the name of a machine.
-pub fn is_name(name: &str) -> bool {
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label.len() <= 63
-            && label
-                .bytes()
-                .all(|c| c.is_ascii_alphanumeric() || c == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    name.parse::<std::net::IpAddr>().is_ok() || (name.len() <= 253 && name.split('.').all(is_label))
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl fmt::Display for Difference {
             Difference::Export => f.write_str("another image is served under this name now"),
             Difference::Generation { before, now } => write!(
                 f,
-                "its contents were thrown away or replaced (generation {now}, it was {before})"
+                "its contents were discarded or replaced (generation {now}, it was {before})"
             ),
             Difference::Size { before, now } => {
                 write!(f, "it has {now} bytes now and had {before}")
@@ -98,8 +98,7 @@ impl fmt::Display for Difference {
                 f.write_str("its server does not say any more which disk it is")
             }
             Difference::Unknown => f.write_str(
-                "its server does not say which disk it is, so nobody knows whether writes that \
-                 were not flushed are still there",
+                "its server does not say which disk it is, so it is unknown whether unflushed writes are still there",
             ),
         }
     }
@@ -221,7 +220,6 @@ fn number(text: &str) -> Option<u64> {
 pub struct Appearance {
     /// Who it says that it is.
     pub identity: Option<Identity>,
-    /// Its size.
     pub size_bytes: u64,
     /// What can be done with it.
     pub flags: TransmissionFlags,

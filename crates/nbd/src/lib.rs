@@ -15,12 +15,17 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod attach;
+pub mod callers;
 pub mod certificates;
 pub mod client;
 pub mod copy;
+pub mod disk_copy;
 pub mod identity;
+pub mod images;
+pub mod names;
 pub mod peer;
 pub mod server;
+pub mod text;
 pub mod tls;
 pub mod transport;
 pub mod uri;

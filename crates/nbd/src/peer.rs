@@ -37,7 +37,7 @@ pub fn alternative_name(name: &str) -> String {
         .bytes()
         .any(|byte| byte.is_ascii_uppercase() || byte == b'_');
     let is_plain = is_lower
-        && crate::certificates::is_name(name)
+        && is_name(name)
         && matches!(ServerName::try_from(name), Ok(ServerName::DnsName(_)))
         && !name.ends_with(SUFFIX);
     if is_plain {
@@ -50,6 +50,20 @@ pub fn alternative_name(name: &str) -> String {
         .map(|part| format!("x{}", part.concat()))
         .collect();
     format!("{}.{SUFFIX}", labels.join("."))
+}
+
+/// Whether it is an address, or could be the name of a machine.
+pub fn is_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && label
+                .bytes()
+                .all(|c| c.is_ascii_alphanumeric() || c == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    name.parse::<std::net::IpAddr>().is_ok() || (name.len() <= 253 && name.split('.').all(is_label))
 }
 
 #[cfg(test)]

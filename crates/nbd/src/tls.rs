@@ -14,7 +14,7 @@ use rustls::{
     ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection,
 };
 
-use crate::client::ClientError;
+use crate::client::{ClientError, wants_certificate};
 use crate::peer::PeerCertificate;
 use crate::transport::{Awaited, Transport};
 
@@ -46,7 +46,7 @@ pub enum TlsError {
         why: rustls::Error,
     },
     /// The server's name is none.
-    #[error("'{0}' is no name that a certificate could have; give one with tls-hostname=NAME")]
+    #[error("'{0}' cannot be the name in a certificate; give one with tls-hostname=NAME")]
     Name(String),
     /// The library has no cipher of these protocol versions.
     #[error("TLS cannot be set up: {0}")]
@@ -454,7 +454,7 @@ fn refusal(error: &io::Error, name: &str) -> ClientError {
         }
         Some(Error::InvalidCertificate(CertificateError::BadSignature)) => {
             "the server's certificate was signed by another authority than the one that is trusted, \
-             of the same name; the certificates of the server may have been made anew: copy its \
+             of the same name; the certificates of the server may be new: copy its \
              ca-cert.pem to this machine again"
                 .into()
         }
@@ -483,25 +483,4 @@ fn refusal(error: &io::Error, name: &str) -> ClientError {
         None => error.to_string(),
     };
     ClientError::Tls(words)
-}
-
-/// Whether the other end has hung up because it does not like our certificate, or that we have none.
-pub(crate) fn is_about_our_certificate(error: &io::Error) -> bool {
-    use rustls::{AlertDescription, Error};
-    let cause = error.get_ref().and_then(|e| e.downcast_ref::<Error>());
-    matches!(
-        cause,
-        Some(Error::AlertReceived(
-            AlertDescription::CertificateRequired
-                | AlertDescription::BadCertificate
-                | AlertDescription::UnknownCA
-                | AlertDescription::DecryptError
-        ))
-    )
-}
-
-pub(crate) fn wants_certificate() -> String {
-    "the server wants a certificate of this client that its authority has signed; put client-cert.pem and client-key.pem into a \
-     directory with ca-cert.pem and name it in the address: tls-certificates=DIRECTORY"
-        .into()
 }

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use rubus_core::escapes::escaped;
+use rubus_vocabulary::escapes::escaped;
 
 use crate::wire::DEFAULT_PORT;
 
@@ -16,7 +16,6 @@ use crate::wire::DEFAULT_PORT;
 pub struct Uri {
     /// Encrypted (`nbds`, `nbds+unix`).
     pub tls: bool,
-    /// The server.
     pub server: Server,
     /// Name of the export; empty for the server's default.
     pub export: String,
@@ -27,11 +26,9 @@ pub struct Uri {
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Server {
-    /// TCP.
     Tcp {
         /// A name or an address, an IPv6 one without its brackets.
         host: String,
-        /// The port.
         port: u16,
     },
     /// A Unix socket; a path that begins with a zero byte is a name in Linux's abstract space.
@@ -52,7 +49,7 @@ pub struct TlsOptions {
 pub enum UriError {
     /// Another scheme.
     #[error(
-        "'{0}' is no address of an NBD export; they begin with nbd://, nbds://, nbd+unix:// or nbds+unix://"
+        "invalid NBD address '{0}'; addresses begin with nbd://, nbds://, nbd+unix:// or nbds+unix://"
     )]
     Scheme(String),
     /// A host is missing.
@@ -62,7 +59,7 @@ pub enum UriError {
     #[error("'{0}' is no host; an IPv6 address needs brackets, as in nbd://[::1]:10809/export")]
     Host(String),
     /// A port that cannot be one.
-    #[error("'{0}' is no port; give a number from 1 to 65535")]
+    #[error("invalid port '{0}'; give a number from 1 to 65535")]
     Port(String),
     /// A host where there is none.
     #[error("a Unix socket has no host; write it like nbd+unix:///export?socket=/path")]
@@ -96,7 +93,6 @@ pub enum UriError {
         "'{0}' is not written as an address has to be: after % come two hexadecimal digits, and the whole is UTF-8"
     )]
     Escape(String),
-    /// A fragment.
     #[error("'#' begins a part that such an address does not have; write %23 for the character")]
     Fragment,
 }

@@ -101,12 +101,12 @@ fn due(slot: u32, command: Command, offset: usize, length: usize) -> Due {
         flags: CommandFlags::NONE,
         offset: offset as u64,
         length: length as u32,
-        memory_at: slot as usize * MOST,
+        memory_at: slot as usize * MAX,
     }
 }
 
 /// The largest request of these tests.
-const MOST: usize = 20_000;
+const MAX: usize = 20_000;
 
 /// Keeps the queue full with the given requests; gives the answers in the order in which they came,
 /// with what each read.
@@ -115,7 +115,7 @@ fn run(
     depth: u32,
     requests: &[(Command, usize, usize)],
 ) -> Vec<(usize, Answer, Vec<u8>)> {
-    let mut memory = vec![0xee; depth as usize * MOST];
+    let mut memory = vec![0xee; depth as usize * MAX];
     let mut waiting = requests.iter().copied().enumerate();
     let mut running: Vec<Option<(usize, usize)>> = vec![None; depth as usize];
     let mut results = Vec::new();
@@ -146,7 +146,7 @@ fn run(
         for answer in answers {
             let taken = running[answer.slot as usize].take();
             let (number, length) = taken.expect("only what is in flight is answered");
-            let at = answer.slot as usize * MOST;
+            let at = answer.slot as usize * MAX;
             results.push((number, answer, memory[at..at + length].to_vec()));
         }
     }
@@ -155,7 +155,7 @@ fn run(
 fn request() -> impl Strategy<Value = (Command, usize, usize)> {
     let command =
         prop_oneof![3 => Just(Command::Read), 2 => Just(Command::Write), 1 => Just(Command::Flush)];
-    let length = prop_oneof![Just(512_usize), Just(4096), 1..MOST];
+    let length = prop_oneof![Just(512_usize), Just(4096), 1..MAX];
     (command, length).prop_flat_map(|(command, length)| match command {
         Command::Flush => (Just(command), Just(0), Just(0)).boxed(),
         _ => (Just(command), 0..DISK_BYTES - length, Just(length)).boxed(),
@@ -399,7 +399,7 @@ fn a_server_that_breaks_the_rules_is_found_out() {
 #[test]
 fn requests_that_cannot_be_made_are_refused_here() {
     let mut client = connect(Nature::default(), vec![100_001], true);
-    let mut memory = vec![0; MOST];
+    let mut memory = vec![0; MAX];
     let mut answers = Vec::new();
     let outside = due(1, Command::Read, 0, 512);
     let twice = due(0, Command::Flush, 0, 0);

@@ -10,8 +10,8 @@ use rubus_host::listening::Listener;
 use rubus_host::net::Stream;
 use rubus_nbd::client::{Client, Due, Extras, Offer, Wish, agree_with};
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
-use rubus_nbd::server::door::{Server, Settings};
-use rubus_nbd::server::shelf::{Offered, OneDisk, Shelf};
+use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
+use rubus_nbd::server::listener::{Server, Settings};
 use rubus_nbd::wire::{Claim, Command, CommandFlags, ErrorCode};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -124,7 +124,7 @@ impl Run {
         let directory = tempfile::tempdir().expect("a directory");
         let listener = Listener::unix(&directory.path().join("socket")).expect("a socket");
         let disk = Arc::new(Slow::default());
-        let shelf = Shelf::new(vec![Offered {
+        let exports = ExportTable::new(vec![Offered {
             name: "disk".into(),
             words: String::new(),
             source: Box::new(OneDisk {
@@ -133,7 +133,7 @@ impl Run {
                 sync: false,
             }),
         }]);
-        let server = Server::new(Arc::new(shelf), Settings::default(), |_| {}).expect("a server");
+        let server = Server::new(Arc::new(exports), Settings::default(), |_| {}).expect("a server");
         let runs = Arc::clone(&server);
         let thread = std::thread::spawn(move || runs.run(vec![listener]));
         Run {

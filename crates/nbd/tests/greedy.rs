@@ -9,8 +9,8 @@ use rubus_host::listening::Listener;
 use rubus_host::net::Stream;
 use rubus_nbd::client::{Client, Due, Wish, agree};
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
-use rubus_nbd::server::door::{Server, Settings};
-use rubus_nbd::server::shelf::{Offered, OneDisk, Shelf};
+use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
+use rubus_nbd::server::listener::{Server, Settings};
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
 
 /// Less than a client that takes nothing is given.
@@ -105,8 +105,9 @@ impl Run {
                 sync: false,
             }),
         };
-        let shelf = Shelf::new(vec![offered("one", &disks[0]), offered("other", &disks[1])]);
-        let server = Server::new(Arc::new(shelf), settings, |_| {}).expect("a server");
+        let exports =
+            ExportTable::new(vec![offered("one", &disks[0]), offered("other", &disks[1])]);
+        let server = Server::new(Arc::new(exports), settings, |_| {}).expect("a server");
         let runs = Arc::clone(&server);
         let thread = std::thread::spawn(move || runs.run(vec![listener]));
         Run {
@@ -197,7 +198,7 @@ fn clients_that_ask_for_much_and_read_nothing_stall_nobody() {
 fn clients_that_begin_large_writes_and_stop_are_counted_and_give_way() {
     use std::io::{Read, Write};
     let run = Run::with(Settings {
-        most_bytes: 8 << 20,
+        max_bytes: 8 << 20,
         ..Settings::default()
     });
     let begin = |_: i32| {

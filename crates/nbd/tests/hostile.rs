@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Watching {
 static ALLOCATOR: Watching = Watching;
 
 /// No single piece of memory may be larger, the test's own included.
-const MOST_BYTES: usize = 512 << 10;
+const MAX_BYTES: usize = 512 << 10;
 
 fn wish(tls: bool) -> Wish {
     Wish {
@@ -207,7 +207,7 @@ proptest! {
         let mut greeted = honest_handshake(false, true)[..18].to_vec();
         greeted.extend_from_slice(&bytes);
         feed(&greeted, tls);
-        prop_assert!(LARGEST.load(Ordering::Relaxed) < MOST_BYTES);
+        prop_assert!(LARGEST.load(Ordering::Relaxed) < MAX_BYTES);
     }
 
     #[test]
@@ -220,7 +220,7 @@ proptest! {
         tls: bool,
     ) {
         feed(&bytes, tls);
-        prop_assert!(LARGEST.load(Ordering::Relaxed) < MOST_BYTES);
+        prop_assert!(LARGEST.load(Ordering::Relaxed) < MAX_BYTES);
     }
 
     #[test]
@@ -236,7 +236,7 @@ proptest! {
             bytes[8..16].copy_from_slice(&(1_u64 << 32).to_be_bytes());
         }
         fly(structured, &bytes, piece);
-        prop_assert!(LARGEST.load(Ordering::Relaxed) < MOST_BYTES);
+        prop_assert!(LARGEST.load(Ordering::Relaxed) < MAX_BYTES);
     }
 
     #[test]
@@ -248,7 +248,7 @@ proptest! {
         piece in 1_usize..5000,
     ) {
         fly(structured, &bytes, piece);
-        prop_assert!(LARGEST.load(Ordering::Relaxed) < MOST_BYTES);
+        prop_assert!(LARGEST.load(Ordering::Relaxed) < MAX_BYTES);
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rubus_host::listening::Caller;
 use rubus_host::net::Stream;
-use rubus_nbd::server::door::Server;
+use rubus_nbd::server::listener::Server;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SIZE: usize = 16 << 20;

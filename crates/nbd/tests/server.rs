@@ -12,9 +12,9 @@ use rubus_host::listening::{Caller, Listener};
 use rubus_host::net::Stream;
 use rubus_nbd::client::{Answer, Client, Due, Wish, agree};
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
-use rubus_nbd::server::door::{Opened, Server, Settings, Store};
+use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
 use rubus_nbd::server::handshake::{Export, Exports, NoExport};
-use rubus_nbd::server::shelf::{Offered, OneDisk, Shelf};
+use rubus_nbd::server::listener::{Opened, Server, Settings, Store};
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -142,13 +142,13 @@ impl Disk for Strange {
 
 /// Exports of which one is found only when the disk is thawed.
 struct Slow {
-    shelf: Shelf,
+    exports: ExportTable,
     disk: Arc<Strange>,
 }
 
 impl Exports for Slow {
     fn list(&self) -> Vec<(String, String)> {
-        self.shelf.list()
+        self.exports.list()
     }
 
     fn find(&self, name: &str) -> Result<Export, NoExport> {
@@ -162,7 +162,7 @@ impl Exports for Slow {
                     .unwrap(),
             );
         }
-        self.shelf.find("strange")
+        self.exports.find("strange")
     }
 }
 
@@ -176,7 +176,7 @@ impl Store for Slow {
     }
 
     fn open(&self, name: &str, caller: &Caller) -> Result<Opened, String> {
-        self.shelf.open(name, caller)
+        self.exports.open(name, caller)
     }
 }
 
@@ -193,7 +193,7 @@ impl Run {
         *disk.bytes.lock().unwrap() = vec![3; SIZE];
         let directory = tempfile::tempdir().expect("a directory");
         let listener = Listener::unix(&directory.path().join("socket")).expect("a socket");
-        let shelf = Shelf::new(vec![Offered {
+        let exports = ExportTable::new(vec![Offered {
             name: "strange".into(),
             words: String::new(),
             source: Box::new(OneDisk {
@@ -203,7 +203,7 @@ impl Run {
             }),
         }]);
         let store = Slow {
-            shelf,
+            exports,
             disk: Arc::clone(&disk),
         };
         let server = Server::new(Arc::new(store), Settings::default(), |_| {}).expect("a server");

@@ -9,9 +9,9 @@ use rubus_host::image::Image;
 use rubus_host::listening::Listener;
 use rubus_host::net::Stream;
 use rubus_nbd::client::{Client, ClientError, Due, Extras, Offer, Patience, Wish, agree_with};
-use rubus_nbd::server::door::{Server, Settings};
+use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
 use rubus_nbd::server::file_disk::FileDisk;
-use rubus_nbd::server::shelf::{Offered, OneDisk, Shelf};
+use rubus_nbd::server::listener::{Server, Settings};
 use rubus_nbd::wire::{AllocationFlags, Command, CommandFlags, ErrorCode, Extent};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -39,7 +39,7 @@ fn with_server(extras: Extras, ask: impl FnOnce(Client<Stream>, Offer)) {
         file.write_all_at(&vec![7; MIB as usize], at).expect("room");
     }
     let image = Arc::new(Image::open(&path, true).expect("an image"));
-    let shelf = Shelf::new(vec![Offered {
+    let exports = ExportTable::new(vec![Offered {
         name: "sparse".into(),
         words: String::new(),
         source: Box::new(OneDisk {
@@ -50,7 +50,7 @@ fn with_server(extras: Extras, ask: impl FnOnce(Client<Stream>, Offer)) {
     }]);
     let socket = directory.path().join("socket");
     let listener = Listener::unix(&socket).expect("a socket");
-    let server = Server::new(Arc::new(shelf), Settings::default(), |_| {}).expect("a server");
+    let server = Server::new(Arc::new(exports), Settings::default(), |_| {}).expect("a server");
     let runs = Arc::clone(&server);
     let thread = std::thread::spawn(move || runs.run(vec![listener]));
     let stream = UnixStream::connect(&socket).expect("it listens");

@@ -311,7 +311,7 @@ mod both_ends {
             "localhost",
         );
         let error = ours.unwrap_err().to_string();
-        assert!(error.contains("made anew"), "{error}");
+        assert!(error.contains("may be new: copy"), "{error}");
         assert!(theirs.is_err());
         let elsewhere = certificates::make("elsewhere", &["localhost".into()]);
         let stranger = server(&elsewhere.expect("the name is fine"), false);

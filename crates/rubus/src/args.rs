@@ -5,19 +5,24 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use rubus_core::remote::{Destination, meter};
+use rubus_remote::{Destination, meter};
 
 mod advise;
 mod attach;
 mod compare;
 mod copy;
 mod cpu;
+#[cfg(test)]
+mod documented;
 mod history;
 mod looking;
 mod memory;
 mod nbd;
 mod serve;
+mod share;
 mod watch;
+#[cfg(test)]
+mod words;
 
 pub use advise::Advise;
 pub use attach::{Attach, Detach};
@@ -31,6 +36,7 @@ pub use looking::{Compression, Zswap};
 pub use memory::BenchMemory;
 pub use nbd::{Nbd, NbdClones, NbdCommand, NbdCopy, NbdInfo, NbdList};
 pub use serve::{Encryption, Serve};
+pub use share::{Gallery, Share};
 pub use watch::Watch;
 
 use crate::target_name::TargetName;
@@ -41,8 +47,10 @@ surveys the machine, measures for about a minute, says which pipe is the
 narrowest, and keeps the result in its history.
 
 Exit status: 0 fine; 1 the answer is no; 2 usage or machine error; 3 refused
-because data could be lost; 4 a change failed and was put back; 5 it could not
-be put back.";
+because data could be lost; 4 a change failed and was undone; 5 a change failed
+and could not be undone.
+
+`rubus --version --verbose` says how this program was built.";
 
 /// Finds the narrowest pipe in a small computer's storage path.
 #[derive(Debug, Parser)]
@@ -158,22 +166,21 @@ pub struct General {
 #[derive(Clone, Debug, Default, ClapArgs)]
 #[command(next_help_heading = "On another machine")]
 pub struct Remote {
-    /// Measure on this machine, reached with ssh; several in parallel, as a
-    /// list or with --on again
+    /// Measure on this machine, over ssh; several in parallel (a list, or repeatable)
     #[arg(long, value_name = "[USER@]HOST", value_delimiter = ',',
         value_parser = Destination::parse)]
     pub on: Vec<Destination>,
-    /// An option for ssh, as in its configuration file, such as Port=2222
+    /// Option for ssh, as in its configuration file, such as Port=2222
     #[arg(long, short = 'o', value_name = "OPTION")]
     pub ssh_option: Vec<String>,
-    /// A configuration file for ssh in place of the usual one
+    /// Configuration file for ssh, instead of the default
     #[arg(long, value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,
-    /// The static rubus to be copied there; else this one, or one beside it
-    /// that is called like the machine (rubus-aarch64, rubus-armv7, ...)
+    /// The static rubus to copy there [default: this one, or one beside it named for the machine:
+    /// rubus-aarch64, rubus-armv7, ...]
     #[arg(long, value_name = "FILE", requires = "on")]
     pub binary: Option<PathBuf>,
-    /// Copy nothing: run the rubus that is installed there under this name
+    /// Copy nothing: run this command, a rubus installed there
     #[arg(
         long,
         value_name = "COMMAND",
@@ -213,42 +220,48 @@ pub enum Command {
     Survey(Survey),
     /// Measure targets with a suite of jobs
     Bench(Box<Bench>),
-    /// List the suites: what each answers, writes and takes
+    /// List the suites: question, data written, duration
     Suites(Suites),
     /// Compare runs, fio's results, captures or published figures
     Compare(Compare),
     /// Show, label, delete, export or import earlier runs
     History(History),
-    /// Copy a directory with everything in it, faithfully
+    /// Write a run to a file that can be published: without serial numbers, addresses and names
+    Share(Share),
+    /// Compare many shared runs: boards, cards and disks in one table
+    Gallery(Gallery),
+    /// Copy a directory tree faithfully
     Copy(Copy),
-    /// Make an NBD export a block device of this machine, and keep it
+    /// Attach an NBD export as a block device, and keep it connected
     Attach(Attach),
-    /// Take a device its NBD export again
+    /// Detach a device from its NBD export
     Detach(Detach),
     /// Serve disk images over the network
     Serve(Serve),
-    /// Ask NBD servers, copy exports, look after clones
+    /// Query NBD servers, copy exports, manage clones
     Nbd(Nbd),
     /// List the recipes for changing this machine
     Recipes(Recipes),
-    /// Show what a recipe would do; changes nothing
+    /// Show what a recipe would do, without changing anything
     Plan(PlanArgs),
-    /// Apply a recipe, or a saved plan, after showing it
+    /// Show a recipe or a saved plan, ask, and apply it
     Apply(Apply),
-    /// Put back what a recipe changed
+    /// Undo a change
     Undo(Undo),
-    /// Go on with a change that was interrupted
+    /// Resume an interrupted change
     Resume(Resume),
-    /// Show which recipes were applied, and whether they still hold
+    /// Show applied changes and whether they still hold
     Status(Status),
-    /// Look whether everything holds that an applied recipe promises
+    /// Check everything an applied recipe promises
     Verify(Verify),
-    /// Show what files on btrfs take, by method of compression
+    /// Show disk usage of files on btrfs, by compression method
     Compression(Compression),
     /// Show what zswap holds, what its counters mean, and whether it helps
     Zswap(Zswap),
-    /// Say what to change for a purpose, and what it would give
+    /// Say what to change for a purpose, and what it would gain
     Advise(Advise),
+    /// Size a Ceph cluster of small boards before it is bought
+    Cluster(rubus_cluster::cli::Cluster),
     /// Watch the machine while it works
     Watch(Watch),
     /// Print a completion script for a shell
@@ -289,12 +302,15 @@ impl Checkup {
 /// Where a result goes besides the terminal.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct Keeping {
-    /// Write the page to this file instead of the data directory
+    /// Write the HTML page to this file instead of the data directory
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write no page
     #[arg(long, conflicts_with = "html")]
     pub no_html: bool,
+    /// Keep serial numbers, addresses, and names of users and servers in the page and the markdown
+    #[arg(long)]
+    pub with_serials: bool,
     #[command(flatten)]
     pub kept: Kept,
 }
@@ -305,6 +321,7 @@ impl Keeping {
         Keeping {
             html: None,
             no_html: true,
+            with_serials: false,
             kept: kept.clone(),
         }
     }
@@ -313,7 +330,7 @@ impl Keeping {
 /// Where a result goes besides the terminal and a page.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct Kept {
-    /// Keep no row in the history
+    /// Do not record this run in the history
     #[arg(long)]
     pub no_history: bool,
     /// Name of the run in the history, for finding and comparing it
@@ -347,16 +364,16 @@ fn seconds_within(text: &str, least: f64, most: f64) -> Result<f64, String> {
 pub struct Survey {
     #[command(flatten)]
     pub json: Json,
-    /// Also save a capture: a tar file, or a directory if the name ends in /
+    /// Also save a capture, as a tar file, or as a directory if FILE ends in /
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
     /// Keep serial numbers, addresses and host names in the capture
     #[arg(long, requires = "save")]
     pub with_serials: bool,
-    /// Show all findings, with where each was read and the source of what it says
+    /// Show all findings, with where each fact was read and the reference behind it
     #[arg(long, short)]
     pub verbose: bool,
-    /// List the rules that make findings, and what would fire each; reads nothing
+    /// List the rules behind findings and what triggers each; does not read the machine
     #[arg(long, conflicts_with = "save")]
     pub rules: bool,
     #[command(flatten)]
@@ -368,7 +385,7 @@ pub struct Survey {
 pub enum BenchOf {
     /// Measure the processor: ciphers and checksums
     Cpu(Box<BenchCpu>),
-    /// Measure memory, and how much more than itself it carries with swap
+    /// Measure memory, and how far beyond its size it works with swap
     Memory(Box<BenchMemory>),
 }
 
@@ -383,11 +400,9 @@ impl BenchOf {
 
 /// Measure targets with a suite of jobs.
 ///
-/// A target is a directory (a nameless file of our own is measured), a file
-/// (read only, unless its loss is confirmed) or a block device (read only,
-/// unless its loss is confirmed). ram:SIZE is memory: the most that a disk on
-/// this machine could look like. Put ./ before a path that begins with ram:, or
-/// that is called like one of the commands.
+/// A target is a directory (measures a nameless file in it), a file or a block device (both
+/// read-only unless you confirm their loss). ram:SIZE is memory: the upper limit for any disk on
+/// this machine. Put ./ before a path that begins with ram:, or that is named like a subcommand.
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Bench {
@@ -401,71 +416,69 @@ pub struct Bench {
     /// memory, ram]
     #[arg(long, value_name = "NAME")]
     pub suite: Option<String>,
-    /// Measure all targets alone and all at once, and find the pipe that they share
+    /// Measure each target alone and all at once, and find the pipe they share
     #[arg(long, conflicts_with_all = ["fio_job", "precision"])]
     pub together: bool,
-    /// Run the jobs of a job file in fio's format, on the files and devices
-    /// that it names or, if TARGET is given, there
+    /// Run the jobs of a fio job file, on TARGET or else on the files and devices it names
     #[arg(long, value_name = "FILE", conflicts_with_all =
         ["suite", "read_only", "size", "budget", "precision", "content", "full", "drop_caches", "against"])]
     pub fio_job: Option<PathBuf>,
-    /// Run a job file without the options that are not supported, and list
-    /// them in the result
+    /// Run a job file without its unsupported options, and list them in the result
     #[arg(long, requires = "fio_job")]
     pub ignore_unsupported: bool,
     /// Write the result as JSON to a file, or to standard output with `-`
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write fio's JSON format to a file, to standard output with `-`, or each
-    /// job as a file of its own to a directory (as fio-plot wants them)
+    /// Write fio's JSON format to a file, to standard output with `-`, or one file per job to a
+    /// directory (for fio-plot)
     #[arg(long, value_name = "FILE")]
     pub fio_json: Option<PathBuf>,
-    /// Measure only reading (in a directory a test file is still written, once,
-    /// to have something to read)
+    /// Measure only reads (in a directory, a test file is still written once, to have something to
+    /// read)
     #[arg(long)]
     pub read_only: bool,
     /// Size of the test file or region, such as 256MiB
-    #[arg(long, value_name = "SIZE", value_parser = rubus_core::units::parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = rubus_vocabulary::units::parse_size)]
     pub size: Option<u64>,
-    /// What may be written in all, such as 2GiB, instead of the suite's limit
-    #[arg(long, value_name = "SIZE", value_parser = rubus_core::units::parse_size)]
+    /// Limit for all data written, such as 2GiB, instead of the suite's limit
+    #[arg(long, value_name = "SIZE", value_parser = rubus_vocabulary::units::parse_size)]
     pub budget: Option<u64>,
-    /// Precision at which a job ends, as half the width of its 95 % interval, such as 5%
+    /// End a job at this precision (half the width of its 95 % interval), such as 5%
     #[arg(long, value_name = "PERCENT", value_parser = precision)]
     pub precision: Option<f64>,
     /// Seed of the random offsets and contents
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Suite capacity: test every block of a device and not only a sample
+    /// Suite capacity: test every block of a device, not just a sample
     #[arg(long)]
     pub full: bool,
-    /// Suite small-files: empty all of the kernel's caches before files are
-    /// looked at, which needs root and slows other programs for a while
+    /// Suite small-files: drop the kernel's caches before each stat pass; needs root and slows
+    /// other programs for a while
     #[arg(long)]
     pub drop_caches: bool,
-    /// What is written: incompressible, zeros, or a percentage to which it compresses
+    /// Data to write: incompressible, zeros, or the percentage it compresses to
     #[arg(long, value_name = "WHAT", default_value = "incompressible", value_parser = content)]
-    pub content: rubus_core::spec::Content,
-    /// Use so many connections to an NBD export
+    pub content: rubus_vocabulary::spec::Content,
+    /// Number of connections to an NBD export
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub connections: Option<u32>,
-    /// Ask the server of a network disk what it spends: HOST:PORT or socket of
-    /// its `rubus serve --status`; of any other server over ssh:
-    /// `ssh://[USER@]HOST[:PORT][/PROGRAM]`, without PROGRAM all of its machine
+    /// Also measure the server of a network disk: HOST:PORT or socket of its `rubus serve
+    /// --status`, or for any other server `ssh://[USER@]HOST[:PORT][/PROGRAM]`; without PROGRAM,
+    /// its whole machine
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["together", "against"])]
     pub server_status: Option<String>,
-    /// Keep the queue full with threads instead of io_uring
+    /// Use threads instead of io_uring to reach the queue depth
     #[arg(long)]
     pub threads: bool,
-    /// Allow everything on the target to be overwritten; takes the device's
-    /// serial number (or, for a file, its path); once for each of several
+    /// Allow everything on the target to be overwritten; takes the device's serial number, or a
+    /// file's path (repeatable)
     #[arg(long, value_name = "SERIAL")]
     pub i_will_lose_everything_on: Vec<String>,
-    /// Measure in turns with this target and compare: it is the baseline
+    /// Baseline to compare with; both are measured in turns
     #[arg(long, value_name = "TARGET", value_hint = clap::ValueHint::AnyPath,
         value_parser = OsStringValueParser::new().try_map(TargetName::parse))]
     pub against: Option<TargetName>,
-    /// Allow everything on the target of --against to be overwritten, too
+    /// Also allow everything on the target of --against to be overwritten
     #[arg(long, value_name = "SERIAL", requires = "against")]
     pub against_i_will_lose_everything_on: Option<String>,
     #[command(flatten)]
@@ -481,8 +494,8 @@ fn precision(text: &str) -> Result<f64, String> {
     }
 }
 
-fn content(text: &str) -> Result<rubus_core::spec::Content, String> {
-    use rubus_core::spec::Content;
+fn content(text: &str) -> Result<rubus_vocabulary::spec::Content, String> {
+    use rubus_vocabulary::spec::Content;
     match text {
         "incompressible" | "random" => return Ok(Content::Incompressible),
         "zeros" | "zeroes" => return Ok(Content::Zeros),
@@ -494,7 +507,7 @@ fn content(text: &str) -> Result<rubus_core::spec::Content, String> {
     }
 }
 
-/// List the suites: what each answers, writes and takes.
+/// List the suites: question, data written, duration.
 #[derive(Debug, ClapArgs)]
 pub struct Suites {
     #[command(flatten)]
@@ -508,103 +521,101 @@ pub struct Recipes {
     pub json: Json,
 }
 
-/// Show what a recipe would do; changes nothing.
+/// Show what a recipe would do, without changing anything.
 #[derive(Debug, ClapArgs)]
 pub struct PlanArgs {
     /// The recipe (see `rubus recipes`), or one of your own, ending in .toml
     pub recipe: String,
-    /// What is chosen, such as max-pool-percent=25
+    /// Options of the recipe, such as max-pool-percent=25
     #[arg(value_name = "OPTION=VALUE", value_parser = wish)]
     pub wishes: Vec<(String, String)>,
-    /// For the image of a card instead of this machine (only desktop; as root)
+    /// Plan for a card's image instead of this machine (only desktop; as root)
     #[arg(long, value_name = "FILE")]
     pub image: Option<PathBuf>,
     #[command(flatten)]
     pub json: Json,
 }
 
-/// Apply a recipe, or a saved plan, after showing it.
+/// Show a recipe or a saved plan, ask, and apply it.
 ///
-/// Every step is written down before it is done, so that it can be undone, and
-/// gone on with after a power cut.
+/// Each step is journaled first, so that it can be undone, and resumed after a power cut.
 #[derive(Debug, ClapArgs)]
 pub struct Apply {
     /// The recipe, one of your own, ending in .toml, or a plan saved by
     /// `rubus plan RECIPE --json`, ending in .json
     #[arg(value_name = "RECIPE|PLAN")]
     pub recipe: String,
-    /// What is chosen, such as max-pool-percent=25
+    /// Options of the recipe, such as max-pool-percent=25
     #[arg(value_name = "OPTION=VALUE", value_parser = wish)]
     pub wishes: Vec<(String, String)>,
-    /// Allow everything on a disk to be lost that the plan overwrites; takes its
-    /// serial number; once for each of several
+    /// Allow everything on a disk that the plan overwrites to be lost; takes its serial number
+    /// (repeatable)
     #[arg(long, value_name = "SERIAL")]
     pub i_will_lose_everything_on: Vec<String>,
-    /// Measure a directory with the suite quick before anything is changed, so that
-    /// `rubus verify --measure` can say what it has brought; without DIR, /
+    /// Measure a directory with the suite quick before the change, so that `rubus verify --measure`
+    /// can show the gain; without DIR, /
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "/")]
     pub measure: Option<PathBuf>,
-    /// Make a new image from the image of a card instead of changing this machine
-    /// (only desktop); FILE is only read
+    /// Make a new image from a card's image instead of changing this machine (only desktop); FILE
+    /// is only read
     #[arg(long, value_name = "FILE", requires = "to", conflicts_with_all = ["measure", "i_will_lose_everything_on"])]
     pub image: Option<PathBuf>,
-    /// The new image; it must not exist, and has its name only when it is whole
+    /// The new image; it must not exist, and gets its name only when it is complete
     #[arg(long, value_name = "OUT", requires = "image")]
     pub to: Option<PathBuf>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// Put back what a recipe changed.
+/// Undo a change.
 #[derive(Debug, ClapArgs)]
 pub struct Undo {
-    /// Which change (see `rubus status`); without it the last one
+    /// The change (see `rubus status`) [default: the last one]
     pub change: Option<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// Go on with a change that was interrupted.
+/// Resume an interrupted change.
 ///
-/// Goes on the way that it was on, forwards or back, which was agreed to when it began.
-/// Asks again before a disk is overwritten that may be another one than was meant,
-/// or that was used since.
+/// Continues in the direction it was going, forwards or back, which you confirmed at its start.
+/// Asks again before overwriting a disk that may be a different one, or that was used since.
 #[derive(Debug, ClapArgs)]
 pub struct Resume {
-    /// Allow everything on a disk to be lost that the change has yet to overwrite;
-    /// takes the words that the refusal names; once for each of several
+    /// Allow everything on a disk that the change has yet to overwrite to be lost; takes the
+    /// confirmation that the refusal names (repeatable)
     #[arg(long, value_name = "SERIAL")]
     pub i_will_lose_everything_on: Vec<String>,
-    /// Do not ask whether to go on, as `apply` and `undo` take it; a disk that may be another one still takes its words
+    /// Do not ask for confirmation, as in `apply` and `undo`; a disk that may be a different one
+    /// still needs its own
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// Look whether everything holds that an applied recipe promises.
+/// Check everything an applied recipe promises.
 ///
-/// Looks at the running machine, most of it only as root, and ends with status 0
-/// when everything holds (what comes true after the next start may wait for it),
-/// else with 1.
+/// Checks the running machine; most checks need root. Exits with status 0 when everything holds
+/// (promises that take effect after a restart may wait for it), else with 1.
 #[derive(Debug, ClapArgs)]
 pub struct Verify {
-    /// Which change (see `rubus status`); without it the last one
+    /// The change (see `rubus status`) [default: the last one]
     pub change: Option<String>,
-    /// All changes that are applied
+    /// All applied changes
     #[arg(long, conflicts_with = "change")]
     pub all: bool,
-    /// Measure again what was measured before the change, and compare
+    /// Repeat the measurement from before the change, and compare
     #[arg(long, conflicts_with_all = ["all", "wanted"])]
     pub measure: bool,
     #[command(flatten)]
     pub json: Json,
 }
 
-/// Show which recipes were applied, and whether they still hold.
+/// Show applied changes and whether they still hold.
 #[derive(Debug, ClapArgs)]
 pub struct Status {
-    /// Which change, with every step; without it all, in short
+    /// Show this change with every step [default: a summary of all]
     pub change: Option<String>,
     #[command(flatten)]
     pub json: Json,

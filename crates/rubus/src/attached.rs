@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use rubus_host::staying::{KeptDirectory, is_there};
-use rubus_nbd::attach::Standing;
+use rubus_nbd::attach::AttachmentState;
 use serde::{Deserialize, Serialize};
 
 /// Where the files are. It does not outlive a restart, as the devices do not.
@@ -13,6 +13,7 @@ const DIRECTORY: &str = "/run/rubus/attached";
 
 /// An attached device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Record {
     /// `/dev/nbd0`.
     pub device: String,
@@ -48,20 +49,20 @@ pub struct Record {
 
 impl Record {
     /// Takes over how things stand now.
-    pub fn update(&mut self, standing: &Standing) {
-        self.alive = standing.alive;
-        self.replaced = standing.replaced;
-        self.unflushed = standing.unflushed;
-        self.identity = standing
+    pub fn update(&mut self, state: &AttachmentState) {
+        self.alive = state.alive;
+        self.replaced = state.replaced;
+        self.unflushed = state.unflushed;
+        self.identity = state
             .appearance
             .identity
             .map(|identity| identity.to_string());
-        self.trouble = standing.trouble.clone();
+        self.trouble = state.trouble.clone();
     }
 
     /// One line about it.
     pub fn line(&self) -> String {
-        let size = rubus_core::units::bytes_si(self.size_bytes);
+        let size = rubus_vocabulary::units::bytes_si(self.size_bytes);
         let state = match (&self.trouble, is_there(self.watcher)) {
             (_, false) => "NOT watched: it will not survive a restart of the server".to_owned(),
             (Some(trouble), true) => format!("waits: {trouble}"),
@@ -114,7 +115,6 @@ impl Records {
         }
     }
 
-    /// Removes one.
     pub fn remove(&self, index: u32) {
         let _ = self.directory.remove(&name(index));
     }

@@ -6,20 +6,20 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_apply::change::{Change, Event, GivenAway, Progress};
-use rubus_apply::guard;
-use rubus_apply::works;
-use rubus_core::history::{RunId, RunSummary};
-use rubus_core::machine::Machine;
-use rubus_core::plan::journal::{StepState, Way};
-use rubus_core::plan::volume::{DiskIdentity, Place};
-use rubus_core::plan::{Action, Plan};
-use rubus_core::recipe::{self, Facts, LookAt, Node, NodeKind, NotCopied, TreeSize};
-use rubus_core::result::Run;
+use rubus_change::apply::{Change, Event, GivenAway, Progress};
+use rubus_change::guard;
+use rubus_change::plan::journal::{StepState, Way};
+use rubus_change::plan::volume::{DiskIdentity, Place};
+use rubus_change::plan::{Action, Plan};
+use rubus_change::recipe::{self, Facts, LookAt, Node, NodeKind, TreeSize};
+use rubus_change::steps;
 use rubus_host::{Files, clock, filling};
-use rubus_store::History;
+use rubus_machine::not_copied::NotCopied;
+use rubus_runs::history::{RunId, RunSummary};
+use rubus_runs::store::History;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::result::Run;
 
-use crate::commands::together::NAME as TOGETHER;
 use crate::exit::Refused;
 use crate::places;
 use crate::world::{Terminal, World};
@@ -31,8 +31,8 @@ use crate::world::{Terminal, World};
 pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> anyhow::Result<Facts> {
     let files = world.files();
     let mut facts = Facts {
-        seen: rubus_probe::sight::look(files, &look_at.paths),
-        boot_id: works::boot_id(files),
+        seen: rubus_change::sight::look(files, &look_at.paths),
+        boot_id: steps::boot_id(files),
         ..Facts::default()
     };
     let World::Live(live) = world else {
@@ -41,7 +41,7 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> anyhow::Resu
         facts.disks = look_at.disks.iter().map(surveyed).collect();
         return Ok(facts);
     };
-    let identity = |path: &PathBuf| (path.clone(), works::identity(live, path));
+    let identity = |path: &PathBuf| (path.clone(), steps::identity(live, path));
     facts.disks = look_at.disks.iter().map(identity).collect();
     let measured = measured_before();
     facts.speeds = recipe::measured_speeds(machine, &measured);
@@ -65,7 +65,7 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> anyhow::Resu
             .trees
             .first()
             .map_or(Path::new("/"), PathBuf::as_path);
-        let measured = rubus_bench::compression::measure(top, &NotCopied::of(machine));
+        let measured = rubus_processor::files::measure(top, &NotCopied::of(machine));
         facts.compression = measured.speeds;
         facts.sample_bytes_per_second = measured.disk_bytes_per_second;
     }
@@ -109,7 +109,7 @@ pub fn random(files: &dyn Files) -> anyhow::Result<[u8; 32]> {
 
 /// The last runs of disks in the history, newest first. A plan can be made without any.
 fn measured_before() -> Vec<(RunId, Run)> {
-    last_runs(|line| line.device.is_some() || line.suite == TOGETHER)
+    last_runs(|line| line.device.is_some() || line.suite == rubus_runs::together::SUITE)
 }
 
 /// The last runs of anything in the history, newest first.
@@ -118,18 +118,18 @@ pub fn runs_before() -> Vec<(RunId, Run)> {
 }
 
 fn last_runs(is_wanted: impl Fn(&RunSummary) -> bool) -> Vec<(RunId, Run)> {
-    const MOST: u32 = 50;
+    const MAX: u32 = 50;
     let own = places::present_history().and_then(|path| History::open(&path).ok());
     let of_caller = places::history_of_caller().and_then(|path| History::open_to_read(&path).ok());
     let mut runs = Vec::new();
     for history in own.iter().chain(&of_caller) {
-        let lines = history.list(MOST, 0).unwrap_or_default().into_iter();
+        let lines = history.list(MAX, 0).unwrap_or_default().into_iter();
         let wanted = lines.filter(&is_wanted);
         runs.extend(wanted.filter_map(|line| Some((line.id, history.get(line.id).ok()?.run))));
     }
     // Moments are in UTC and written in one way, so that they can be compared as texts.
     runs.sort_by(|(_, a), (_, b)| b.started.cmp(&a.started));
-    runs.truncate(MOST as usize);
+    runs.truncate(MAX as usize);
     runs
 }
 
@@ -174,7 +174,7 @@ pub fn confirm_again(
         if is_asked || guard::may_lose(&device).is_none() {
             continue;
         }
-        let is_given = works::is_given_away(&change.plan, &change.consents(), disk, files);
+        let is_given = steps::is_given_away(&change.plan, &change.consents(), disk, files);
         if is_given.map_err(Refused)? {
             continue;
         }
@@ -206,7 +206,7 @@ fn confirm_loss(
 ) -> anyhow::Result<GivenAway> {
     let wanted = guard::confirmation(device);
     // What is on it when the question is asked is what the answer is about.
-    let ends = works::fingerprint(Path::new(&device.path)).map_err(Refused)?;
+    let ends = steps::fingerprint(Path::new(&device.path)).map_err(Refused)?;
     let is_given = given.iter().any(|words| words.trim() == wanted.text);
     if !is_given && !typed(disk, device, &wanted)? {
         let option = format!("--i-will-lose-everything-on={}", wanted.text);
@@ -266,8 +266,8 @@ fn disks_under(place: &mut Place) -> Vec<&mut DiskIdentity> {
 fn look_at(disk: &DiskIdentity, files: &dyn Files) -> anyhow::Result<guard::DeviceFacts> {
     let refused = |why: String| Refused(format!("{} was not touched: {why}", disk.path.display()));
     let disks = guard::disks(files).map_err(refused)?;
-    let boot_id = works::boot_id(files);
-    let now = works::find_disk(disk, &disks, boot_id.as_deref()).map_err(refused)?;
+    let boot_id = steps::boot_id(files);
+    let now = steps::find_disk(disk, &disks, boot_id.as_deref()).map_err(refused)?;
     let device = guard::fit(files, &now.path).map_err(|refusal| Refused(refusal.to_string()))?;
     Ok(device)
 }
@@ -387,7 +387,7 @@ impl Teller {
         if self.is_live {
             // Longer than the terminal is wide it would leave its first rows behind.
             let cut: String = words.chars().take(78).collect();
-            std::eprint!("\r\x1b[K      {}", rubus_show::text::clean(&cut));
+            std::eprint!("\r\x1b[K      {}", rubus_draw::text::clean(&cut));
             // A progress that cannot be shown is no reason to stop.
             let _ = std::io::stderr().flush();
             self.is_line_open = true;
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_saved_plan_says_what_is_on_its_disks_now() {
-        let mut plan = rubus_core::fixture::big_plan();
+        let mut plan = rubus_change::fixture::long_plan::big_plan();
         let lost = plan.disks_lost().len();
         assert!(lost > 0);
         refresh_with(&mut plan, &|_| Some(vec!["an ext4 filesystem".into()]));

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rubus_core::doubt::Doubt;
-use rubus_core::machine::Machine;
-use rubus_core::parse::stat;
-use rubus_core::watch::Heat;
 use rubus_host::live::Live;
-use rubus_probe::watch::HeatSampler;
+use rubus_machine::parse::stat;
+use rubus_vocabulary::doubt::Doubt;
+use rubus_vocabulary::machine::Machine;
+use rubus_watch::Heat;
+use rubus_watch::probe::HeatSampler;
 
 /// Time between two looks.
 const PERIOD: Duration = Duration::from_millis(250);

@@ -6,11 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-use rubus_core::job_file::{FileFacts, Lowered, Plan, WantedFile};
-use rubus_core::machine::Machine;
-use rubus_core::spec::{FileNeed, FileStart};
-use rubus_core::units::{bytes_iec, percent};
+use rubus_fio::job_file::{FileFacts, Lowered, Plan, WantedFile};
 use rubus_host::files::Files;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::spec::{FileNeed, FileStart};
+use rubus_vocabulary::units::{bytes_iec, percent};
 
 use crate::exit::Refused;
 use crate::measuring::Places;

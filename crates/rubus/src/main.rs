@@ -1,6 +1,6 @@
 //! The program: arguments, wiring, one file per verb.
 //!
-//! Nothing here is worth testing on its own: what decides lives in `rubus-core`, what touches the
+//! Nothing here is worth testing on its own: what decides lives in its room, what touches the
 //! machine in the rooms below.
 #![forbid(unsafe_code)]
 
@@ -10,28 +10,33 @@ mod said;
 
 mod args;
 mod attached;
+mod build_facts;
 mod changing;
 mod commands;
 mod copying;
-mod crunching;
+mod documents;
 mod exit;
 mod heat_watch;
 mod job_files;
-mod leash;
 mod measuring;
 mod network;
 mod outputs;
+mod parts;
 mod places;
 mod pressure;
 mod processor;
 mod progress;
 mod record;
 mod remote;
+#[cfg(test)]
+mod schemas;
 mod serving;
+mod shown;
 mod signals;
 mod subjects;
 mod target;
 mod target_name;
+mod watchdog;
 mod watching;
 mod world;
 
@@ -43,6 +48,10 @@ use exit::Exit;
 fn main() -> std::process::ExitCode {
     signals::die_quietly_on_a_closed_pipe();
     signals::survive_large_files();
+    if let Some(text) = build_facts::asked_for(std::env::args_os().skip(1)) {
+        print!("{text}");
+        return Exit::Fine.code();
+    }
     let matches = Args::command().try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, matches)));
     let (args, matches) = match parsed {
@@ -50,13 +59,13 @@ fn main() -> std::process::ExitCode {
         Err(error) => return exit::of_usage(&error),
     };
     if args.general.records {
-        leash::hold();
+        watchdog::hold();
     }
     let code = match run(args, &matches) {
         Ok(exit) => exit.code(),
         Err(error) => exit::of_error(&error),
     };
-    leash::abandoned().unwrap_or(code)
+    watchdog::abandoned().unwrap_or(code)
 }
 
 fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
@@ -76,6 +85,8 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         },
         Some(Command::Suites(suites)) => commands::suites::run(&general, &suites),
         Some(Command::Compare(compare)) => commands::compare::run(&general, &compare),
+        Some(Command::Share(share)) => commands::share::run(&general, &share),
+        Some(Command::Gallery(gallery)) => commands::gallery::run(&general, &gallery),
         Some(Command::History(history)) => commands::history::run(&general, &history),
         Some(Command::Copy(copy)) => commands::copy::run(&general, &copy),
         Some(Command::Attach(attach)) => commands::attach::run(&general, &attach),
@@ -92,6 +103,7 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Compression(files)) => commands::compression::run(&general, &files),
         Some(Command::Zswap(zswap)) => commands::zswap::run(&general, &zswap),
         Some(Command::Advise(advise)) => commands::advise::run(&general, &advise),
+        Some(Command::Cluster(cluster)) => commands::cluster::run(&general, &cluster),
         Some(Command::Watch(watch)) => commands::watch::run(&general, &watch),
         Some(Command::Completions(completions)) => commands::completions::run(&completions),
         Some(Command::Manual(manual)) => commands::manual::run(&manual),

@@ -4,26 +4,26 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use rubus_bench::{BenchError, Session, SessionOutcome, Target, WatchPaths, suites};
-use rubus_core::doubt::Doubt;
-use rubus_core::finding;
-use rubus_core::machine::{Machine, Power};
-use rubus_core::result::{Access, Against, Run, TargetFacts, TargetKind};
-use rubus_core::spec::{FileNeed, Job, Operation, Suite};
-use rubus_core::spelling::edits;
-use rubus_core::units::{bytes_iec, percent};
-use rubus_core::verdict::{Verdict, doubt_the_impossible, verdict};
 use rubus_host::clock;
-use rubus_store::History;
+use rubus_measure::verdict::{Verdict, doubt_the_impossible, verdict};
+use rubus_measure::{BenchError, Session, SessionOutcome, Target, WatchPaths, suites};
+use rubus_runs::store::History;
+use rubus_vocabulary::doubt::Doubt;
+use rubus_vocabulary::machine::{Machine, Power};
+use rubus_vocabulary::result::{Against, Figures, Run, TargetFacts};
+use rubus_vocabulary::spec::{FileNeed, Job, Operation, Suite};
+use rubus_vocabulary::spelling::edits;
+use rubus_vocabulary::units::{bytes_iec, percent};
 
 use crate::args::Keeping;
 use crate::places;
 use crate::progress::LiveLine;
+use crate::shown::shown_run;
 use crate::target::{Known, Resolved};
 use crate::world::{Terminal, World};
 
 /// However fine the wanted precision, a job takes at most so many times its usual time.
-const MOST_LONGER: f64 = 25.0;
+const MAX_LONGER: f64 = 25.0;
 
 /// A run with what it means and how it ended.
 pub struct Measured {
@@ -49,55 +49,9 @@ impl Measured {
     }
 }
 
-/// What was measured where it is no disk, by what it is called.
-pub fn no_disk(named: &str) -> TargetFacts {
-    TargetFacts {
-        named: named.into(),
-        kind: TargetKind::Ram,
-        path: named.into(),
-        filesystem: None,
-        device: None,
-        region_bytes: 0,
-        access: Access::Buffered,
-        content: "nothing".into(),
-        network: None,
-        link: None,
-    }
-}
-
-/// A run without jobs, to hold figures of another kind.
-pub fn run_of_no_jobs(
-    machine: Machine,
-    target: TargetFacts,
-    suite: &str,
-    started: String,
-    elapsed_s: f64,
-    doubts: Vec<Doubt>,
-) -> Run {
-    Run {
-        rubus_version: env!("CARGO_PKG_VERSION").into(),
-        machine,
-        target,
-        suite: suite.into(),
-        seed: 0,
-        started,
-        elapsed_s,
-        bytes_written: 0,
-        calibration: None,
-        results: Vec::new(),
-        doubts,
-        findings: Vec::new(),
-        on: None,
-        job_file: None,
-        against: None,
-        memory: None,
-        processor: None,
-    }
-}
-
 /// What the user wants of a suite in place of its own limits.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted {
+pub struct SuiteLimits {
     /// Size of the test file or region, in bytes.
     pub region_bytes: Option<u64>,
     /// Bytes that may be written in all.
@@ -111,7 +65,7 @@ pub struct Wanted {
 /// # Errors
 /// When there is no such suite (the nearest name is suggested), too little room, or a wanted size
 /// that does not fit.
-pub fn suite_for(name: &str, target: &Resolved, wanted: Wanted) -> anyhow::Result<Suite> {
+pub fn suite_for(name: &str, target: &Resolved, wanted: SuiteLimits) -> anyhow::Result<Suite> {
     // Of memory the user has said how much is to be used, not how much there is.
     let is_free_space = target.target.is_own_file() && !target.is_memory();
     anyhow::ensure!(
@@ -186,7 +140,7 @@ fn for_memory(mut suite: Suite, target: &Resolved) -> Suite {
 pub fn with_precision(mut suite: Suite, relative_half_width: f64) -> Suite {
     fn set(job: &mut Job, relative_half_width: f64) -> f64 {
         let finer = (job.stop.relative_half_width / relative_half_width).max(1.0);
-        let longer = (finer * finer).min(MOST_LONGER);
+        let longer = (finer * finer).min(MAX_LONGER);
         job.stop.relative_half_width = relative_half_width;
         job.stop.max_seconds *= longer;
         for beside in &mut job.beside {
@@ -359,7 +313,7 @@ pub fn measure(
         may_use_ring,
     };
     let mut line = LiveLine::new(terminal);
-    let outcome = rubus_bench::run(session, &mut line)?;
+    let outcome = rubus_measure::run(session, &mut line)?;
     let left_out = line.take_left_out();
     drop(line);
     Ok(Measured {
@@ -395,7 +349,7 @@ pub fn measure_in_turns(
     };
     let sessions = [session(baseline.0, &baseline.1), session(other.0, &other.1)];
     let mut line = LiveLine::new(terminal);
-    let turned = rubus_bench::run_in_turns(sessions, &mut line)?;
+    let turned = rubus_measure::run_in_turns(sessions, &mut line)?;
     drop(line);
     let [first, second] = turned.outcomes;
     let judge = |known: Known, outcome: SessionOutcome| {
@@ -450,14 +404,13 @@ fn judged(
         on: None,
         job_file: None,
         against: None,
-        memory: None,
-        processor: None,
+        figures: Figures::Disk,
     };
     run.doubts
         .extend(power_doubts(&run.machine.power, &world.survey().power));
     doubt_the_impossible(&mut run);
-    run.findings.extend(finding::of(&run));
-    finding::add_rules(&mut run);
+    run.findings.extend(rubus_measure::findings::of(&run));
+    rubus_measure::findings::add_rules(&mut run);
     Measured {
         ended_by: outcome.ended_by,
         ..Measured::of(run)
@@ -530,7 +483,6 @@ pub fn power_doubts(before: &Power, after: &Power) -> Vec<Doubt> {
 pub struct Kept {
     /// Its number in the history.
     pub number: Option<i64>,
-    /// Its page.
     pub page: Option<PathBuf>,
     /// What could not be kept, and why.
     pub troubles: Vec<String>,
@@ -549,7 +501,7 @@ pub fn keep(measured: &Measured, keeping: &Keeping) -> Kept {
         }
     }
     // The page is about disks.
-    let is_of_disk = measured.run.memory.is_none() && measured.run.processor.is_none();
+    let is_of_disk = measured.run.figures == Figures::Disk;
     if !keeping.no_html && is_of_disk {
         match write_page(measured, keeping, kept.number) {
             Ok(path) => kept.page = Some(path),
@@ -564,12 +516,12 @@ pub fn keep(measured: &Measured, keeping: &Keeping) -> Kept {
 fn add_to_history(measured: &Measured, label: Option<&str>) -> anyhow::Result<i64> {
     let mut history = History::open(&places::history()?)?;
     // A suite with a question of its own is remembered by its answer.
-    let found = match (&measured.run.memory, &measured.run.processor) {
-        (Some(memory), _) => Some(rubus_show::memory::headline(memory)),
-        (None, Some(processor)) => Some(rubus_show::processor::headline(processor)),
-        (None, None) => rubus_show::findings::headline(&measured.run),
+    let found = match &measured.run.figures {
+        Figures::Memory(memory) => Some(rubus_memory::text::headline(memory)),
+        Figures::Processor(processor) => Some(rubus_processor::text::headline(processor)),
+        Figures::Disk => rubus_measure::text::findings::headline(&measured.run),
     };
-    let headline = match rubus_show::bench::is_checkup(&measured.run) {
+    let headline = match rubus_runs::text::run::is_checkup(&measured.run) {
         false => found.as_ref().unwrap_or(&measured.verdict.headline),
         true => &measured.verdict.headline,
     };
@@ -585,7 +537,8 @@ fn write_page(
         Some(path) => path.clone(),
         None => default_page(number, &measured.run.started)?,
     };
-    let page = rubus_show::page::render(&measured.run, &measured.verdict);
+    let (run, verdict) = shown_run(&measured.run, keeping.with_serials)?;
+    let page = rubus_page::render(&run, &verdict);
     places::write_whole(&path, &page)?;
     Ok(std::path::absolute(&path).unwrap_or(path))
 }
@@ -605,8 +558,8 @@ fn default_page(number: Option<i64>, started: &str) -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_core::fact::Fact;
-    use rubus_core::machine::Throttling;
+    use rubus_vocabulary::fact::Fact;
+    use rubus_vocabulary::machine::Throttling;
 
     #[test]
     fn only_what_is_new_or_now_is_held_against_a_run() {
@@ -641,7 +594,7 @@ mod tests {
         let finest = with_precision(usual.clone(), 0.001);
         assert_eq!(
             finest.max_seconds,
-            usual.max_seconds.map(|s| s * MOST_LONGER)
+            usual.max_seconds.map(|s| s * MAX_LONGER)
         );
     }
 

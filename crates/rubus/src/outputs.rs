@@ -4,20 +4,22 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_core::finding::Finding;
-use rubus_core::result::Run;
+use rubus_measure::verdict::Verdict;
+use rubus_vocabulary::finding::Finding;
+use rubus_vocabulary::result::{Figures, Run};
 
 use crate::args::{General, Keeping};
-use crate::commands::checkup;
+use crate::documents::RunDocument;
 use crate::exit::Exit;
 use crate::measuring::{self, Kept, Measured};
 use crate::places;
 use crate::record::{self, Record};
+use crate::shown::shown_run;
 use crate::world::Terminal;
 
 /// Where the user wants the results besides the terminal.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct ResultOutputs<'a> {
     /// The runs as JSON, to this file or (`-`) to standard output.
     pub json: Option<&'a Path>,
     /// The same in fio's format.
@@ -26,7 +28,7 @@ pub struct Wanted<'a> {
     pub keeping: &'a Keeping,
 }
 
-impl Wanted<'_> {
+impl ResultOutputs<'_> {
     /// The files that results go to, `-` for standard output.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let tables = [&self.keeping.kept.csv, &self.keeping.kept.markdown].map(Option::as_deref);
@@ -46,7 +48,7 @@ impl Wanted<'_> {
 ///
 /// # Errors
 /// When a file's directory does not exist, or two results would go to standard output.
-pub fn check(wanted: &Wanted<'_>) -> anyhow::Result<()> {
+pub fn check(wanted: &ResultOutputs<'_>) -> anyhow::Result<()> {
     if let Some(path) = wanted.fio_json.filter(|path| is_directory(path)) {
         std::fs::create_dir_all(path)
             .with_context(|| format!("cannot make the directory {}", path.display()))?;
@@ -75,7 +77,7 @@ pub fn check(wanted: &Wanted<'_>) -> anyhow::Result<()> {
 /// later failure loses nothing.
 pub struct Outputs<'a> {
     general: &'a General,
-    wanted: Wanted<'a>,
+    wanted: ResultOutputs<'a>,
     /// How many runs there will be if all goes well: JSON is one object for one and a list for several.
     expected: usize,
     /// With the number of the machine that each is from.
@@ -87,7 +89,7 @@ pub struct Outputs<'a> {
 
 impl<'a> Outputs<'a> {
     /// For so many runs.
-    pub fn new(general: &'a General, wanted: Wanted<'a>, expected: usize) -> Self {
+    pub fn new(general: &'a General, wanted: ResultOutputs<'a>, expected: usize) -> Self {
         Outputs {
             general,
             wanted,
@@ -123,7 +125,7 @@ impl<'a> Outputs<'a> {
         let kept = measuring::keep(&measured, self.wanted.keeping);
         if self.has_text && !self.wanted.to_stdout() {
             let style = Terminal::of(self.general).style();
-            places::say(&rubus_show::bench::render(
+            places::say(&rubus_runs::text::run::render(
                 &measured.run,
                 &measured.verdict,
                 style,
@@ -147,7 +149,7 @@ impl<'a> Outputs<'a> {
             return Ok(());
         }
         let style = Terminal::of(self.general).style();
-        places::say(&rubus_show::side_by_side::render(&runs, style))
+        places::say(&rubus_runs::text::side_by_side::render(&runs, style))
     }
 
     /// The runs of one machine, as they came.
@@ -184,22 +186,25 @@ impl<'a> Outputs<'a> {
         if let Some(path) = self.wanted.fio_json.filter(|path| due(path)) {
             let runs: Vec<_> = self.all.iter().map(|(_, measured)| &measured.run).collect();
             if is_directory(path) {
-                for (name, text) in rubus_show::fio_json::render_each(&runs) {
+                for (name, text) in rubus_fio::json::render_each(&runs) {
                     places::write_whole(&path.join(name), &(text + "\n"))?;
                 }
             } else {
-                places::write_whole(path, &(rubus_show::fio_json::render(&runs) + "\n"))?;
+                places::write_whole(path, &(rubus_fio::json::render(&runs) + "\n"))?;
             }
         }
         let due = |path: &Option<PathBuf>| path.clone().filter(|path| due(path));
         if let Some(path) = due(&self.wanted.keeping.kept.csv) {
             let runs: Vec<_> = self.all.iter().map(|(_, measured)| &measured.run).collect();
-            places::write_whole(&path, &rubus_show::csv::render(&runs))?;
+            places::write_whole(&path, &rubus_runs::text::run::csv::render(&runs))?;
         }
         if let Some(path) = due(&self.wanted.keeping.kept.markdown) {
-            let each = self.all.iter();
-            let texts = each.map(|(_, m)| rubus_show::markdown::render(&m.run, &m.verdict));
-            places::write_whole(&path, &texts.collect::<Vec<_>>().join("\n"))?;
+            let mut texts = Vec::new();
+            for (_, measured) in &self.all {
+                let (run, verdict) = shown_run(&measured.run, self.wanted.keeping.with_serials)?;
+                texts.push(rubus_runs::text::run::markdown::render(&run, &verdict));
+            }
+            places::write_whole(&path, &texts.join("\n"))?;
         }
         Ok(())
     }
@@ -208,7 +213,7 @@ impl<'a> Outputs<'a> {
     fn json(&self) -> anyhow::Result<String> {
         let mut objects = Vec::new();
         for (_, measured) in &self.all {
-            objects.push(checkup::json(&measured.run, &measured.verdict)?);
+            objects.push(run_json(&measured.run, &measured.verdict)?);
         }
         Ok(match (&objects[..], self.expected) {
             ([only], 1) => format!("{only}\n"),
@@ -244,4 +249,14 @@ fn tell(general: &General, measured: &Measured, kept: &Kept) -> Exit {
         None if measured.run.findings.iter().any(Finding::is_bad_news) => Exit::AnswerIsNo,
         None => Exit::Fine,
     }
+}
+
+/// The run as one JSON object, with the verdict beside its fields.
+pub fn run_json(run: &Run, verdict: &Verdict) -> anyhow::Result<String> {
+    let document = RunDocument {
+        run,
+        // A verdict is about a disk.
+        verdict: (run.figures == Figures::Disk).then_some(verdict),
+    };
+    serde_json::to_string_pretty(&document).context("cannot write the run as JSON")
 }

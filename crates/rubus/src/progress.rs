@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rubus_bench::{Event, Observer};
-use rubus_core::spec::Job;
-use rubus_show::progress;
+use rubus_measure::text::progress;
+use rubus_measure::{Event, Observer};
+use rubus_vocabulary::spec::Job;
 
 use crate::record::{self, Record};
 use crate::world::Terminal;
@@ -130,11 +130,11 @@ impl LiveLine {
         });
     }
 
-    fn goes_on(&self, at: &rubus_bench::Progress<'_>) {
+    fn goes_on(&self, at: &rubus_measure::Progress<'_>) {
         let phase = match at.phase {
-            rubus_bench::Phase::WarmUp => progress::Phase::WarmUp,
-            rubus_bench::Phase::Measuring => progress::Phase::Measuring,
-            rubus_bench::Phase::Finishing => progress::Phase::Flushing,
+            rubus_measure::Phase::WarmUp => progress::Phase::WarmUp,
+            rubus_measure::Phase::Measuring => progress::Phase::Measuring,
+            rubus_measure::Phase::Finishing => progress::Phase::Flushing,
         };
         self.say(&progress::Progress {
             job_number: number(at.index),

@@ -5,9 +5,9 @@
 
 use std::io::Write;
 
-use rubus_core::machine::Machine;
-use rubus_core::result::Run;
-use rubus_show::progress::Progress;
+use rubus_measure::text::progress::Progress;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::result::Run;
 use serde::{Deserialize, Serialize};
 
 /// Begins a record.
@@ -28,7 +28,7 @@ pub enum Record {
 }
 
 /// Tells it. When nobody reads any more, there is nobody to be told that either; the life line on
-/// standard input ends the measurement then (see [`crate::leash`]).
+/// standard input ends the measurement then (see [`crate::watchdog`]).
 pub fn send(record: &Record) {
     // Every record is made of types that JSON can take.
     let json = serde_json::to_string(record).unwrap_or_default();

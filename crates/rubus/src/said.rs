@@ -44,7 +44,7 @@ fn escaped(message: &str, names: &[String]) -> String {
         }
     }
     let lines = text.split('\n').map(|line| {
-        let cells = line.split('\t').map(rubus_show::text::clean);
+        let cells = line.split('\t').map(rubus_draw::text::clean);
         cells.collect::<Vec<_>>().join("\t")
     });
     lines.collect::<Vec<_>>().join("\n")

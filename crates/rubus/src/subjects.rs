@@ -5,12 +5,12 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use rubus_core::compare::{Subject, fio};
-use rubus_core::history::RunId;
-use rubus_core::machine::{Machine, Origin};
-use rubus_core::result::Run;
 use rubus_host::capture::Captured;
-use rubus_store::{Filter, History};
+use rubus_runs::compare::{Subject, fio};
+use rubus_runs::history::RunId;
+use rubus_runs::store::{Filter, History};
+use rubus_vocabulary::machine::{Machine, Origin};
+use rubus_vocabulary::result::Run;
 use serde_json::Value;
 
 use crate::places;
@@ -107,7 +107,11 @@ fn nth_last(name: &str) -> Option<u32> {
     }
 }
 
-fn open_history() -> anyhow::Result<History> {
+/// The history, which must be there.
+///
+/// # Errors
+/// When there is none yet, or it cannot be opened.
+pub fn open_history() -> anyhow::Result<History> {
     let path = places::history()?;
     if !path.exists() {
         bail!("there is no history yet; `rubus` measures the disk under the current directory");
@@ -154,15 +158,30 @@ fn of_capture(name: &str, path: &Path) -> anyhow::Result<Vec<Found>> {
         path: captured.path().display().to_string(),
         label: captured.label().to_string(),
     };
-    let machine = rubus_probe::survey(&captured, captured.recorded_at(), origin);
+    let machine = rubus_machine::probe::survey(&captured, captured.recorded_at(), origin);
     Ok(vec![Found {
         subject: Subject::of_machine(name, &machine),
         run: None,
     }])
 }
 
-/// All runs in a text of JSON: one value, a list, or one value after the other.
-fn of_json(name: &str, text: &str) -> anyhow::Result<Vec<Found>> {
+/// The runs of ours in a text of JSON, with their labels; whatever else is in it is left out.
+///
+/// # Errors
+/// When it is no JSON, or something in it that should be a run does not read as one.
+pub fn runs_of_json(name: &str, text: &str) -> anyhow::Result<Vec<(Option<String>, Run)>> {
+    let mut runs = Vec::new();
+    for value in values_of(name, text)? {
+        let label = value.get("label").and_then(Value::as_str);
+        let label = label.map(str::to_string);
+        let found = of_value(name.to_string(), value)?;
+        runs.extend(found.run.map(|run| (label, run)));
+    }
+    Ok(runs)
+}
+
+/// The values in a text of JSON: one, a list, or one after the other.
+fn values_of(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
     // fio prints warnings before its JSON.
     let start = text.find(['{', '[']).unwrap_or(0);
     let mut values = Vec::new();
@@ -175,6 +194,12 @@ fn of_json(name: &str, text: &str) -> anyhow::Result<Vec<Found>> {
             value => values.push(value),
         }
     }
+    Ok(values)
+}
+
+/// All runs in a text of JSON.
+fn of_json(name: &str, text: &str) -> anyhow::Result<Vec<Found>> {
+    let values = values_of(name, text)?;
     let many = values.len() > 1;
     let mut found = Vec::new();
     for (i, value) in values.into_iter().enumerate() {

@@ -9,17 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use rubus_apply::guard::{self, Consent, Refusal, TargetFacts};
-use rubus_bench::remote::Remote;
-use rubus_bench::{FarEnd, Target};
-use rubus_core::fact::Fact;
-use rubus_core::machine::Machine;
-use rubus_core::parse::mountinfo;
-use rubus_core::result::{ClientEnd, NetworkLink};
-use rubus_core::units::bytes_iec;
+use rubus_change::guard::{self, Consent, Refusal, TargetFacts};
 use rubus_host::blockdev::DeviceNumber;
 use rubus_host::files::Files;
 use rubus_host::ssh::Options;
+use rubus_machine::parse::mountinfo;
+use rubus_measure::remote::Remote;
+use rubus_measure::{FarEnd, Target};
+use rubus_vocabulary::fact::Fact;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::result::{ClientEnd, NetworkLink};
+use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::Bench;
 use crate::exit::Refused;
@@ -193,7 +193,7 @@ fn export(address: &str, files: &dyn Files, allowance: &Allowance) -> anyhow::Re
 /// So much memory, if the machine can spare it: at most half of what is available, since the rest
 /// is what keeps the machine from swapping.
 fn memory(name: &TargetName, bytes: u64, machine: &Machine) -> anyhow::Result<Resolved> {
-    const LEAST: u64 = 1 << 20;
+    const MIN: u64 = 1 << 20;
     let available = match &machine.memory.available_bytes {
         Fact::Known { value, .. } => *value,
         Fact::Unknown { unknown, .. } => {
@@ -203,12 +203,12 @@ fn memory(name: &TargetName, bytes: u64, machine: &Machine) -> anyhow::Result<Re
         }
     };
     anyhow::ensure!(
-        (LEAST..=available / 2).contains(&bytes),
+        (MIN..=available / 2).contains(&bytes),
         "cannot use {} of memory: {} are available and half of that may be used; give something \
          from ram:1MiB to ram:{}MiB",
         bytes_iec(bytes),
         bytes_iec(available),
-        available / 2 / LEAST,
+        available / 2 / MIN,
     );
     Ok(Resolved {
         named: name.to_string(),

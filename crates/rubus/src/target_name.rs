@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use rubus_core::units::parse_size;
+use rubus_vocabulary::units::parse_size;
 
 /// A target as it was typed.
 ///

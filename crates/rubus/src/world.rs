@@ -1,11 +1,11 @@
 //! What the arguments mean on this machine: which machine is meant, whether there is a terminal.
 
 use anyhow::Context;
-use rubus_core::machine::{Machine, Origin};
 use rubus_host::capture::Captured;
 use rubus_host::clock;
 use rubus_host::files::Files;
 use rubus_host::live::Live;
+use rubus_vocabulary::machine::{Machine, Origin};
 
 use crate::args::{General, When};
 use crate::watching::terminal;
@@ -50,7 +50,7 @@ impl World {
 
     /// Its facts, read through something that watches the reading (a recorder).
     pub fn survey_through(&self, files: &dyn Files) -> Machine {
-        rubus_probe::survey(files, &self.read_at(), self.origin())
+        rubus_machine::probe::survey(files, &self.read_at(), self.origin())
     }
 
     fn read_at(&self) -> String {
@@ -121,8 +121,8 @@ impl Terminal {
     }
 
     /// How texts on standard output are drawn.
-    pub fn style(self) -> rubus_show::Style {
-        rubus_show::Style {
+    pub fn style(self) -> rubus_draw::Style {
+        rubus_draw::Style {
             colour: self.colour,
             ascii: self.ascii,
         }

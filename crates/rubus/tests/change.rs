@@ -1,5 +1,5 @@
 //! The verbs that change a machine, from outside: everything up to the point where something would
-//! be changed. The changing itself is proved in `rubus-apply` on a made-up machine.
+//! be changed. The changing itself is proved in `rubus-change` on a made-up machine.
 
 use std::path::PathBuf;
 

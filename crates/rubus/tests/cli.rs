@@ -127,7 +127,7 @@ fn the_survey_of_a_capture_is_the_same_json_wherever_it_runs() {
                 .expect("it runs");
             text(&output.stdout)
         };
-        let machine: rubus_core::machine::Machine =
+        let machine: rubus_vocabulary::machine::Machine =
             serde_json::from_str(&survey()).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(machine.schema, 1);
         assert_eq!(survey(), survey());
@@ -385,4 +385,38 @@ fn a_limit_of_the_size_of_files_is_told() {
     assert_ne!(output.status.code(), Some(0), "{said}");
     assert!(output.status.code().is_some(), "killed: {said}");
     assert!(said.contains("ulimit -f"), "{said}");
+}
+
+#[test]
+fn the_sensors_for_home_assistant_name_what_a_survey_has() {
+    let sensors = std::fs::read_to_string(workspace().join("contrib/home-assistant.yaml"))
+        .expect("the sensors");
+    let home = home();
+    let answer = rubus(home.path())
+        .args(["--machine", "captures/pi4b-usb3-ssd", "survey", "--json"])
+        .output()
+        .expect("it runs");
+    let survey: serde_json::Value = serde_json::from_slice(&answer.stdout).expect("JSON");
+    let is_in_a_path = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
+    let paths: Vec<&str> = sensors
+        .split("value_json.")
+        .skip(1)
+        .filter_map(|rest| rest.split(|c| !is_in_a_path(c)).next())
+        .collect();
+    assert!(paths.len() >= 3, "{paths:?}");
+    for path in paths {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        assert!(survey.pointer(&pointer).is_some(), "no {path}");
+    }
+    let seen = survey.pointer("/power/throttling/value/undervoltage_seen");
+    assert!(seen.is_some_and(serde_json::Value::is_boolean));
+    let is_known = |finding: &serde_json::Value| {
+        let weight = finding["weight"].as_str();
+        weight.is_some_and(|weight| ["danger", "cost", "hint"].contains(&weight))
+    };
+    assert!(
+        survey["findings"]
+            .as_array()
+            .is_some_and(|all| all.iter().all(is_known))
+    );
 }

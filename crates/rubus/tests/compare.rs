@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
-use rubus_core::estimate::Estimate;
-use rubus_core::fixture;
-use rubus_core::result::Run;
+use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::fixture;
+use rubus_vocabulary::result::Run;
 
 /// The program with a home of its own, started there.
 fn rubus(home: &Path) -> Command {
@@ -212,7 +212,7 @@ fn what_cannot_be_compared_is_said_with_status_2() {
 fn fios_own_json_is_read_warnings_and_all() {
     let home = home();
     let run = run(1.0);
-    let fio = rubus_show::fio_json::render(&[&run]);
+    let fio = rubus_fio::json::render(&[&run]);
     let text = format!("fio: this platform does not support process shared mutexes\n{fio}");
     std::fs::write(home.path().join("fio.json"), text).expect("a file");
     file(home.path(), "a.json", 1.0);

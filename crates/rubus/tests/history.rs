@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use assert_cmd::Command;
-use rubus_core::fixture;
-use rubus_core::result::Run;
+use rubus_vocabulary::fixture;
+use rubus_vocabulary::result::Run;
 
 fn rubus(home: &Path) -> Command {
     let mut command = Command::cargo_bin("rubus").expect("the program is built");
@@ -116,7 +116,7 @@ fn nothing_is_deleted_without_a_yes_and_pages_go_with_their_runs() {
     std::fs::write(pages.join("run-1.html"), "page").expect("a page");
     let (status, _, errors) = answer(path, &["history", "delete", "1"]);
     assert_eq!(status, 2);
-    assert!(errors.contains("give --yes"), "{errors}");
+    assert!(errors.contains("use --yes"), "{errors}");
     assert_eq!(numbers(path, &[]), [2, 1]);
     assert_eq!(answer(path, &["history", "delete", "1", "9", "--yes"]).0, 2);
     assert_eq!(numbers(path, &[]), [2, 1]);

@@ -7,7 +7,7 @@ use crate::estimate::Estimate;
 use crate::fit::{Family, Fitted, Point, interval};
 
 /// So many sizes are needed.
-const LEAST_SIZES: usize = 4;
+const MIN_SIZES: usize = 4;
 /// The bend is looked for so many times beyond the smallest and the largest size.
 const BEYOND: f64 = 64.0;
 /// Steps of the bend's size, as a share.
@@ -43,7 +43,7 @@ pub fn fit(sweep: &[Size]) -> Option<Fit> {
         .filter(|size| size.block_bytes > 0)
         .filter_map(|size| Some((f64::from(size.block_bytes), Point::of(&size.iops)?)))
         .collect();
-    if usable.len() < LEAST_SIZES {
+    if usable.len() < MIN_SIZES {
         return None;
     }
     let (sizes, points): (Vec<f64>, Vec<Point>) = usable.into_iter().unzip();

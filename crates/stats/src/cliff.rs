@@ -12,14 +12,14 @@ use crate::series::Series;
 
 /// Bins are joined to at least this, in seconds, and to at most so many.
 const COARSE_S: f64 = 0.5;
-const MOST_COARSE: usize = 240;
+const MAX_COARSE: usize = 240;
 /// A level needs so many joined bins.
-const LEAST_BINS: usize = 3;
+const MIN_BINS: usize = 3;
 /// What comes after a cliff is at most this share of what was before.
 const FALLEN: f64 = 0.8;
 /// What comes after has lasted at least this long, in seconds, and this share of what was before.
-const LEAST_AFTER_S: f64 = 4.0;
-const LEAST_AFTER_SHARE: f64 = 0.1;
+const MIN_AFTER_S: f64 = 4.0;
+const MIN_AFTER_SHARE: f64 = 0.1;
 /// After a cliff this long is enough, in seconds, if the rate is known to this share by then ...
 const SETTLED_S: f64 = 15.0;
 const SETTLED_TO: f64 = 0.10;
@@ -51,7 +51,7 @@ impl Fall {
 pub fn fall(series: &Series, block_bytes: f64) -> Option<Fall> {
     let fine: Vec<f64> = series.bytes.iter().map(|&bytes| bytes as f64).collect();
     let joined = ((COARSE_S / series.bin_s).ceil() as usize)
-        .max(fine.len().div_ceil(MOST_COARSE))
+        .max(fine.len().div_ceil(MAX_COARSE))
         .max(1);
     let coarse: Vec<f64> = fine
         .chunks_exact(joined)
@@ -101,7 +101,7 @@ impl Step {
 /// The step downwards with the least absolute deviations from the medians.
 fn best_step(series: &[f64]) -> Option<Step> {
     let mut best: Option<(f64, Step)> = None;
-    for at in LEAST_BINS..=series.len().checked_sub(LEAST_BINS)? {
+    for at in MIN_BINS..=series.len().checked_sub(MIN_BINS)? {
         let (left, right) = series.split_at(at);
         let (before, after) = (median(left), median(right));
         let cost = deviations(left, before) + deviations(right, after);
@@ -133,7 +133,7 @@ fn stays(series: &[f64], step: &Step, bin_s: f64) -> bool {
         .map(<[f64]>::len)
         .max()
         .unwrap_or(0);
-    right_s >= LEAST_AFTER_S.max(LEAST_AFTER_SHARE * left_s)
+    right_s >= MIN_AFTER_S.max(MIN_AFTER_SHARE * left_s)
         && back * 4 <= right.len()
         && longest_dip * 2 < right.len()
 }

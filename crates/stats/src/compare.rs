@@ -53,6 +53,23 @@ pub fn ratio(a: Estimate, b: Estimate) -> Option<Estimate> {
     Some(Estimate::new(value, low.min(value), high.max(value)))
 }
 
+/// How far two runs of the same device may differ beyond what either of them shows, at 95 %, as a share: state of the flash
+/// translation layer, placement, heat. An assumption: one run cannot show it.
+pub const BETWEEN_RUNS: f64 = 0.10;
+
+/// A ratio of two runs at different times with the allowance for what differs between runs: on the logarithms, joined with
+/// the interval like a standard deviation.
+pub fn between_runs(ratio: Estimate, allowance: f64) -> Estimate {
+    let more = allowance.ln_1p();
+    let below = (ratio.value / ratio.low.max(0.0)).ln().hypot(more);
+    let above = (ratio.high / ratio.value).ln().hypot(more);
+    Estimate::new(
+        ratio.value,
+        (ratio.value * (-below).exp()).min(ratio.value),
+        (ratio.value * above.exp()).max(ratio.value),
+    )
+}
+
 /// The ratio of the means of two independent series with its 95 % interval from `rounds`
 /// moving-block resamplings of both; nothing when a mean is not positive.
 pub fn ratio_of_series(a: &[f64], b: &[f64], rounds: usize, rng: &mut Rng) -> Option<Estimate> {

@@ -17,7 +17,7 @@ pub struct Change {
 }
 
 /// Changes smaller than this share are of no interest to anybody.
-const LEAST_CHANGE: f64 = 0.05;
+const MIN_CHANGE: f64 = 0.05;
 
 /// The mean of the last third over that of the first third, with its 95 % interval, if they differ
 /// by more than 5 % and, with 99 % confidence, by more than their noise; otherwise nothing.
@@ -52,7 +52,7 @@ pub fn drift(series: &[f64]) -> Option<Estimate> {
     let certain = student_t(0.995, freedom) * error * std::f64::consts::SQRT_2;
     let ratio = compare::ratio(last, first)?;
     let real = (last.value - first.value).abs() > certain;
-    (real && (ratio.value - 1.0).abs() >= LEAST_CHANGE).then_some(ratio)
+    (real && (ratio.value - 1.0).abs() >= MIN_CHANGE).then_some(ratio)
 }
 
 /// What remains of a series without its least-squares line.
@@ -118,7 +118,7 @@ pub fn change_point(series: &[f64]) -> Option<Change> {
     let rest = without_step(series, at);
     let long_run = interval::variance(&rest) * interval::correlation_time(&rest);
     let bridge = at as f64 * (before - interval::mean(series)).abs() / (long_run * n).sqrt();
-    let relevant = (after - before).abs() >= LEAST_CHANGE * before.abs().max(after.abs());
+    let relevant = (after - before).abs() >= MIN_CHANGE * before.abs().max(after.abs());
     (relevant && bridge > BROWNIAN_BRIDGE_99).then_some(Change { at, before, after })
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// `low <= value <= high` holds. An interval as wide as `[0, infinity)` is legal and means that
 /// nothing is known; in JSON an infinite bound is `null`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The best single number.
     pub value: f64,
@@ -14,6 +15,7 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end of the 95 % interval.
     #[serde(deserialize_with = "null_is_infinite")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub high: f64,
 }
 

@@ -9,9 +9,9 @@ use crate::estimate::Estimate;
 const ROUNDS: usize = 400;
 /// No point is trusted more than this (standard deviation of its logarithm), since no device is an
 /// exact queue.
-const LEAST_DEVIATION: f64 = 0.01;
+const MIN_DEVIATION: f64 = 0.01;
 /// What stands for an interval without an end.
-const MOST_DEVIATION: f64 = 1.5;
+const MAX_DEVIATION: f64 = 1.5;
 /// The 97.5 % point of the standard normal distribution.
 const Z_95: f64 = 1.959_964;
 
@@ -39,7 +39,7 @@ impl Point {
         };
         Some(Point {
             ln: estimate.value.ln(),
-            deviation: (width / Z_95).clamp(LEAST_DEVIATION, MOST_DEVIATION),
+            deviation: (width / Z_95).clamp(MIN_DEVIATION, MAX_DEVIATION),
         })
     }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Percentiles of the latency, in nanoseconds. A percentile for which there were too few
 /// operations is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// Median.
     pub p50: Option<u64>,
@@ -36,6 +37,7 @@ pub struct Latency {
 
 /// How the latencies are distributed: the counts of a logarithmic histogram, empty bins left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyBins {
     /// Upper end of each bin, in nanoseconds, ascending. The lower end is that of the bin before or, where bins were left
     /// out, about 10 % below.
@@ -48,7 +50,7 @@ pub struct LatencyBins {
 const SUB_BITS: u32 = 6;
 /// Buckets in the table. 3776 are reachable; a power of two lets the index be masked instead of
 /// checked.
-const BUCKETS: usize = 4096;
+pub(crate) const BUCKETS: usize = 4096;
 
 /// Operations from which a 90th percentile is shown.
 pub const P90_OPERATIONS: u64 = 10;
@@ -80,7 +82,7 @@ fn bucket_of(nanoseconds: u64) -> usize {
 }
 
 /// The lowest value of a bucket and how many values it holds.
-fn range_of(bucket: usize) -> (u64, u64) {
+pub(crate) fn range_of(bucket: usize) -> (u64, u64) {
     let shift = (bucket >> SUB_BITS).saturating_sub(1) as u32;
     let low = (bucket as u64 - (u64::from(shift) << SUB_BITS)) << shift;
     (low, 1 << shift)
@@ -136,6 +138,11 @@ impl Histogram {
             self.min_ns = self.min_ns.min(range_of(bucket).0);
             self.max_ns = self.max_ns.max(longest_ns);
         }
+    }
+
+    /// The counts of all buckets.
+    pub(crate) fn counts(&self) -> &[u64; BUCKETS] {
+        &self.counts
     }
 
     /// How many latencies were recorded.

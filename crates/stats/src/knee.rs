@@ -20,7 +20,7 @@ use crate::fit::{Family, Fitted, Point, interval};
 use crate::queueing::mean_value::{self, Station};
 
 /// So many depths are needed.
-const LEAST_DEPTHS: usize = 3;
+const MIN_DEPTHS: usize = 3;
 /// The knee is looked for up to so many times the deepest queue.
 const BEYOND: f64 = 8.0;
 /// Steps of the knee's depth, as a share.
@@ -91,7 +91,7 @@ pub fn fit(sweep: &[Depth]) -> Option<Fit> {
         .filter(|depth| depth.depth >= 1)
         .filter_map(|depth| Some((f64::from(depth.depth), Point::of(&depth.iops)?)))
         .collect();
-    if usable.len() < LEAST_DEPTHS {
+    if usable.len() < MIN_DEPTHS {
         return None;
     }
     let (depths, points): (Vec<f64>, Vec<Point>) = usable.into_iter().unzip();

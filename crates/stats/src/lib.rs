@@ -7,19 +7,23 @@
 //!
 //! Nothing here does I/O, reads a clock or draws a random number without a seed. What the rule
 //! does, why, and how often its intervals hold the truth is written in `docs/statistics.md`.
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod batches;
 pub mod bend;
 pub mod bootstrap;
 pub mod cliff;
 pub mod compare;
 pub mod drift;
+pub mod enough;
 pub mod estimate;
 mod fit;
 pub mod histogram;
 pub mod interval;
 pub mod knee;
+pub mod measured;
 pub mod passes;
 pub mod propagation;
 pub mod quantile;
@@ -31,7 +35,9 @@ pub mod stalls;
 pub mod stop;
 pub mod window;
 
+pub use batches::Batches;
 pub use histogram::Histogram;
+pub use measured::Measured;
 pub use rng::Rng;
 pub use series::{Bin, Binner};
-pub use stop::{Decision, Measured, StopRule};
+pub use stop::{Decision, StopRule};

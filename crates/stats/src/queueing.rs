@@ -72,24 +72,24 @@ impl Bend {
         depth: u32,
         pick: &mut dyn FnMut(&Estimate) -> f64,
     ) -> f64 {
-        let most_s = stations.iter().map(Station::least_s).fold(0.0, f64::max);
-        let alone_s = alone_s.max(most_s);
+        let max_s = stations.iter().map(Station::min_s).fold(0.0, f64::max);
+        let alone_s = alone_s.max(max_s);
         let depth = depth.max(1);
         match self {
-            Bend::Known(softness) => bent(alone_s, most_s, f64::from(depth), pick(softness)),
+            Bend::Known(softness) => bent(alone_s, max_s, f64::from(depth), pick(softness)),
             Bend::Stations => by_stations(alone_s, stations, depth, pick(&CHANCE)),
         }
     }
 }
 
 /// R(N) as [`Bend::Known`] has it.
-fn bent(alone_s: f64, most_s: f64, depth: f64, softness: f64) -> f64 {
+fn bent(alone_s: f64, max_s: f64, depth: f64, softness: f64) -> f64 {
     // Sharper than this no number of ours could tell from the lines, and the powers would overflow.
     if softness < 0.02 {
-        return alone_s.max(depth * most_s);
+        return alone_s.max(depth * max_s);
     }
     let power = 1.0 / softness.min(1.0);
-    let (queue, one) = (depth * most_s / alone_s, most_s / alone_s);
+    let (queue, one) = (depth * max_s / alone_s, max_s / alone_s);
     alone_s * (1.0 + queue.powf(power) - one.powf(power)).powf(softness.min(1.0))
 }
 
@@ -104,16 +104,16 @@ fn by_stations(alone_s: f64, stations: &[Station], depth: u32, chance: f64) -> f
     // What the sum of all is too long for a lone operation.
     let beside_s = (delay_s + served_s - alone_s).max(0.0);
     let bounds = mean_value::bounds(delay_s, stations, depth);
-    let most_s = stations.iter().map(Station::least_s).fold(0.0, f64::max);
-    let least_s = alone_s.max(f64::from(depth) * most_s);
-    let above = |seconds: f64| (seconds - beside_s).max(least_s);
+    let max_s = stations.iter().map(Station::min_s).fold(0.0, f64::max);
+    let min_s = alone_s.max(f64::from(depth) * max_s);
+    let above = |seconds: f64| (seconds - beside_s).max(min_s);
     let Some(rate) = rates.last() else {
-        return least_s;
+        return min_s;
     };
     let expected_s = above(f64::from(depth) / rate);
     match chance <= 1.0 {
-        true => least_s + chance.max(0.0) * (expected_s - least_s),
-        false => expected_s + (chance - 1.0) * (above(bounds.most_s) - expected_s).max(0.0),
+        true => min_s + chance.max(0.0) * (expected_s - min_s),
+        false => expected_s + (chance - 1.0) * (above(bounds.max_s) - expected_s).max(0.0),
     }
 }
 

@@ -13,12 +13,12 @@ use super::stalls::Episode;
 use super::window::Window;
 
 /// So many bins are kept at most before the older ones are joined; even.
-pub const MOST_BINS: usize = 2400;
+pub const MAX_BINS: usize = 2400;
 /// The last so many bins always keep their full resolution, so that stalls and pace can be told apart.
 const FRESH_BINS: usize = 600;
 /// When more stalls than this were seen, the series itself shows how they vary, and where they were is of
 /// no further use.
-const MOST_STALLS: usize = 1000;
+const MAX_STALLS: usize = 1000;
 
 /// The bins of one job, warm-up included until it can be forgotten.
 #[derive(Clone, Debug)]
@@ -126,12 +126,12 @@ impl Record {
             return;
         }
         self.bins.push(bin);
-        if self.bins.len() >= MOST_BINS {
+        if self.bins.len() >= MAX_BINS {
             let warm = (self.warm_up_bins - self.forgotten).min(self.bins.len());
             self.bins.drain(..warm);
             self.forgotten += warm;
         }
-        if self.bins.len() >= MOST_BINS {
+        if self.bins.len() >= MAX_BINS {
             self.fresh = std::mem::take(&mut self.bins);
             self.factor = 2;
             self.settle();
@@ -205,7 +205,7 @@ impl Record {
                 bin.longest_gap_ns = 0;
             }
         }
-        if self.stalls.len() > MOST_STALLS {
+        if self.stalls.len() > MAX_STALLS {
             self.has_many_stalls = true;
         }
         if self.has_many_stalls {
@@ -213,7 +213,7 @@ impl Record {
         }
         self.bins.extend(joined(&self.fresh[..old], self.factor));
         self.fresh.drain(..old);
-        if self.bins.len() >= MOST_BINS {
+        if self.bins.len() >= MAX_BINS {
             self.bins = joined(&self.bins, 2).collect();
             self.factor *= 2;
         }
@@ -294,7 +294,7 @@ mod tests {
             most = most.max(record.kept());
         }
         assert!(
-            most <= MOST_BINS + 2 * FRESH_BINS + MOST_STALLS + 600,
+            most <= MAX_BINS + 2 * FRESH_BINS + MAX_STALLS + 600,
             "{most}"
         );
         let view = record.view();
@@ -351,7 +351,7 @@ mod tests {
             record.push(bin(u64::from(i >= 36_000), 1));
             most = most.max(record.kept());
         }
-        assert!(most <= MOST_BINS + 2 * FRESH_BINS, "{most}");
+        assert!(most <= MAX_BINS + 2 * FRESH_BINS, "{most}");
         assert_eq!(record.warm_up_bins(), 36_000);
         let view = record.view();
         assert!((view.window().operations() as usize).abs_diff(4000) < 4);

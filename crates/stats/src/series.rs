@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A measured series in equal bins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// Length of a bin in seconds.
     pub bin_s: f64,
@@ -111,15 +112,15 @@ pub fn coarsen(series: &[f64], factor: usize) -> Vec<f64> {
 /// device: a perfectly regular device of 5 operations per second has a coefficient of variation of
 /// 100 % in bins of 100 ms.
 pub fn coarsening(operations: u64, bins: usize) -> usize {
-    const LEAST_PER_BIN: u64 = 4;
-    const LEAST_BINS: usize = 10;
-    if operations == 0 || bins < 2 * LEAST_BINS {
+    const MIN_PER_BIN: u64 = 4;
+    const MIN_BINS: usize = 10;
+    if operations == 0 || bins < 2 * MIN_BINS {
         return 1;
     }
-    let wanted = (LEAST_PER_BIN * bins as u64).div_ceil(operations);
+    let wanted = (MIN_PER_BIN * bins as u64).div_ceil(operations);
     usize::try_from(wanted)
         .unwrap_or(usize::MAX)
-        .clamp(1, bins / LEAST_BINS)
+        .clamp(1, bins / MIN_BINS)
 }
 
 #[cfg(test)]

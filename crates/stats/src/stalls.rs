@@ -8,7 +8,7 @@ use super::histogram::Histogram;
 use super::quantile;
 
 /// Nothing shorter than this is a stall, in nanoseconds: 50 ms is where a person begins to notice.
-pub const LEAST_NS: u64 = 50_000_000;
+pub const MIN_NS: u64 = 50_000_000;
 
 /// A stretch of time, in nanoseconds of the job's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn threshold_ns(latencies: &Histogram) -> u64 {
     } else {
         latencies.percentile_ns(0.9).unwrap_or(0)
     };
-    LEAST_NS
+    MIN_NS
         .max(median.saturating_mul(10))
         .max(p90.saturating_mul(3))
 }
@@ -219,7 +219,7 @@ mod tests {
         // One in a hundred: it is.
         let rare = latencies(&[(MS, 990), (100 * MS, 10)]);
         assert_eq!(threshold_ns(&rare), 50 * MS);
-        assert_eq!(threshold_ns(&Histogram::new()), LEAST_NS);
+        assert_eq!(threshold_ns(&Histogram::new()), MIN_NS);
     }
 
     #[test]

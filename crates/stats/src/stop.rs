@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::drift;
 use super::interval;
+pub use super::measured::{Caveat, Ended, Measured, Outcome};
 use super::record::{Record, View};
 use super::series::{Bin, Series};
 use super::stalls::Episode;
@@ -24,9 +25,7 @@ const WARM_UP_S: f64 = 0.5;
 /// The first change of level is looked for once, when this much has been seen, in seconds ...
 const WARM_UP_JUDGED_S: f64 = 3.0;
 /// ... and ends the warm-up if it comes within this time; a later one is no warm-up.
-const WARM_UP_AT_MOST_S: f64 = 2.0;
-/// Relative half width up to which a capped job is still called measured.
-const USABLE_HALF_WIDTH: f64 = 0.25;
+const MAX_WARM_UP_S: f64 = 2.0;
 
 /// When a job has been measured long enough.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,36 +42,6 @@ pub struct StopSpec {
     pub max_bytes: u64,
 }
 
-/// How a job ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// The wanted precision was reached.
-    Converged,
-    /// A cap came first, with an interval that still says something (at most ±25 %).
-    Capped,
-    /// A cap came first and the interval is too wide to build on, or the job was cut short.
-    Inconclusive,
-}
-
-/// What the series itself says against its figures.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Caveat {
-    /// The cap came before the wanted precision.
-    NotPrecise {
-        /// Reached half-width as a share of the value; infinite when there was too little to make an
-        /// interval of.
-        reached: f64,
-        /// Wanted half-width.
-        wanted: f64,
-    },
-    /// The rate changed during the job by more than its own noise.
-    Drift {
-        /// Rate in the last third over rate in the first third; infinite when nothing moved in the first.
-        ratio: f64,
-    },
-}
-
 /// What to do after a bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -82,62 +51,6 @@ pub enum Decision {
     Converged,
     /// Stop: the cap in seconds or bytes came first.
     Capped,
-}
-
-/// The result of a job as far as the series of its completions tells.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
-    /// Seconds that count: warm-up excluded.
-    pub measured_s: f64,
-    /// Seconds at the start that were left out.
-    pub warm_up_s: f64,
-    /// Operations in the measured time.
-    pub operations: u64,
-    /// Bytes in the measured time.
-    pub bytes: u64,
-    /// Bytes per second.
-    pub bytes_per_second: Estimate,
-    /// Operations per second.
-    pub iops: Estimate,
-    /// How the job ended.
-    pub outcome: Outcome,
-    /// What the series itself says against them.
-    pub caveats: Vec<Caveat>,
-    /// Times without any completion far beyond the usual, in the measured time; their start is
-    /// counted from the start of the job, within one bin.
-    pub stalls: Vec<Episode>,
-    /// The bytes of each bin, warm-up excluded.
-    pub series: Series,
-}
-
-impl Measured {
-    /// Counts what came after the last whole bin: `operations` that moved `bytes` in `seconds`. The
-    /// rates become those of everything that was measured, with intervals as wide as before.
-    pub fn include_tail(&mut self, operations: u64, bytes: u64, seconds: f64) {
-        self.measured_s += seconds.max(0.0);
-        self.operations += operations;
-        self.bytes += bytes;
-        let moved = |estimate: Estimate, amount: u64| {
-            let rate = amount as f64 / self.measured_s;
-            match estimate.value > 0.0 && rate.is_finite() {
-                true => estimate.scaled(rate / estimate.value),
-                false => estimate,
-            }
-        };
-        self.iops = moved(self.iops, self.operations);
-        self.bytes_per_second = moved(self.bytes_per_second, self.bytes);
-    }
-
-    /// Counts `flush_s` seconds of a final flush, in which nothing completed, as measured time. The
-    /// bins stay as they are.
-    pub fn include_flush(&mut self, flush_s: f64) {
-        if self.measured_s > 0.0 && flush_s > 0.0 {
-            let share = self.measured_s / (self.measured_s + flush_s);
-            self.bytes_per_second = self.bytes_per_second.scaled(share);
-            self.iops = self.iops.scaled(share);
-            self.measured_s += flush_s;
-        }
-    }
 }
 
 /// The stopping rule of one job.
@@ -316,7 +229,10 @@ impl StopRule {
             bytes: window.bytes(),
             bytes_per_second: bytes_per_second(&view),
             iops,
-            outcome: self.outcome(iops),
+            wanted: self.spec.relative_half_width,
+            warm_up_operations: self.operations.saturating_sub(window.operations()),
+            ended: self.ended(),
+            outcome: Outcome::of_width(iops.relative_half_width(), self.spec.relative_half_width),
             caveats: self.caveats(iops, &view),
             stalls: view
                 .stalls
@@ -333,20 +249,12 @@ impl StopRule {
         }
     }
 
-    fn outcome(&self, iops: Estimate) -> Outcome {
-        let converged = match self.decision {
-            Decision::Converged => true,
-            Decision::Capped if !self.whole_time => false,
-            Decision::Capped | Decision::Continue => {
-                (self.whole_time || self.exposure_suffices()) && self.is_precise()
-            }
-        };
-        if converged {
-            Outcome::Converged
-        } else if iops.relative_half_width() <= USABLE_HALF_WIDTH {
-            Outcome::Capped
-        } else {
-            Outcome::Inconclusive
+    fn ended(&self) -> Option<Ended> {
+        match self.decision {
+            Decision::Continue => None,
+            Decision::Converged => Some(Ended::Precise),
+            Decision::Capped if self.bytes >= self.spec.max_bytes => Some(Ended::Bytes),
+            Decision::Capped => Some(Ended::Time),
         }
     }
 
@@ -400,7 +308,7 @@ impl StopRule {
             .unzip();
         if let Some(change) = drift::change_point(&counts) {
             let place = places[change.at];
-            if place as f64 * self.bin_s <= WARM_UP_AT_MOST_S {
+            if place as f64 * self.bin_s <= MAX_WARM_UP_S {
                 let bins = self.record.warm_up_bins().max(place);
                 self.record.set_warm_up_bins(bins);
             }
@@ -547,7 +455,7 @@ mod tests {
         assert!((7 * 20 + 8..=7 * 20 + 20).contains(&bins), "{bins}");
         assert_eq!(rule.finish().stalls.len(), 8);
         let (bins, rule) = run(spec, stalling(590));
-        assert_eq!((bins, rule.finish().outcome), (600, Outcome::Capped));
+        assert_eq!((bins, rule.decision), (600, Decision::Capped));
     }
 
     #[test]
@@ -623,17 +531,48 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_is_measured_time() {
+    fn a_cap_is_no_imprecision() {
+        // Narrow enough after three seconds, but not in three checks in a row.
+        let time = StopSpec {
+            max_seconds: 3.6,
+            ..SPEC
+        };
+        let (_, rule) = run(time, |_| bin(1000));
+        assert_eq!(rule.decision, Decision::Capped);
+        let measured = rule.finish();
+        assert_eq!(measured.ended, Some(Ended::Time));
+        assert_eq!(
+            (measured.outcome, measured.caveats),
+            (Outcome::Converged, vec![])
+        );
+        // One stall forbids stopping, not a narrow interval.
+        let stalling = |i: usize| match i {
+            300 => Bin {
+                longest_gap_ns: 60_000_000,
+                ..bin(500)
+            },
+            _ => bin(1000),
+        };
+        let long = StopSpec {
+            min_seconds: 40.0,
+            max_seconds: 60.0,
+            ..SPEC
+        };
+        let (bins, rule) = run(long, stalling);
+        assert_eq!((bins, rule.finish().stalls.len()), (600, 1));
+        assert_eq!(rule.finish().outcome, Outcome::Converged);
+        // Why a job ended is told all the same.
+        let bytes = StopSpec {
+            max_bytes: 33_000 * 4096,
+            ..SPEC
+        };
+        assert_eq!(
+            run(bytes, |_| bin(1000)).1.finish().ended,
+            Some(Ended::Bytes)
+        );
         let (_, rule) = run(SPEC, |_| bin(1000));
-        let mut measured = rule.finish();
-        let before = measured.clone();
-        measured.include_flush(0.8);
-        assert!((measured.measured_s - 4.0).abs() < 1e-9);
-        assert!((measured.iops.value - 8_000.0).abs() < 1e-6);
-        let (was, is) = (before.iops, measured.iops);
-        assert!((was.relative_half_width() - is.relative_half_width()).abs() < 1e-12);
-        measured.include_flush(0.0);
-        assert_eq!(measured.iops, is);
+        assert_eq!(rule.finish().ended, Some(Ended::Precise));
+        assert_eq!(StopRule::new(SPEC, 0.1).finish().ended, None);
     }
 
     #[test]

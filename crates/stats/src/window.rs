@@ -57,7 +57,7 @@ impl Window<'_> {
     /// doubles it.
     pub fn stalls(&self) -> Vec<Episode> {
         let mean_s = self.seconds() / (self.operations() as f64).max(1.0);
-        let threshold_ns = stalls::LEAST_NS.max((10e9 * mean_s) as u64);
+        let threshold_ns = stalls::MIN_NS.max((10e9 * mean_s) as u64);
         let gap_to = |end_ns: u64, length_ns: u64| Episode {
             start_ns: end_ns.saturating_sub(length_ns),
             length_ns: length_ns.min(end_ns),
@@ -163,9 +163,9 @@ impl Window<'_> {
         if running <= 0.0 || noise.mean <= 0.0 {
             return (1.0, f64::INFINITY);
         }
-        let (least_s, most_s) = stalls::lost_time(&lengths_s);
-        let down = 1.0 - running_share(most_s) / running;
-        let up = running_share(least_s) / running - 1.0;
+        let (min_s, max_s) = stalls::lost_time(&lengths_s);
+        let down = 1.0 - running_share(max_s) / running;
+        let up = running_share(min_s) / running - 1.0;
         (
             down.hypot(noise.below / noise.mean).min(1.0),
             up.hypot(noise.above / noise.mean),

@@ -144,7 +144,7 @@ proptest! {
             prop_assert!(estimate.value <= estimate.high && estimate.value.is_finite());
         }
         for stall in &measured.stalls {
-            prop_assert!(stall.length_ns >= stalls::LEAST_NS);
+            prop_assert!(stall.length_ns >= stalls::MIN_NS);
             prop_assert!(stall.end_ns() as f64 / 1e9 <= elapsed_s + 1e-6);
         }
         for pair in measured.stalls.windows(2) {

@@ -1,8 +1,8 @@
 //! Compression by btrfs before a slow device: each method, with data that compress more and less.
 
 use anyhow::Result;
-use rubus_core::estimate::Estimate;
-use rubus_model::{Kind as Pipe, Step};
+use rubus_advise::{Kind as Pipe, Step};
+use rubus_vocabulary::estimate::Estimate;
 
 use super::Kind;
 use super::case::{Case, Unit};

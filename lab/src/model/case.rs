@@ -1,7 +1,7 @@
 //! What was predicted, and what was measured.
 
-use rubus_core::estimate::Estimate;
-use rubus_model::{Operation, Prediction, Step, predict};
+use rubus_advise::{Operation, Prediction, Step, predict};
+use rubus_vocabulary::estimate::Estimate;
 use serde::Serialize;
 
 use super::Kind;

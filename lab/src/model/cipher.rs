@@ -1,8 +1,8 @@
 //! A cipher in the path: LUKS, done by a server's filter, before what takes its time.
 
 use anyhow::{Context, Result};
-use rubus_core::estimate::Estimate;
-use rubus_model::{Kind as Pipe, Operation};
+use rubus_advise::{Kind as Pipe, Operation};
+use rubus_vocabulary::estimate::Estimate;
 
 use super::Kind;
 use super::case::{Case, Unit};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use rubus_core::estimate::Estimate;
-use rubus_model::Kind as Pipe;
+use rubus_advise::Kind as Pipe;
+use rubus_vocabulary::estimate::Estimate;
 use tempfile::TempDir;
 
 use super::Kind;

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::model::Kind;
     use crate::model::case::{Purpose, Unit};
-    use rubus_core::estimate::Estimate;
+    use rubus_vocabulary::estimate::Estimate;
 
     fn case(group: &str, predicted: f64, measured: f64) -> Case {
         Case {

@@ -1,7 +1,7 @@
 //! RAID-0 by the kernel's md on an emulated board, over disks on one bus and on two.
 
 use anyhow::{Context, Result};
-use rubus_model::{Kind as Pipe, Step, Stripe};
+use rubus_advise::{Kind as Pipe, Step, Stripe};
 
 use super::Kind;
 use super::case::{Case, Unit};
@@ -139,8 +139,8 @@ fn name(bytes: u64, depth: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_core::estimate::Estimate;
-    use rubus_model::predict;
+    use rubus_advise::predict;
+    use rubus_vocabulary::estimate::Estimate;
 
     fn measured(iops: [f64; 3]) -> Vec<Measured> {
         let of = |(block_bytes, iops)| Measured {

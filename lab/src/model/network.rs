@@ -1,8 +1,8 @@
 //! Network disks: the way there, a server's workers, a link of known width, and the program's own server.
 
 use anyhow::{Context, Result};
-use rubus_core::estimate::Estimate;
-use rubus_model::{Bend, Kind as Pipe, Operation, Step};
+use rubus_advise::{Bend, Kind as Pipe, Operation, Step};
+use rubus_vocabulary::estimate::Estimate;
 
 use super::Kind;
 use super::case::{Case, Unit};

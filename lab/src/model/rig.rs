@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rubus_core::estimate::Estimate;
+use rubus_vocabulary::estimate::Estimate;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -1,7 +1,7 @@
 //! A device that limits both operations and bytes: sizes and depths that were not measured, from some that were.
 
 use anyhow::Result;
-use rubus_model::Kind as Pipe;
+use rubus_advise::Kind as Pipe;
 
 use super::Kind;
 use super::case::{Case, Unit};

@@ -1,7 +1,7 @@
 //! A stripe over loop devices: each with its own limits, all on one port, and one slower than the others.
 
 use anyhow::{Context, Result};
-use rubus_model::{Kind as Pipe, Step, Stripe};
+use rubus_advise::{Kind as Pipe, Step, Stripe};
 
 use super::Kind;
 use super::case::{Case, Unit};

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rubus_core::estimate::Estimate;
-use rubus_model::{Cost, Kind as Pipe, Resource, Stage, Step, Tier};
+use rubus_advise::{Cost, Kind as Pipe, Resource, Stage, Step, Tier};
+use rubus_vocabulary::estimate::Estimate;
 use serde_json::Value;
 
 use super::Kind;

@@ -10,6 +10,8 @@ mount -t tmpfs tmpfs "$root/run" || exit 100
 mount -t tmpfs tmpfs "$root/dev" || exit 100
 mknod -m 666 "$root/dev/null" c 1 3
 mknod -m 666 "$root/dev/urandom" c 1 9
+# What the root lies on can be looked at there, as on a board, so that the product knows which filesystem it runs from.
+device=$(findmnt -nvo SOURCE "$root") && mknod -m 600 "$root$device" b $(stat -c '0x%t 0x%T' "$device") || exit 100
 touch "$root/run/rubus" && mount --bind "$rubus" "$root/run/rubus" || exit 100
 # That the boot partition's files are on FAT, which goes by rules of its own, is what strace answers: the magic number of its statfs. Nor are this
 # machine's disks and swap the change's business.

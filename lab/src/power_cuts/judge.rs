@@ -9,7 +9,6 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 
 use crate::board::Board;
 use crate::cache::Cache;
@@ -18,8 +17,9 @@ use crate::kit::Kit;
 use crate::outside::{self, BOOT, Manifest, Mounted, Sums};
 use crate::tools;
 
-use super::SHELF;
-use super::look::{Change, Ended, changes};
+use super::look::{Change, Ended, changes, newest};
+use super::other_root::other_root;
+use super::{STATE_DIRECTORY, Way};
 
 /// BLAKE2b of nothing.
 const EMPTY: &str = "786a02f742015903c6c6fd852552d272912f4740e15847618a86e217f71f5419\
@@ -61,6 +61,8 @@ pub(super) struct State {
 pub(super) struct Known {
     /// Sums of files that no write can have changed.
     pub(super) sums: Sums,
+    /// Changes that were made before.
+    pub(super) earlier: Vec<Change>,
     /// Before the change, or after it is undone.
     pub(super) plain: State,
     /// After it.
@@ -77,16 +79,19 @@ pub(super) struct Found {
     card: Manifest,
     /// The root that is named, where it is not the card's; or what is wrong with it.
     other: Option<Result<Manifest, String>>,
+    /// Those that came after the earlier ones.
     changes: Vec<Change>,
+    /// What is wrong with the earlier ones.
+    of_earlier: Option<String>,
     /// How it was ended here.
     end: Option<End>,
 }
 
 impl Found {
-    /// Whether the journal says that the last change is applied to its end.
-    pub(super) fn is_applied(&self) -> bool {
+    /// Whether the journal says that the last change has gone this way to its end.
+    pub(super) fn has_ended(&self, way: Way) -> bool {
         let last = self.changes.last();
-        last.is_some_and(|change| change.is_finished && change.way == "apply")
+        last.is_some_and(|change| change.is_finished && change.way == way.word())
     }
 }
 
@@ -98,6 +103,21 @@ struct End {
     said: String,
     card: Manifest,
     changes: Vec<Change>,
+    of_earlier: Option<String>,
+}
+
+impl End {
+    /// Whether the product stopped for what only a board has: a kernel of its own, to mount, to swap and to be set, and a FAT that says
+    /// where a file lies. Without that, a file that is as long as another and holds the same counts as one on the same clusters, and is
+    /// not removed. Whether two files do share clusters was asked of the boot partition itself.
+    fn needs_a_board(&self) -> bool {
+        let reasons = [
+            "Operation not permitted",
+            "Read-only file system",
+            "on the same clusters",
+        ];
+        self.status != 0 && reasons.iter().any(|words| self.said.contains(words))
+    }
 }
 
 /// What came of a look.
@@ -133,11 +153,16 @@ impl Known {
                 wrong.extend(lost.into_iter().map(|one| format!("{one} on the new root")));
             }
         }
+        wrong.extend(found.of_earlier.clone());
         let mut ended = match found.changes.iter().all(Change::is_undone) {
             true => "nothing to end".to_owned(),
             false => "not here".to_owned(),
         };
-        if let Some(end) = &found.end {
+        if let Some(end) = found.end.as_ref().filter(|end| end.needs_a_board()) {
+            // Every file is the old one or the new one all the same.
+            "not here: it stopped".clone_into(&mut ended);
+            wrong.extend(strange(&cards, &end.card));
+        } else if let Some(end) = &found.end {
             // An undoing that is resumed is undone.
             let goal = match end.changes.iter().all(Change::is_undone) {
                 true => &self.plain,
@@ -150,13 +175,11 @@ impl Known {
             if end.status != 0 {
                 wrong.push(format!("{ended}: {} {}", end.status, end.said));
             }
-            let is_there = |change: &Change| match end.command {
-                Ended::Undo => change.is_undone(),
-                Ended::Resume => change.is_finished,
-            };
+            let is_there = |change: &Change| change.is_where(end.command);
             if !end.changes.iter().all(is_there) {
                 wrong.push(format!("not at its end: {:?}", end.changes));
             }
+            wrong.extend(end.of_earlier.clone());
             wrong.extend(differences(&goal.card, &end.card));
         }
         let root = found.start.as_ref().map(|start| match &found.other {
@@ -194,7 +217,7 @@ fn strange(states: &[&Manifest], found: &Manifest) -> Vec<String> {
         let versions = states.iter().map(|state| version(path, state));
         known.insert(path, versions.collect());
     }
-    let counts = |path: &str| !is_below(path, SHELF);
+    let counts = |path: &str| !is_below(path, STATE_DIRECTORY);
     let known = known.into_iter().filter(|(path, _)| counts(path));
     let mut strange = Vec::new();
     for (path, versions) in known {
@@ -235,7 +258,7 @@ fn differences(before: &Manifest, after: &Manifest) -> Vec<String> {
         });
         entries.collect()
     };
-    outside::differences(&plain(before), &plain(after), &[SHELF])
+    outside::differences(&plain(before), &plain(after), &[STATE_DIRECTORY])
 }
 
 /// Looks at the disks of a good state.
@@ -326,17 +349,20 @@ pub(super) fn look(
     };
     dress(&boot, &known.plain.card)?;
     let (_, _, before) = ended(&root, &boot, rubus, None)?;
+    let (before, of_earlier) = newest(&known.earlier, before);
     let is_over = before.iter().all(Change::is_undone);
     let end = match end.filter(|_| other.is_none() && !is_over) {
         None => None,
         Some(command) => {
             let (status, said, changes) = ended(&root, &boot, rubus, Some(command))?;
+            let (changes, of_earlier) = newest(&known.earlier, changes);
             Some(End {
                 command,
                 status,
                 said,
                 card: outside::manifest_of(&root, Some(&boot), &mut sums)?,
                 changes,
+                of_earlier,
             })
         }
     };
@@ -347,8 +373,22 @@ pub(super) fn look(
         card,
         other,
         changes: before,
+        of_earlier,
         end,
     })
+}
+
+/// The changes that the journals on a card tell of.
+pub(super) fn changes_on(cache: &Cache, kit: &Kit, rubus: &Path) -> Result<Vec<Change>> {
+    let place = cache.work_directory()?;
+    let [root, boot] = ["root", "boot"].map(|name| place.path().join(name));
+    fs::create_dir(&root)?;
+    fs::create_dir(&boot)?;
+    let (boot_start, root_start) = firmware::partition_starts(&kit.sd())?;
+    outside::copy_boot_files(&kit.sd(), boot_start, &boot)?;
+    let _mounted = Mounted::at(&kit.sd(), root_start, &root)?;
+    let (_, _, changes) = ended(&root, &boot, rubus, None)?;
+    Ok(changes)
 }
 
 /// What the firmware would start. It reads the boot partition before anything mends it.
@@ -390,11 +430,18 @@ fn check_boot(card: &Path, start: u64, bytes: u64) -> Result<String> {
     let checked = tools::command("fsck.vfat").args(["-a", device]).output();
     tools::run(tools::command("losetup").args(["--detach", device]))?;
     let checked = checked.context("no fsck.vfat")?;
-    // 1 is: mended.
-    Ok(match checked.status.code() {
-        Some(0 | 1) => String::new(),
-        _ => tools::tail(&String::from_utf8_lossy(&checked.stdout), 4).replace('\n', " "),
-    })
+    Ok(complaint(
+        checked.status.code(),
+        &String::from_utf8_lossy(&checked.stdout),
+    ))
+}
+
+/// What counts of what `fsck.vfat -a` says. With status 1 it has mended all, but of two names on the same clusters one is empty then.
+fn complaint(status: Option<i32>, said: &str) -> String {
+    match status {
+        Some(0 | 1) if !said.contains("share clusters") => String::new(),
+        _ => tools::tail(said, 4).replace('\n', " "),
+    }
 }
 
 /// Gives the copies of the boot partition's files the permissions that FAT shows: 755 for all, which is what the plan has of those that
@@ -438,45 +485,6 @@ fn ended(
     Ok((status, said, changes))
 }
 
-/// The files of the root that the command line names by UUID or PARTUUID, on one of the USB disks.
-fn other_root(cache: &Cache, kit: &Kit, named: &str) -> Result<Manifest> {
-    let (tag, value) = named
-        .split_once('=')
-        .with_context(|| format!("root={named:?}"))?;
-    let tag = match tag {
-        "PARTUUID" => "PART_ENTRY_UUID",
-        tag => tag,
-    };
-    for number in 0..kit.usb_disks().len() {
-        let disk = kit.usb(number);
-        for start in partitions(&disk)? {
-            let mut probe = tools::command("blkid");
-            probe.args(["-p", "-o", "value", "-s", tag, "-O", &start.to_string()]);
-            let said = probe.arg(&disk).output().context("no blkid")?;
-            let found = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-            if found != value {
-                continue;
-            }
-            let place = cache.work_directory()?;
-            let _mounted = Mounted::at(&disk, start, place.path())?;
-            return outside::manifest_of(place.path(), None, &mut Sums::default());
-        }
-    }
-    anyhow::bail!("no disk has {named}")
-}
-
-/// Where the partitions of a disk begin, in bytes.
-fn partitions(disk: &Path) -> Result<Vec<u64>> {
-    let said = tools::command("sfdisk").arg("--json").arg(disk).output()?;
-    let Ok(table) = serde_json::from_slice::<Value>(&said.stdout) else {
-        return Ok(Vec::new());
-    };
-    let list = table["partitiontable"]["partitions"].as_array();
-    let starts = list.into_iter().flatten();
-    let starts = starts.filter_map(|partition| partition["start"].as_u64());
-    Ok(starts.map(|sector| sector * 512).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -501,6 +509,7 @@ mod tests {
     fn known() -> Known {
         Known {
             sums: Sums::default(),
+            earlier: Vec::new(),
             plain: state("root=old", &[("/a", "f 1"), ("/b", "f 1")]),
             applied: State {
                 other: Some(manifest(&[("/a", "f 1")])),
@@ -517,6 +526,7 @@ mod tests {
             card: state.card,
             other: None,
             changes: Vec::new(),
+            of_earlier: None,
             end: None,
         }
     }
@@ -577,12 +587,39 @@ mod tests {
     }
 
     #[test]
+    fn where_undoing_needs_a_board_every_file_is_old_or_new() {
+        let known = known();
+        let stopped = |files, said: &str| {
+            let mut cut = found("root=old", &[("/a", "f 2"), ("/b", "f 1")]);
+            cut.end = Some(End {
+                command: Ended::Undo,
+                status: 5,
+                said: said.into(),
+                card: manifest(files),
+                changes: Vec::new(),
+                of_earlier: None,
+            });
+            known.verdict(&cut)
+        };
+        let half: &[(&str, &str)] = &[("/a", "f 2"), ("/b", "f 1"), ("/new", "f 1")];
+        let refused = "cannot mount: Operation not permitted (os error 1)";
+        let seen = stopped(half, refused);
+        assert_eq!(
+            (seen.wrong.len(), &*seen.ended),
+            (0, "not here: it stopped")
+        );
+        assert_eq!(stopped(&half[1..], refused).wrong, ["lost /a"]);
+        assert!(!stopped(half, "the disk is full").wrong.is_empty());
+    }
+
+    #[test]
     fn undoing_leaves_every_file_as_it_was_and_says_so() {
         let known = known();
         let files: &[(&str, &str)] = &[("/a", "f 1"), ("/b", "f 1")];
         let change = |way: &str| Change {
             way: way.into(),
             is_finished: true,
+            is_on_trial: false,
         };
         let end = |files, status, way| {
             let mut cut = found("root=old", &[("/a", "f 2"), ("/b", "f 1")]);
@@ -592,6 +629,7 @@ mod tests {
                 said: "no".into(),
                 card: manifest(files),
                 changes: vec![change(way)],
+                of_earlier: None,
             });
             known.verdict(&cut)
         };
@@ -608,6 +646,7 @@ mod tests {
                 said: String::new(),
                 card: manifest(files),
                 changes: vec![change(way)],
+                of_earlier: None,
             });
             known.verdict(cut).wrong
         };
@@ -631,6 +670,15 @@ mod tests {
         assert!(found(&[(0, 1100), (1108, 1200), (1216, 1300), (1308, 9999)]).is_empty());
         assert_eq!(found(&[(1215, 1216)]), ["/a is b"]);
         assert_eq!(found(&[(1107, 1108), (1300, 1301)]), ["/a is b", "/c"]);
+    }
+
+    #[test]
+    fn what_fsck_mends_is_well_but_for_two_names_on_the_same_clusters() {
+        let dirty = "Dirty bit is set. Fs was not properly unmounted.\n Automatically removing dirty bit.\n";
+        assert!(complaint(Some(1), dirty).is_empty() && complaint(Some(0), "").is_empty());
+        let shared = "/a\n  and\n/b\n  share clusters.\n  Truncating second to 0 bytes.\n";
+        assert!(complaint(Some(1), shared).contains("share clusters"));
+        assert_eq!(complaint(Some(4), "no FAT"), "no FAT");
     }
 
     #[test]

@@ -11,12 +11,10 @@ use crate::mounted;
 use crate::outside;
 use crate::session::Session;
 
+use super::SOON;
 use super::network::own_network;
 use super::report::{CARD, is_from_card};
-use super::{Cut, Good, Lab, Moment, Reference, Row, SHELF, Way};
-
-/// For what takes seconds on a free machine.
-pub(super) const SOON: Duration = Duration::from_secs(180);
+use super::{Cut, Good, Lab, Moment, Reference, Row, STATE_DIRECTORY, Way};
 
 /// How an interrupted change is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +111,7 @@ impl Lab<'_> {
         if let (true, false) = (self.campaign.export.is_some(), cut.is_served) {
             row.booted += ", no server";
         }
-        let before = changes(&status(&mut board)?)?;
+        let before = reference.newest(changes(&status(&mut board)?)?, row);
         let command = match cut.end {
             // Before the first record is written there is nothing to be ended.
             _ if before.is_empty() => "true",
@@ -135,23 +133,29 @@ impl Lab<'_> {
             row.wrong.push(outcome.complaint_text());
         }
         let said = status(&mut board)?;
-        let last = changes(&said)?;
-        if !last.iter().all(|change| change.is_finished) {
+        let all = changes(&said)?;
+        let last = reference.newest(all.clone(), row);
+        if !last.iter().all(|change| change.is_where(cut.end)) {
             row.wrong.push(format!("not at its end: {said}"));
         }
         board.switch_off()?;
         let is_old = last.iter().all(Change::is_undone);
         let next_root = match is_old {
             true => None,
-            false => Some(self.boot_again(cut, &last, row)?),
+            false => Some(self.boot_again(cut, &all, row)?),
         };
         let found = outside::manifest(&cut.kit.sd())?;
-        let differences = outside::differences(&reference.plain, &found, &[SHELF]);
+        let differences = outside::differences(&reference.plain, &found, &[STATE_DIRECTORY]);
         let Some(root) = next_root else {
             // With every file as it was, it starts as it did; it must also know that all is undone.
             row.wrong.extend(differences);
-            let journals = outside::texts(&cut.kit.sd(), &format!("{SHELF}/changes"), "journal")?;
-            let open = journals.into_iter().filter(|journal| !is_undone(journal));
+            let journals = outside::texts(
+                &cut.kit.sd(),
+                &format!("{STATE_DIRECTORY}/changes"),
+                "journal",
+            )?;
+            let newest = journals.into_iter().skip(reference.earlier.len());
+            let open = newest.filter(|journal| !is_undone(journal));
             row.wrong
                 .extend(open.map(|journal| format!("the card's journal says {journal}")));
             return Ok(None);
@@ -189,8 +193,25 @@ pub(super) fn root(board: &mut Session) -> Result<String> {
     Ok(format!("{source} {}", root.kind))
 }
 
-fn status(board: &mut Session) -> Result<String> {
+pub(super) fn status(board: &mut Session) -> Result<String> {
     Ok(board.run("rubus status --json", "root", SOON)?.text())
+}
+
+impl Reference {
+    /// The changes that came after those that were there before; these must be as they were.
+    fn newest(&self, all: Vec<Change>, row: &mut Row) -> Vec<Change> {
+        let (newest, wrong) = newest(&self.earlier, all);
+        row.wrong.extend(wrong);
+        newest
+    }
+}
+
+/// The changes that came after these, and what is wrong with these. The product says all in their order.
+pub(super) fn newest(earlier: &[Change], mut all: Vec<Change>) -> (Vec<Change>, Option<String>) {
+    let newest = all.split_off(earlier.len().min(all.len()));
+    let wrong = (all != earlier)
+        .then(|| format!("of the earlier changes it says {all:?} instead of {earlier:?}"));
+    (newest, wrong)
 }
 
 /// Whether the last record of a journal says that the change is undone.
@@ -201,15 +222,25 @@ fn is_undone(journal: &str) -> bool {
 }
 
 /// What the product says of a change.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) way: String,
     pub(super) is_finished: bool,
+    /// All but what waits for a trial start is done.
+    pub(super) is_on_trial: bool,
 }
 
 impl Change {
     pub(super) fn is_undone(&self) -> bool {
         self.is_finished && self.way == "undo"
+    }
+
+    /// Whether this is where a command leaves it.
+    pub(super) fn is_where(&self, command: Ended) -> bool {
+        match command {
+            Ended::Undo => self.is_undone(),
+            Ended::Resume => self.is_finished || self.is_on_trial,
+        }
     }
 }
 
@@ -221,6 +252,7 @@ pub(super) fn changes(status: &str) -> Result<Vec<Change>> {
         Some(Change {
             way: value["way"].as_str()?.to_owned(),
             is_finished: value["is_finished"].as_bool()?,
+            is_on_trial: value["is_on_trial"].as_bool().unwrap_or(false),
         })
     };
     let all: Option<Vec<Change>> = list.iter().map(change).collect();
@@ -259,6 +291,34 @@ mod tests {
             "{\"record\":\"finished\",\"way\":\"undo\"}\n{\"record\":\"begun\"}\n"
         ));
         assert!(!is_undone(""));
+    }
+
+    #[test]
+    fn earlier_changes_are_left_as_they_were() {
+        let change = |way: &str, is_finished| Change {
+            way: way.into(),
+            is_finished,
+            is_on_trial: false,
+        };
+        let (old, new) = (change("apply", true), change("undo", false));
+        let earlier = [old.clone()];
+        let both = newest(&earlier, vec![old.clone(), new.clone()]);
+        assert_eq!(both, (vec![new], None));
+        assert_eq!(newest(&earlier, vec![old.clone()]), (vec![], None));
+        let (_, wrong) = newest(&earlier, vec![change("undo", true)]);
+        assert!(wrong.unwrap().starts_with("of the earlier changes"));
+        let (none, wrong) = newest(&earlier, Vec::new());
+        assert!(none.is_empty() && wrong.is_some());
+        assert_eq!(newest(&[], vec![old.clone()]), (vec![old], None));
+    }
+
+    #[test]
+    fn a_change_on_trial_is_where_resume_leaves_it_and_not_where_undo_does() {
+        let said = "[{\"way\": \"apply\", \"is_finished\": false, \"is_on_trial\": true}]";
+        let change = &changes(said).unwrap()[0];
+        assert!(change.is_where(Ended::Resume) && !change.is_where(Ended::Undo));
+        let said = said.replace("true", "false");
+        assert!(!changes(&said).unwrap()[0].is_where(Ended::Resume));
     }
 
     #[test]

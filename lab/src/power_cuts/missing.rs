@@ -28,6 +28,10 @@ use super::{Campaign, Lab, LeftOut, Random, Way, pool};
 /// What makes something durable. Only the first thread's calls are left out.
 const CALLS: &str = "fsync,fdatasync,syncfs,sync,sync_file_range";
 
+/// How many orders of the unflushed writes are tried for each cut of a recording: a name that is on the disk before what it names
+/// is in one of three or so.
+const ORDERS: u64 = 3;
+
 /// How many flushes behind the one that is left out a cut can come, beside the one at the end.
 const MAX_FLUSHES: usize = 8;
 
@@ -84,11 +88,11 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
     let room = cache.work_directory()?;
     let images = pool::of(room.path())?;
     let plain = Kit::temporary(cache, campaign.board, &campaign.usb)?;
-    lab.prepare(&plain)?;
+    let reference = lab.prepare(&plain)?;
     let kit = plain.temporary_copy(cache)?;
     let mut board = lab.boot_logged(&kit)?;
     let seed = campaign.lossy.unwrap_or(1);
-    let mut caches = Caches::of(&images, &mut board, &plain, Random::of(seed))?;
+    let mut caches = Caches::of(&images, &mut board, &plain, Random::of(seed), Way::Apply)?;
     let change = lab.change(&mut board)?;
     // The first change of a system makes the directory of all changes, with flushes that later ones do not need.
     stopped(&mut board, &mut caches, &change, campaign.limit)?;
@@ -128,6 +132,7 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
     let writes = caches.card_writes();
     let known = Known {
         sums: judge::sums(&images, &plain.temporary_copy(&images)?.sd(), &writes)?,
+        earlier: reference.earlier,
         plain: before,
         applied: after,
     };
@@ -154,7 +159,11 @@ pub fn in_recording(
     for way in [Way::Apply, Way::Undo] {
         let mut caches = replay.caches(way, Random::of(1))?;
         let flushes_in = |from, to| caches.card_flushes(from, to);
-        let calls = calls(&replay.recording.course(way).marks, &flushes_in);
+        let mut calls = calls(&replay.recording.course(way).marks, &flushes_in);
+        let named = |call: &Call| format!("{}: {}", way.word(), call.words);
+        calls.retain(|call| {
+            campaign.only.is_empty() || campaign.only.iter().any(|part| named(call).contains(part))
+        });
         let mut control = Missing {
             left_out: None,
             call: way.word().to_owned(),
@@ -165,13 +174,13 @@ pub fn in_recording(
             caches.flush_card_until(call.durable)?;
             for is_left_out in [false, true] {
                 let ignored = if is_left_out { &*call.flushes } else { &[] };
-                let lefts = replay.lefts(&mut caches, call, ignored)?;
+                let lefts = replay.lefts(&mut caches, call, way, ignored)?;
                 let cuts = lefts.len();
                 let found = found(replay.images(), replay.campaign(), lefts, &replay.known)?;
                 if is_left_out {
                     show(&Missing {
                         left_out: None,
-                        call: format!("{}: {}", way.word(), call.words),
+                        call: named(call),
                         cuts,
                         found,
                     });
@@ -181,7 +190,9 @@ pub fn in_recording(
                 }
             }
         }
-        show(&control);
+        if !calls.is_empty() {
+            show(&control);
+        }
     }
     Ok(())
 }
@@ -195,6 +206,8 @@ struct Call {
     flushes: Vec<usize>,
     /// Where cuts find that they are missing: behind it, and before the next flush.
     cuts: Vec<usize>,
+    /// Whether the change had ended then: its last record was said to be durable.
+    is_last: bool,
 }
 
 /// The calls between these marks that have flushed the card.
@@ -219,22 +232,32 @@ fn calls(marks: &[Mark], flushes_in: &dyn Fn(usize, usize) -> Vec<usize>) -> Vec
             durable: before.last().map_or(0, |last| last + 1),
             flushes,
             cuts,
+            is_last: pair[1].record == "finished",
         });
     }
     calls
 }
 
 impl Replay<'_> {
-    fn lefts(&self, caches: &mut Caches, call: &Call, ignored: &[usize]) -> Result<Vec<Left>> {
+    fn lefts(
+        &self,
+        caches: &mut Caches,
+        call: &Call,
+        way: Way,
+        ignored: &[usize],
+    ) -> Result<Vec<Left>> {
+        let ended = call.is_last.then_some(way);
         let mut lefts = Vec::new();
         caches.ignore_card_flushes(ignored);
+        let orders = std::iter::repeat_n(Fate::Reordered, ORDERS as usize);
+        let fates: Vec<Fate> = std::iter::once(Fate::Lost).chain(orders).collect();
         for (number, cut) in call.cuts.iter().enumerate() {
-            for fate in [Fate::Lost, Fate::Reordered] {
-                let mut random = Random::of(*cut as u64);
-                let (kit, writes) = caches.card_cut_at(self.images(), *cut, fate, &mut random)?;
+            for (order, fate) in (0..).zip(&fates) {
+                let mut random = Random::of(*cut as u64 * (ORDERS + 1) + order);
+                let (kit, writes) = caches.card_cut_at(self.images(), *cut, *fate, &mut random)?;
                 let when = ["behind it", "before the next flush"][number];
                 let words = format!("{when}, {writes} unflushed writes {}", fate.word());
-                lefts.push((kit, words, false));
+                lefts.push((kit, words, ended));
             }
         }
         caches.ignore_card_flushes(&[]);
@@ -242,8 +265,8 @@ impl Replay<'_> {
     }
 }
 
-/// A card, the cut that has left it, and whether the change had ended.
-type Left = (Kit, String, bool);
+/// A card, the cut that has left it, and the way that had ended.
+type Left = (Kit, String, Option<Way>);
 
 /// What a way there has left in the log.
 struct Applied {
@@ -348,7 +371,7 @@ fn judged(
                 false => format!("before flush {}", number + window.flushes + 1),
             };
             let words = format!("{when}, {writes} unflushed writes {}", fate.word());
-            lefts.push((kit, words, cut == end));
+            lefts.push((kit, words, (cut == end).then_some(Way::Apply)));
         }
     }
     Ok(Missing {
@@ -371,10 +394,10 @@ fn found(
     let look = || -> Result<()> {
         loop {
             let left = lefts.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let Some((kit, words, has_ended)) = left else {
+            let Some((kit, words, ended)) = left else {
                 return Ok(());
             };
-            let wrong = judge(images, campaign, &kit, has_ended, known)?;
+            let wrong = judge(images, campaign, &kit, ended, known)?;
             if !wrong.is_empty() {
                 let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                 found.push((words, wrong));
@@ -398,7 +421,7 @@ fn judge(
     images: &Cache,
     campaign: &Campaign,
     kit: &Kit,
-    has_ended: bool,
+    ended: Option<Way>,
     known: &Known,
 ) -> Result<String> {
     let found = match judge::look(images, kit, &campaign.rubus, Some(Ended::Undo), known) {
@@ -407,7 +430,7 @@ fn judge(
         Err(error) => return Ok(format!("{error:#}")),
     };
     let mut wrong = known.verdict(&found).wrong;
-    if has_ended && !found.is_applied() {
+    if ended.is_some_and(|way| !found.has_ended(way)) {
         wrong.push("it had ended, and the journal does not say so".to_owned());
     }
     Ok(wrong.join("; "))
@@ -429,7 +452,10 @@ mod tests {
             mark("", 7),
             mark("one", 10),
             mark("rename", 12),
-            mark("two", 20),
+            Mark {
+                record: "finished".into(),
+                ..mark("two", 20)
+            },
             mark("three", 30),
         ];
         let flushes = [1, 6, 8, 15, 29];
@@ -442,11 +468,13 @@ mod tests {
             .iter()
             .map(|call| (&*call.words, call.durable, &*call.flushes, &*call.cuts))
             .collect();
+        let last: Vec<bool> = calls.iter().map(|call| call.is_last).collect();
+        assert_eq!(last, [false, true, false]);
         assert_eq!(
             seen,
             [
                 ("one", 2, &[6, 8][..], &[10, 15][..]),
-                ("two", 9, &[15], &[20, 29]),
+                ("finished", 9, &[15], &[20, 29]),
                 ("three", 16, &[29], &[30]),
             ]
         );

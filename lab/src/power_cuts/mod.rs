@@ -10,7 +10,7 @@
 //! `pass` goes one way and stops, `look` looks at what a cut left, `network` has the server of a change that
 //! needs one, `report` shows it; `write_log` reads what the emulator logs of a disk, `loss` says what a cut leaves of it, and
 //! `caches` makes the disks from that. `record` keeps the logs of one change, `replay` makes any number of cuts from them, `judge` looks at
-//! one without a board, `pool` is where their disks are cheap, and `missing` leaves flushes out.
+//! one without a board, `other_root` finds the root that it would start, `pool` is where their disks are cheap, and `missing` leaves flushes out.
 
 mod caches;
 mod judge;
@@ -18,6 +18,7 @@ mod look;
 mod loss;
 pub mod missing;
 mod network;
+mod other_root;
 mod pass;
 mod pool;
 pub mod record;
@@ -39,12 +40,15 @@ use crate::kit::{Kit, UsbDisk};
 use crate::outside::{self, Manifest};
 use crate::session::{Options, Session};
 
-use look::{Ended, Evidence};
+use look::{Change, Ended, Evidence};
 use pass::{Left, Passed};
 pub use report::{line, markdown};
 
+/// For what takes seconds on a free machine.
+const SOON: Duration = Duration::from_secs(180);
+
 /// Where the product keeps plans and journals.
-const SHELF: &str = "/var/lib/rubus";
+const STATE_DIRECTORY: &str = "/var/lib/rubus";
 
 /// What is tried.
 #[derive(Clone, Debug)]
@@ -62,6 +66,10 @@ pub struct Campaign {
     pub change: Vec<String>,
     /// Shell script that prepares the board first.
     pub prepare: Option<String>,
+    /// What else is tried on the board before it applies the change. It must leave nothing behind.
+    pub before: Option<fn(&mut Session)>,
+    /// What else is tried on the board that has applied the change and was started again, on a copy of its disks.
+    pub after: Option<fn(&mut Session)>,
     /// Cuts at random moments, half of them while applying, half while undoing.
     pub runs: usize,
     /// Where else the power is cut.
@@ -196,6 +204,8 @@ struct Cut {
 struct Reference {
     /// Files of the plain system's card.
     plain: Manifest,
+    /// Changes that were made there before.
+    earlier: Vec<Change>,
 }
 
 /// Runs a campaign and shows each row as it is known; gives all of them.
@@ -219,7 +229,7 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Row)) -> Re
             threads.spawn(move || lab.look_at_all(&cuts, &rows, reference));
         }
         drop((cuts, rows));
-        let course = Course {
+        let course = CampaignRun {
             lab,
             to_look,
             found,
@@ -235,7 +245,7 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Row)) -> Re
 }
 
 /// A campaign under way.
-struct Course<'a> {
+struct CampaignRun<'a> {
     lab: &'a Lab<'a>,
     to_look: SyncSender<Cut>,
     found: Receiver<(Row, Option<Evidence>)>,
@@ -251,7 +261,7 @@ struct Course<'a> {
     show: &'a mut dyn FnMut(&Row),
 }
 
-impl Course<'_> {
+impl CampaignRun<'_> {
     fn run(mut self, plain: &Kit, reference: &Reference) -> Result<Results> {
         let campaign = self.lab.campaign;
         let mut random = Random::of(campaign.seed);
@@ -272,13 +282,13 @@ impl Course<'_> {
         let applied = self.pass(Way::Apply, plain, apply_moments, campaign.stops)?;
         let changed = outside::manifest(&applied.kit.sd())?;
         let root = self.lab.root_of(&applied.kit)?;
-        let planned = outside::differences(&reference.plain, &changed, &[SHELF]);
+        let planned = outside::differences(&reference.plain, &changed, &[STATE_DIRECTORY]);
         let good = Good { planned, root };
         self.settle()?;
         self.judge(&good);
         let undone = self.pass(Way::Undo, &applied.kit, undo_moments, campaign.stops)?;
         let left = outside::manifest(&undone.kit.sd())?;
-        let differences = outside::differences(&reference.plain, &left, &[SHELF]);
+        let differences = outside::differences(&reference.plain, &left, &[STATE_DIRECTORY]);
         if !differences.is_empty() {
             bail!("undoing without any cut leaves\n{}", differences.join("\n"));
         }
@@ -445,12 +455,15 @@ impl Lab<'_> {
     fn prepare(&self, kit: &Kit) -> Result<Reference> {
         let mut board = self.boot(kit)?;
         self.install(&mut board)?;
+        let mut earlier = Vec::new();
         if let Some(script) = &self.campaign.prepare {
             board.must(script, "root", self.campaign.limit)?;
+            earlier = look::changes(&look::status(&mut board)?)?;
         }
         board.switch_off()?;
         Ok(Reference {
             plain: outside::manifest(&kit.sd())?,
+            earlier,
         })
     }
 
@@ -460,6 +473,9 @@ impl Lab<'_> {
         let _server = self.serve(&kit)?;
         let mut board = self.boot(&kit)?;
         let root = look::root(&mut board)?;
+        if let Some(after) = self.campaign.after {
+            after(&mut board);
+        }
         board.switch_off()?;
         Ok(root)
     }

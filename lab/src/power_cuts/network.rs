@@ -11,8 +11,7 @@ use crate::kit::Kit;
 use crate::session::{HOST_ADDRESS, Session};
 use crate::tools;
 
-use super::look::SOON;
-use super::{Campaign, Lab};
+use super::{Campaign, Lab, SOON};
 
 /// The board's network, as a person would set it up before anything else.
 const NETWORK: &str =

@@ -14,7 +14,7 @@ use crate::kit::Kit;
 use crate::session::Session;
 
 use super::caches::Caches;
-use super::{Lab, LeftOut, Moment, Random, SHELF, Stops, Way};
+use super::{Lab, LeftOut, Moment, Random, STATE_DIRECTORY, Stops, Way};
 
 /// The calls of the command's first thread after which it stands still. The threads that copy files, and the
 /// programs that it starts, are not stopped. Not among them are those that make thousands of files in a copy.
@@ -72,11 +72,14 @@ impl Lab<'_> {
         let _server = self.serve(&kit)?;
         let mut board = self.boot_logged(&kit)?;
         let mut caches = match random {
-            Some(random) => Some(Caches::of(self.cache, &mut board, from, random)?),
+            Some(random) => Some(Caches::of(self.cache, &mut board, from, random, way)?),
             None => None,
         };
         if way == Way::Apply {
             self.attach(&mut board)?;
+            if let Some(before) = self.campaign.before {
+                before(&mut board);
+            }
         }
         let disks_of = |board: &mut Session, caches: &mut Option<Caches>, moment| {
             let (kit, unflushed) = match caches {
@@ -205,7 +208,10 @@ impl Lab<'_> {
         })?;
         let steps = match way {
             Way::Apply => value["steps"].as_array(),
-            Way::Undo => value[0]["steps"].as_array(),
+            // The last change is the one that is undone.
+            Way::Undo => value
+                .as_array()
+                .and_then(|changes| changes.last()?["steps"].as_array()),
         };
         let steps = steps.with_context(|| format!("{script} gives no steps"))?;
         let id = |step: &Value| step["id"].as_str().unwrap_or_default().to_owned();
@@ -289,7 +295,7 @@ pub(super) fn stopping(command: &str, calls: &str, left_out: Option<&LeftOut>) -
     };
     format!(
         "port=/dev/$(cat /run/lab/port)\n\
-         newest() {{ ls -t {SHELF}/changes/*/journal 2>/dev/null | head -n 1; }}\n\
+         newest() {{ ls -t {STATE_DIRECTORY}/changes/*/journal 2>/dev/null | head -n 1; }}\n\
          look() {{ journal=$(newest); [ -z \"$journal\" ] || wc -l \"$journal\"; }}\n\
          seen=$(look); call=\n\
          rm -f /run/stops; mkfifo /run/stops || exit 1\n\
@@ -336,7 +342,7 @@ mod tests {
             let script = stopping(command, CALLS, left_out)
                 .replace("/dev/$(cat /run/lab/port)", &at("port"))
                 .replace("/run/", &format!("{}/", place.path().display()))
-                .replace(SHELF, "/nonexistent");
+                .replace(STATE_DIRECTORY, "/nonexistent");
             let mut shell = crate::tools::command("bash");
             shell.args(["-c", &script]).output().unwrap()
         };

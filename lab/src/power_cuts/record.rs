@@ -40,14 +40,14 @@ pub struct Label {
     /// Device and filesystem of the root after applying.
     pub root: String,
     /// Applying.
-    pub apply: Course,
+    pub apply: RecordedRun,
     /// Undoing.
-    pub undo: Course,
+    pub undo: RecordedRun,
 }
 
 /// Where the logs were while a command ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Course {
+pub struct RecordedRun {
     /// Its stops in their order; the first is before it began.
     pub marks: Vec<Mark>,
 }
@@ -97,7 +97,7 @@ impl Recording {
 
     /// Where the logs of a way were.
     #[must_use]
-    pub fn course(&self, way: Way) -> &Course {
+    pub fn course(&self, way: Way) -> &RecordedRun {
         match way {
             Way::Apply => &self.label.apply,
             Way::Undo => &self.label.undo,
@@ -152,14 +152,19 @@ pub fn record(cache: &Cache, campaign: &Campaign, directory: &Path) -> Result<Re
 
 impl Lab<'_> {
     /// Goes one way and keeps the logs; gives the disks afterwards, the root that it was gone from, and where the logs were.
-    fn record(&self, way: Way, start: &Kit, directory: &Path) -> Result<(Kit, String, Course)> {
+    fn record(
+        &self,
+        way: Way,
+        start: &Kit,
+        directory: &Path,
+    ) -> Result<(Kit, String, RecordedRun)> {
         let kit = start.temporary_copy(self.cache)?;
         let mut board = self.boot_logged(&kit)?;
         let root = look::root(&mut board)?;
-        let mut caches = Caches::of(self.cache, &mut board, start, Random::of(1))?;
+        let mut caches = Caches::of(self.cache, &mut board, start, Random::of(1), way)?;
         let command = self.command(&mut board, way)?;
         let titles = self.titles(&mut board, way)?;
-        let mut course = Course::default();
+        let mut course = RecordedRun::default();
         course.note(Mark::default(), &mut board, &mut caches)?;
         let script = stopping(&command, CALLS, None);
         board.begin(&script, "root", self.campaign.limit * 20)?;
@@ -210,7 +215,7 @@ impl Lab<'_> {
     }
 }
 
-impl Course {
+impl RecordedRun {
     /// Adds a mark with the lengths of the logs at this moment, unless nothing was written and nothing is said of it.
     fn note(&mut self, mark: Mark, board: &mut Session, caches: &mut Caches) -> Result<()> {
         let entries = caches.entries(board)?;

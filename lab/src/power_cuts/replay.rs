@@ -15,8 +15,8 @@ use crate::outside;
 use super::caches::Caches;
 use super::judge::{self, Known};
 use super::look::Ended;
-use super::record::{Course, Mark, Recording};
-use super::{Campaign, Cut, Good, Lab, Moment, Random, Reference, Row, SHELF, Way, pool};
+use super::record::{Mark, RecordedRun, Recording};
+use super::{Campaign, Cut, Good, Lab, Moment, Random, Reference, Row, STATE_DIRECTORY, Way, pool};
 
 /// How many cuts, and which.
 #[derive(Clone, Copy, Debug)]
@@ -90,18 +90,21 @@ impl<'a> Replay<'a> {
         let (before, after) = (start(Way::Apply)?, start(Way::Undo)?);
         let sums = judge::sums(&images, &before.sd(), &written)?;
         let plain = judge::state(&images, &before, None)?;
+        let earlier = judge::changes_on(&images, &before, &campaign.rubus)?;
         let card_root = plain.start.root().to_owned();
         let applied = judge::state(&images, &after, Some(&card_root))?;
         Ok(Self {
             good: Good {
-                planned: outside::differences(&plain.card, &applied.card, &[SHELF]),
+                planned: outside::differences(&plain.card, &applied.card, &[STATE_DIRECTORY]),
                 root: recording.label.root.clone(),
             },
             reference: Reference {
                 plain: plain.card.clone(),
+                earlier: earlier.clone(),
             },
             known: Known {
                 sums,
+                earlier,
                 plain,
                 applied,
             },
@@ -206,11 +209,7 @@ impl Replay<'_> {
 
     fn judge(&self, left: Left, draw: Draw, row: &mut Row) -> Result<()> {
         let campaign = &self.campaign;
-        let end = match left.number % campaign.resume_each.max(1) == 1 {
-            _ if draw.looks_only => None,
-            true => Some(Ended::Resume),
-            false => Some(Ended::Undo),
-        };
+        let end = (!draw.looks_only).then(|| end_of(left.number, campaign.resume_each));
         let is_needed_again = draw.board_each > 0 || campaign.keep_failures.is_some();
         let copy = match is_needed_again {
             true => Some(left.kit.temporary_copy(&self.images)?),
@@ -262,10 +261,18 @@ impl Replay<'_> {
     }
 }
 
+/// How a cut is ended here: each so many-th with `resume`; none when 0.
+fn end_of(number: usize, resume_each: usize) -> Ended {
+    match resume_each > 0 && number % resume_each == resume_each - 1 {
+        true => Ended::Resume,
+        false => Ended::Undo,
+    }
+}
+
 /// Moments for cuts and how long the logs were then, in their order. Each interval between two marks is as probable as the
 /// others, whatever it wrote; within one, a cut comes anywhere in what one disk did, and at its end where several wrote: their logs
 /// have no common order.
-fn cuts(course: &Course, count: usize, random: &mut Random) -> Vec<(Moment, Vec<usize>)> {
+fn cuts(course: &RecordedRun, count: usize, random: &mut Random) -> Vec<(Moment, Vec<usize>)> {
     let pairs: Vec<[&Mark; 2]> = course
         .marks
         .windows(2)
@@ -324,13 +331,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_so_many_th_cut_is_resumed() {
+        let resumed = |each| (0..6).map(move |n| end_of(n, each) == Ended::Resume);
+        assert_eq!(resumed(0).filter(|&it| it).count(), 0);
+        assert_eq!(resumed(1).filter(|&it| it).count(), 6);
+        let third = [false, false, true, false, false, true];
+        assert!(resumed(3).eq(third));
+    }
+
+    #[test]
     fn cuts_come_in_order_in_each_interval_in_which_something_was_written() {
         let mark = |call: &str, entries: [usize; 2]| Mark {
             call: call.into(),
             entries: entries.into(),
             ..Mark::default()
         };
-        let course = Course {
+        let course = RecordedRun {
             marks: vec![
                 mark("", [5, 1]),
                 mark("one", [9, 1]),
@@ -368,6 +384,6 @@ mod tests {
             }
             assert!(seen.iter().all(|&seen| seen >= count / 2), "{seen:?}");
         }
-        assert!(cuts(&Course::default(), 3, &mut Random::of(1)).is_empty());
+        assert!(cuts(&RecordedRun::default(), 3, &mut Random::of(1)).is_empty());
     }
 }

@@ -9,6 +9,8 @@ pub mod fio;
 pub mod leftovers;
 pub mod nasty_tree;
 pub mod network_root;
+pub mod packages;
+pub mod packages_on_board;
 pub mod pressure;
 pub mod program;
 pub mod run;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use sha2::{Digest, Sha256};
+use ring::digest::{Context, SHA256};
 
 use super::secrets::{ID_FILES, Reach, SERIAL_FILES, Secrets, Shape};
 use super::shapes;
@@ -168,8 +168,12 @@ impl Redactor {
         self.lossless(path, Place::of_path(path))
     }
 
-    fn text(&self, text: &str) -> String {
+    pub(crate) fn text(&self, text: &str) -> String {
         self.lossless(text, Place::Anywhere)
+    }
+
+    pub(crate) fn identifier(&self, text: &str) -> String {
+        self.lossless(text, Place::Serials)
     }
 
     fn lossless(&self, text: &str, place: Place) -> String {
@@ -292,11 +296,11 @@ impl Redactor {
             if digits.len() >= secret.len() {
                 break;
             }
-            let mut hasher = Sha256::new();
+            let mut hasher = Context::new(&SHA256);
             hasher.update(&self.salt);
-            hasher.update(block.to_le_bytes());
+            hasher.update(&block.to_le_bytes());
             hasher.update(&canonical);
-            digits.extend(hasher.finalize().iter().flat_map(|byte| {
+            digits.extend(hasher.finish().as_ref().iter().flat_map(|byte| {
                 const DIGITS: &[u8; 16] = b"0123456789abcdef";
                 [
                     DIGITS[usize::from(byte >> 4)],

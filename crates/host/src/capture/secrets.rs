@@ -7,9 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
 use super::shapes;
+use crate::digest::sha256_of;
 use crate::files::Files;
 use crate::recorder::Record;
 use crate::tree::Contents;
@@ -83,14 +82,11 @@ pub(crate) fn find(files: &dyn Files, record: &Record) -> Secrets {
 }
 
 /// The machine id is secret itself, random, and stays the same; without one, random bytes.
-fn salt(files: &dyn Files) -> Vec<u8> {
+pub(crate) fn salt(files: &dyn Files) -> Vec<u8> {
     let id = files.text(Path::new("/etc/machine-id")).unwrap_or_default();
     let id = id.trim();
     if id.len() == 32 && shapes::is_hex(id) && distinct(id) > 4 {
-        let mut hasher = Sha256::new();
-        hasher.update(b"pseudonyms of a rubus capture");
-        hasher.update(id.as_bytes());
-        return hasher.finalize().to_vec();
+        return sha256_of(format!("pseudonyms of a rubus capture{id}").as_bytes()).to_vec();
     }
     let mut random = vec![0_u8; 32];
     let filled = std::fs::File::open("/dev/urandom")
@@ -98,7 +94,7 @@ fn salt(files: &dyn Files) -> Vec<u8> {
     if filled.is_err() {
         // Guessable, but different from machine to machine and from run to run.
         let seed = format!("{} {}", std::process::id(), crate::clock::monotonic_ns());
-        random = Sha256::digest(seed.as_bytes()).to_vec();
+        random = sha256_of(seed.as_bytes()).to_vec();
     }
     random
 }
@@ -274,7 +270,7 @@ impl Secrets {
 
     /// A serial number that is a plain word: it may be anything, also what somebody called the device
     /// after. Zeros and the like are nobody's.
-    fn add_word(&mut self, text: &str) {
+    pub(crate) fn add_word(&mut self, text: &str) {
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         let has_letter = text.chars().any(char::is_alphabetic);
         if has_letter && distinct(text) > 1 && !shapes::identifies(text) {
@@ -283,7 +279,7 @@ impl Secrets {
     }
 
     /// A UUID or other identifier of hexadecimal digits; anything else counts as a serial number.
-    fn add_id(&mut self, text: &str) {
+    pub(crate) fn add_id(&mut self, text: &str) {
         let text = text.trim().trim_matches('"');
         let plain: String = text.chars().filter(|c| !"-:".contains(*c)).collect();
         if !shapes::is_hex(&plain) {
@@ -364,7 +360,7 @@ impl Secrets {
 
     /// A Raspberry Pi's number has leading digits that are the same on all boards; on the command
     /// line only the last eight stand.
-    fn add_board_serial(&mut self, text: &str) {
+    pub(crate) fn add_board_serial(&mut self, text: &str) {
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         self.add_serial(text);
         if text.len() == 16 && shapes::is_hex(text) && shapes::identifies(&text[8..]) {
@@ -468,7 +464,7 @@ impl Secrets {
     }
 
     /// UUIDs, hardware addresses and the like, wherever they stand.
-    fn add_shapes(&mut self, text: &str, public: &BTreeSet<String>) {
+    pub(crate) fn add_shapes(&mut self, text: &str, public: &BTreeSet<String>) {
         for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || "-:".contains(c))) {
             // Names put words in front and numbers behind: "md-uuid-…", "…-part1".
             let parts: Vec<&str> = word.trim_matches(['-', ':']).split('-').collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rubus_host::netlink::Netlink;
 
-use super::message::{Incoming, MOST_BYTES, Writer, control, family, is_connected, nbd, read};
+use super::message::{Incoming, MAX_BYTES, Writer, control, family, is_connected, nbd, read};
 
 /// The kernel answers at once, or after it has looked for partitions on the device.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -53,7 +53,6 @@ pub enum DriverError {
 pub struct Setting<'a> {
     /// Number of the device; the first free one otherwise.
     pub index: Option<u32>,
-    /// Its size.
     pub size_bytes: u64,
     /// Its block size.
     pub block_bytes: u32,
@@ -92,7 +91,7 @@ impl Driver {
             family: control::FAMILY,
             group: None,
             sequence: 0,
-            memory: vec![0; MOST_BYTES].into_boxed_slice(),
+            memory: vec![0; MAX_BYTES].into_boxed_slice(),
         };
         let ask = |writer: Writer| writer.text(control::FAMILY_NAME, nbd::NAME);
         let mut found = None;
@@ -123,7 +122,7 @@ impl Driver {
         Ok(DeadLinks {
             socket,
             family: self.family,
-            memory: vec![0; MOST_BYTES].into_boxed_slice(),
+            memory: vec![0; MAX_BYTES].into_boxed_slice(),
         })
     }
 

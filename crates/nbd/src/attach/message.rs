@@ -6,7 +6,7 @@
 //! and nothing is taken that is not there.
 
 /// Longest message that is sent or taken.
-pub const MOST_BYTES: usize = 32 << 10;
+pub const MAX_BYTES: usize = 32 << 10;
 
 const HEADER_BYTES: usize = 16;
 const GENERIC_BYTES: usize = 4;
@@ -42,7 +42,6 @@ pub mod control {
 
 /// The family of the driver.
 pub mod nbd {
-    /// Its name.
     pub const NAME: &str = "nbd";
     /// Its group for what happens to connections.
     pub const GROUP: &str = "nbd_mc_group";
@@ -181,11 +180,9 @@ pub enum Incoming<'a> {
     Message {
         /// The request that it answers; 0 for what nobody asked for.
         sequence: u32,
-        /// Which family.
         family: u16,
         /// What it is.
         command: u8,
-        /// Its attributes.
         attributes: Attributes<'a>,
     },
 }

@@ -19,7 +19,9 @@ use rubus_host::staying::KeptDirectory;
 
 pub use driver::{DeadLinks, Driver, DriverError};
 pub use durability::Counters;
-pub use watch::{Attached, End, Kernel, Leave, Pace, SILENCE, Server, Standing, Urgency, Watcher};
+pub use watch::{
+    Attached, AttachmentState, End, Kernel, Leave, Pace, SILENCE, Server, Urgency, Watcher,
+};
 
 use crate::client::{ClientError, Extras, Offer, Wish, agree_with};
 use crate::identity::{Appearance, Uuid};
@@ -32,8 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Connections to a server that promises that they agree, where nobody asks for another number.
 const USUAL_CONNECTIONS: u32 = 4;
 /// The kernel's driver takes block sizes from here up to its page size.
-const LEAST_BLOCK_BYTES: u32 = 512;
-const MOST_BLOCK_BYTES: u32 = 4096;
+const MIN_BLOCK_BYTES: u32 = 512;
+const MAX_BLOCK_BYTES: u32 = 4096;
 
 /// How a device is to be attached.
 #[derive(Clone, Copy, Debug)]
@@ -192,7 +194,7 @@ pub struct Device {
     /// Its block size.
     pub block_bytes: u32,
     /// The server takes requests up to this size.
-    pub most_request_bytes: u32,
+    pub max_request_bytes: u32,
     /// What the server said of the export, without its identity.
     pub description: Option<String>,
     /// For the watcher.
@@ -233,8 +235,8 @@ pub fn attach(
     let multi = offer.flags.has(TransmissionFlags::CAN_MULTI_CONN);
     let wanted = connections_of(settings.connections, multi)?;
     let blocks = offer.blocks();
-    let block_bytes = blocks.least_bytes.max(LEAST_BLOCK_BYTES);
-    if block_bytes > MOST_BLOCK_BYTES {
+    let block_bytes = blocks.min_bytes.max(MIN_BLOCK_BYTES);
+    if block_bytes > MAX_BLOCK_BYTES {
         return Err(AttachError::Blocks(block_bytes));
     }
     if offer.size_bytes < u64::from(block_bytes) {
@@ -280,7 +282,7 @@ pub fn attach(
         index,
         backend: backend.into(),
         block_bytes,
-        most_request_bytes: blocks.most_bytes,
+        max_request_bytes: blocks.max_bytes,
         description: offer.description,
         attached: Attached {
             name: format!("nbd{index}"),
@@ -303,9 +305,9 @@ fn connect(
 ) -> Result<(u32, Option<Counters>), DriverError> {
     if let Some(index) = setting.index {
         let counters = counters_of(index);
-        return Ok((connect_patiently(driver, &setting)?, counters));
+        return Ok((connect_patiently(driver, &setting, NAMED_TRIES)?, counters));
     }
-    for index in 0..=MOST_DEVICES {
+    for index in 0..=MAX_DEVICES {
         if !exists(index) {
             // The driver makes it.
             setting.index = None;
@@ -313,12 +315,12 @@ fn connect(
         }
         setting.index = Some(index);
         let counters = counters_of(index);
-        match connect_patiently(driver, &setting) {
+        match connect_patiently(driver, &setting, ANY_TRIES) {
             Err(DriverError::Busy(_)) => {}
             answer => return Ok((answer?, counters)),
         }
     }
-    Err(DriverError::Busy(MOST_DEVICES))
+    Err(DriverError::Busy(MAX_DEVICES))
 }
 
 fn counters_of(index: u32) -> Option<Counters> {
@@ -337,19 +339,27 @@ fn counters_in(block: &KeptDirectory) -> Option<Counters> {
     Counters::parse(&block.read("stat").ok()?)
 }
 
-const MOST_DEVICES: u32 = 255;
+const MAX_DEVICES: u32 = 255;
 
 fn exists(index: u32) -> bool {
     KeptDirectory::open(Path::new(&format!("/sys/block/nbd{index}"))).is_ok()
 }
 
+/// How often a device is tried that a program merely has open, every [`PAUSE`]: one that was asked for, and one of many. With
+/// the driver, sixteen devices appear at once, and udev on a slow and busy processor takes seconds to look at them all.
+const NAMED_TRIES: u32 = 400;
+const ANY_TRIES: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// To the driver, a device that a program merely has open is busy; those that only look are gone soon.
-fn connect_patiently(driver: &mut Driver, setting: &Setting<'_>) -> Result<u32, DriverError> {
-    for _ in 0..40 {
+fn connect_patiently(
+    driver: &mut Driver,
+    setting: &Setting<'_>,
+    tries: u32,
+) -> Result<u32, DriverError> {
+    for _ in 0..tries {
         match driver.connect(setting) {
-            Err(DriverError::Busy(index)) if !has_server(index) => {
-                rubus_host::clock::sleep(Duration::from_millis(50));
-            }
+            Err(DriverError::Busy(index)) if !has_server(index) => rubus_host::clock::sleep(PAUSE),
             answer => return answer,
         }
     }

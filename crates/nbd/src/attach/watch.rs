@@ -73,7 +73,7 @@ pub enum Urgency {
 
 /// How things stand, for whoever asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct AttachmentState {
     /// Connections that work.
     pub alive: usize,
     /// How often a connection was replaced.
@@ -135,7 +135,7 @@ fn spread(wait: Duration, number: u64) -> Duration {
 }
 
 /// A driver that refuses a good connection so often will not take one.
-const MOST_REFUSALS: u32 = 5;
+const MAX_REFUSALS: u32 = 5;
 
 /// What watching needs to know of the device.
 #[derive(Debug)]
@@ -160,12 +160,11 @@ pub struct Attached {
 const NOT_FENCED: &str = "the server does not end what is left of a lost connection any more: it may still carry out \
                           writes of the old one, over newer ones";
 
-/// A watcher.
 pub struct Watcher<'a> {
     kernel: &'a mut dyn Kernel,
     server: &'a mut dyn Server,
     log: &'a mut dyn FnMut(Urgency, &str),
-    tell: &'a mut dyn FnMut(&Standing),
+    tell: &'a mut dyn FnMut(&AttachmentState),
     stop: &'a AtomicBool,
     leave: Leave,
     /// Told when leaving has ended.
@@ -187,7 +186,7 @@ impl<'a> Watcher<'a> {
         kernel: &'a mut dyn Kernel,
         server: &'a mut dyn Server,
         log: &'a mut dyn FnMut(Urgency, &str),
-        tell: &'a mut dyn FnMut(&Standing),
+        tell: &'a mut dyn FnMut(&AttachmentState),
         stop: &'a AtomicBool,
         leave: Leave,
     ) -> Watcher<'a> {
@@ -368,9 +367,9 @@ impl<'a> Watcher<'a> {
     /// The driver replaces only what it holds for dead, and says nothing otherwise. Of connections that
     /// end because somebody detaches the device it does not tell, and then the device has no server.
     fn wait_until_dead(&mut self, count: usize) -> Result<(), End> {
-        let most_ns = self.pace.notice.as_nanos() as u64;
+        let max_ns = self.pace.notice.as_nanos() as u64;
         let start_ns = monotonic_ns();
-        while (self.dead_told as usize) < count && monotonic_ns() - start_ns < most_ns {
+        while (self.dead_told as usize) < count && monotonic_ns() - start_ns < max_ns {
             // The lines that ended would end the wait at once.
             let _ = wait_for_ends(&[], self.kernel.tells(), Duration::from_millis(20));
             self.dead_told += self.kernel.take_dead();
@@ -416,7 +415,7 @@ impl<'a> Watcher<'a> {
                 Err(error) => {
                     refusals += 1;
                     self.line(Urgency::Error, &error.to_string());
-                    if refusals == MOST_REFUSALS {
+                    if refusals == MAX_REFUSALS {
                         return Err(self.give_up(error.to_string()));
                     }
                 }
@@ -516,14 +515,14 @@ impl<'a> Watcher<'a> {
     fn told(&mut self, trouble: Option<String>) {
         let ended = self.ended(Duration::ZERO).len();
         self.unflushed = self.durability.is_unflushed(self.kernel.counters());
-        let standing = Standing {
+        let state = AttachmentState {
             alive: self.attached.lines.len() - ended,
             replaced: self.replaced,
             appearance: self.attached.appearance,
             unflushed: self.unflushed,
             trouble,
         };
-        (self.tell)(&standing);
+        (self.tell)(&state);
     }
 
     fn line(&mut self, urgency: Urgency, text: &str) {

@@ -1,5 +1,7 @@
 //! Why there is no agreement with a server, in words for people.
 
+use std::io;
+
 use super::{Answer, ClientError};
 use crate::wire::{ErrorCode, Malformed, Refusal};
 
@@ -53,7 +55,6 @@ pub enum HandshakeError {
     /// The server does not give the export, for a reason of its own.
     #[error("the server refuses the export: {why}{}", in_words(.text))]
     Refused {
-        /// Why.
         why: Refusal,
         /// In the server's words.
         text: String,
@@ -119,4 +120,25 @@ fn no_such_export(wanted: &str, known: &[String], more: bool) -> String {
         (names, true) => format!("{sentence}; among others it has {}", names.join(", ")),
         (names, false) => format!("{sentence}; it has {}", names.join(", ")),
     }
+}
+
+/// Whether the other end has hung up because it does not like our certificate, or that we have none.
+pub(crate) fn is_about_our_certificate(error: &io::Error) -> bool {
+    use rustls::{AlertDescription, Error};
+    let cause = error.get_ref().and_then(|e| e.downcast_ref::<Error>());
+    matches!(
+        cause,
+        Some(Error::AlertReceived(
+            AlertDescription::CertificateRequired
+                | AlertDescription::BadCertificate
+                | AlertDescription::UnknownCA
+                | AlertDescription::DecryptError
+        ))
+    )
+}
+
+pub(crate) fn wants_certificate() -> String {
+    "the server wants a certificate of this client that its authority has signed; put client-cert.pem and client-key.pem into a \
+     directory with ca-cert.pem and name it in the address: tls-certificates=DIRECTORY"
+        .into()
 }

@@ -7,13 +7,13 @@
 use std::ops::Range;
 
 use crate::wire::{
-    ChunkFlags, ChunkKind, Command, CommandFlags, ErrorCode, ExtendedRequest, Extent, MOST_EXTENTS,
-    MOST_SMALL_BODY_BYTES, Malformed, ReplyHeader, Request, SimpleReply, read_error_body,
+    ChunkFlags, ChunkKind, Command, CommandFlags, ErrorCode, ExtendedRequest, Extent, MAX_EXTENTS,
+    MAX_SMALL_BODY_BYTES, Malformed, ReplyHeader, Request, SimpleReply, read_error_body,
     read_hole_body,
 };
 
 /// So many requests can be in flight on one connection.
-pub const MOST_SLOTS: usize = 1 << 16;
+pub const MAX_SLOTS: usize = 1 << 16;
 
 /// One request, as its owner sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub enum FlightError {
     /// The data lie outside of what was asked for, or are too many or too few.
     #[error("the server breaks the protocol: a read gives other bytes than were asked for")]
     WrongBytes,
-    /// The slot is in use or beyond [`MOST_SLOTS`], or the memory is too small.
+    /// The slot is in use or beyond [`MAX_SLOTS`], or the memory is too small.
     #[error("a request cannot be made: its slot or its memory is not free")]
     BadRequest,
 }
@@ -234,7 +234,7 @@ impl Flight {
             return Err(FlightError::BadRequest);
         }
         let slot = due.slot as usize;
-        if slot >= MOST_SLOTS {
+        if slot >= MAX_SLOTS {
             return Err(FlightError::BadRequest);
         }
         if slot >= self.slots.len() {
@@ -319,7 +319,7 @@ impl Flight {
     /// Takes what the server has sent: copies data of reads into the memory, appends what has been
     /// answered. Gives how many bytes were used; the rest is the beginning of a message and has to be
     /// given again with more behind it. A message of which the whole is needed is at most
-    /// [`MOST_SMALL_BODY_BYTES`] and its header long.
+    /// [`MAX_SMALL_BODY_BYTES`] and its header long.
     ///
     /// # Errors
     /// When the server breaks the protocol.
@@ -452,7 +452,7 @@ impl Flight {
             }
             _ => {}
         }
-        if chunk.length > MOST_SMALL_BODY_BYTES as u64 {
+        if chunk.length > MAX_SMALL_BODY_BYTES as u64 {
             return Err(FlightError::Malformed(Malformed::TooLong {
                 what: "a chunk",
                 bytes: chunk.length,
@@ -593,7 +593,7 @@ impl Flight {
             }
             match &mut extents {
                 // What is beyond can be asked for again.
-                Some(extents) if incoming.is_ours && extents.len() < MOST_EXTENTS => {
+                Some(extents) if incoming.is_ours && extents.len() < MAX_EXTENTS => {
                     extents.push(extent);
                 }
                 _ => {}

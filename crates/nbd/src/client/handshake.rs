@@ -13,9 +13,9 @@ use crate::wire::{
 };
 
 /// So many names of exports are kept to be shown.
-const MOST_NAMES: usize = 20;
+const MAX_NAMES: usize = 20;
 /// So many replies to one option are taken.
-const MOST_REPLIES: u32 = 10_000;
+const MAX_REPLIES: u32 = 10_000;
 
 /// What the client wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +149,6 @@ impl Asked {
     }
 }
 
-/// The handshake.
 #[derive(Debug)]
 pub struct Handshake {
     wish: Wish,
@@ -382,7 +381,7 @@ impl Handshake {
             return Err(HandshakeError::Unasked(header.option));
         }
         self.replies += 1;
-        if self.replies > MOST_REPLIES {
+        if self.replies > MAX_REPLIES {
             return Err(HandshakeError::Endless);
         }
         if header.length > 0 {
@@ -502,7 +501,7 @@ impl Handshake {
     /// The export is not there: learns which are.
     fn listed(&mut self, reply: OptionReply) -> Result<(), HandshakeError> {
         match reply {
-            OptionReply::Server { .. } if self.known.len() >= MOST_NAMES => self.more = true,
+            OptionReply::Server { .. } if self.known.len() >= MAX_NAMES => self.more = true,
             OptionReply::Server { name, .. } => self.known.push(name),
             OptionReply::Ack | OptionReply::Refused { .. } => {
                 return Err(HandshakeError::NoSuchExport {

@@ -1,6 +1,6 @@
 //! Questions to a server of which no transmission comes: which exports there are, what each offers, what the server can.
 //!
-//! What a server can make this take is bounded: [`MOST_LISTED`] exports, [`MOST_TEXT_BYTES`] of names and descriptions,
+//! What a server can make this take is bounded: [`MAX_LISTED`] exports, [`MAX_TEXT_BYTES`] of names and descriptions,
 //! and a number of replies to each option.
 
 use std::time::Duration;
@@ -14,17 +14,16 @@ use crate::wire::{
 };
 
 /// So many exports are taken of a list.
-pub const MOST_LISTED: usize = 10_000;
+pub const MAX_LISTED: usize = 10_000;
 /// So much text is taken of a list.
-const MOST_TEXT_BYTES: usize = 4 << 20;
-const MOST_REPLIES: usize = 20_000;
+const MAX_TEXT_BYTES: usize = 4 << 20;
+const MAX_REPLIES: usize = 20_000;
 
 /// What a server says of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Learnt {
     /// The name that the server uses itself.
     pub name: Option<String>,
-    /// Size and flags.
     pub size_and_flags: Option<(u64, TransmissionFlags)>,
     /// The block sizes, where it names them.
     pub block_sizes: Option<BlockSizes>,
@@ -145,7 +144,7 @@ impl<T: Transport> Inquiry<T> {
                 continue;
             };
             text_bytes += name.len() + details.len();
-            if listed.len() >= MOST_LISTED || text_bytes > MOST_TEXT_BYTES {
+            if listed.len() >= MAX_LISTED || text_bytes > MAX_TEXT_BYTES {
                 return Ok(Some(Listing {
                     exports: listed,
                     more: true,
@@ -233,7 +232,7 @@ impl<T: Transport> Inquiry<T> {
         request.encode(&mut out);
         send_all(&mut self.transport, &out, self.most)?;
         let (mut replies, mut taken_bytes) = (Vec::new(), 0);
-        for _ in 0..MOST_REPLIES {
+        for _ in 0..MAX_REPLIES {
             let head = read_all(&mut self.transport, OPTION_REPLY_HEADER_BYTES, self.most)?;
             let header = OptionReplyHeader::decode(&head).map_err(HandshakeError::from)?;
             if header.option != request.number() {
@@ -244,7 +243,7 @@ impl<T: Transport> Inquiry<T> {
             match reply {
                 OptionReply::Ack | OptionReply::Refused { .. } => return Ok((replies, reply)),
                 // What goes beyond is passed over, so that the conversation can go on.
-                reply if taken_bytes <= MOST_TEXT_BYTES && replies.len() <= MOST_LISTED => {
+                reply if taken_bytes <= MAX_TEXT_BYTES && replies.len() <= MAX_LISTED => {
                     taken_bytes += data.len();
                     replies.push(reply);
                 }

@@ -9,10 +9,11 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::time::Duration;
 
+pub(crate) use error::wants_certificate;
 pub use error::{HandshakeError, lost, refused};
-pub use flight::{Answer, Due, Flight, FlightError, Header, MOST_SLOTS, Replies};
+pub use flight::{Answer, Due, Flight, FlightError, Header, MAX_SLOTS, Replies};
 pub use handshake::{Extras, Handshake, Offer, Step, Style, Wish};
-pub use inquiry::{Inquiry, Learnt, Listing, MOST_LISTED};
+pub use inquiry::{Inquiry, Learnt, Listing, MAX_LISTED};
 
 use crate::transport::{Awaited, Transport};
 use crate::wire::{Command, CommandFlags, ExtendedRequest, Extent, Request};
@@ -21,7 +22,7 @@ use crate::wire::{Command, CommandFlags, ExtendedRequest, Extent, Request};
 /// block costs less than a system call for it.
 const STAGE_BYTES: usize = 64 << 10;
 /// So many pieces are handed to the kernel at once.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 
 /// Why a client can do no more with its server. The sentences say what to do where that is known.
 #[derive(Debug, thiserror::Error)]
@@ -153,15 +154,15 @@ fn broken(error: io::Error, when: &'static str, silence: Duration) -> ClientErro
         }
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ClientError::Closed(when),
         // A server may look at this client's certificate after both have come to terms.
-        io::ErrorKind::InvalidData if crate::tls::is_about_our_certificate(&error) => {
-            ClientError::Tls(crate::tls::wants_certificate())
+        io::ErrorKind::InvalidData if error::is_about_our_certificate(&error) => {
+            ClientError::Tls(wants_certificate())
         }
         _ => ClientError::Broken(error),
     }
 }
 
 /// From so many bytes of headers on those that have been sent are thrown away.
-const MOST_HEADER_BYTES: usize = 64 << 10;
+const MAX_HEADER_BYTES: usize = 64 << 10;
 
 /// A piece of what is to be sent: of the client's own headers, or of the caller's memory.
 #[derive(Clone, Debug)]
@@ -370,7 +371,7 @@ impl<T: Transport> Client<T> {
     }
 
     fn queue_header(&mut self, header: &[u8]) {
-        if self.headers.len() > MOST_HEADER_BYTES {
+        if self.headers.len() > MAX_HEADER_BYTES {
             self.forget_sent();
         }
         let start = self.headers.len();
@@ -403,9 +404,9 @@ impl<T: Transport> Client<T> {
     /// Sends what there is room for; true when nothing is left.
     fn send(&mut self, memory: &[u8]) -> Result<bool, ClientError> {
         while self.unsent < self.pieces.len() {
-            let mut parts = [IoSlice::new(&[]); MOST_PARTS];
+            let mut parts = [IoSlice::new(&[]); MAX_PARTS];
             let pieces = &self.pieces[self.unsent..];
-            let count = pieces.len().min(MOST_PARTS);
+            let count = pieces.len().min(MAX_PARTS);
             for (part, piece) in parts.iter_mut().zip(pieces) {
                 *part = IoSlice::new(match piece {
                     Piece::Header(range) => &self.headers[range.clone()],

@@ -4,13 +4,13 @@
 //! whose bytes are on stable storage at the destination, with its digest, and ends in a checksum of itself.
 //! What a power cut has left of the last lines is no line, and what it stood for is copied again.
 
-use rubus_core::checksum::crc32c;
+use rubus_vocabulary::checksum::crc32c;
 
-use super::ground::Grid;
+use super::grid::Grid;
 
 const MARK: &str = "rubus nbd copy 1";
 /// Longer lines are none.
-const MOST_LINE_BYTES: usize = 8 << 10;
+const MAX_LINE_BYTES: usize = 8 << 10;
 
 /// What is copied to where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,10 +162,7 @@ impl<'a> Lines<'a> {
     /// The next line without its checksum; nothing when it is damaged or not whole.
     fn next(&mut self) -> Option<&'a str> {
         let rest = self.bytes.get(self.used..)?;
-        let end = rest
-            .iter()
-            .take(MOST_LINE_BYTES)
-            .position(|b| *b == b'\n')?;
+        let end = rest.iter().take(MAX_LINE_BYTES).position(|b| *b == b'\n')?;
         let line = std::str::from_utf8(&rest[..end]).ok()?;
         let (text, sum) = line.rsplit_once(' ')?;
         if sum != format!("{:08x}", crc32c(text.as_bytes())) {

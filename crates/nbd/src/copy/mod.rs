@@ -3,13 +3,15 @@
 //! What the source says to be zeros is not read, and what reads as zeros is not written. Several connections
 //! with many requests each are used where a server promises that all of them see the same data. A copy that
 //! was interrupted goes on: its journal ([`journal`]) has what was on stable storage. While it copies, it keeps a
-//! digest of every section ([`ground`]); at the end the destination is read back and compared with them.
+//! digest of every section ([`grid`]); at the end the destination is read back and compared with them.
 
-pub mod ground;
+mod error;
+pub mod grid;
 pub mod journal;
 mod rescue;
 mod work;
 mod worker;
+mod zeros;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -24,31 +26,16 @@ use crate::identity::Identity;
 use crate::server::file_disk::FileDisk;
 use crate::transport::Transport;
 use crate::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
-use ground::{Grid, Ledger};
+pub use error::CopyError;
+use grid::{Grid, Ledger};
 use work::{Job, Knowledge};
 use worker::{CHECKPOINT_NS, Side, Target, Wired, Worker};
+pub use zeros::is_all_zero;
 
 /// How often the caller is told how far it is.
 const TELL: Duration = Duration::from_millis(200);
 /// At most so many places that differ are told.
-const MOST_DIFFERENT: usize = 100;
-
-/// Why a copy ended early.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CopyError {
-    /// Something failed: what, where, why, and what to do.
-    #[error("{0}")]
-    Trouble(String),
-    /// The disk of the source does not give some bytes: which, and why.
-    #[error("{0}")]
-    Unreadable(String),
-    /// What was written may be lost: nothing that was written before counts as done from here on.
-    #[error("{0}")]
-    NotDurable(String),
-    /// It was asked to end.
-    #[error("it was interrupted")]
-    Interrupted,
-}
+const MAX_DIFFERENT: usize = 100;
 
 /// Who keeps the journal.
 pub trait Keeper: Sync {
@@ -117,8 +104,7 @@ impl<T: Transport> Export<T> {
         match is_same {
             true => Ok(()),
             false => Err(CopyError::Trouble(format!(
-                "{} is another disk on another connection; its server was changed meanwhile: look at it, \
-                 and begin anew",
+                "{} is another disk on another connection; its server was changed meanwhile: look at it, and start again",
                 self.name
             ))),
         }
@@ -176,7 +162,6 @@ pub enum End<T> {
         /// Its path, for people.
         name: String,
     },
-    /// An export.
     Export(Export<T>),
 }
 
@@ -189,7 +174,6 @@ impl<T: Transport> End<T> {
         }
     }
 
-    /// Its size.
     pub fn size_bytes(&self) -> u64 {
         match self {
             End::Image { image, .. } => image.size_bytes(),
@@ -203,7 +187,7 @@ impl<T: Transport> End<T> {
             End::Image { .. } => (u64::MAX, 1),
             End::Export(export) => {
                 let blocks = export.offer.blocks();
-                (u64::from(blocks.most_bytes), blocks.least_bytes)
+                (u64::from(blocks.max_bytes), blocks.min_bytes)
             }
         }
     }
@@ -283,7 +267,7 @@ impl<T: Transport> End<T> {
                 is_zero,
                 can_zero: export.can(TransmissionFlags::SEND_WRITE_ZEROES),
                 tells: export.offer.allocation.is_some(),
-                unit_bytes: export.offer.blocks().least_bytes,
+                unit_bytes: export.offer.blocks().min_bytes,
             },
         }
     }
@@ -423,7 +407,7 @@ pub fn compare<T: Transport>(
         let count = places.len();
         match places.last_mut() {
             Some(last) if last.1 == from => last.1 = to,
-            _ if count == MOST_DIFFERENT => break,
+            _ if count == MAX_DIFFERENT => break,
             _ => places.push((from, to)),
         }
     }
@@ -464,45 +448,6 @@ pub fn recheck<T: Transport>(
         }
     }
     Ok(before - ledger.done_bytes())
-}
-
-/// Whether a whole export reads as zeros, as far as its server says; nothing when it does not say.
-///
-/// # Errors
-/// When the connection breaks.
-pub fn is_all_zero<T: Transport>(export: &Export<T>) -> Result<Option<bool>, CopyError> {
-    if export.offer.allocation.is_none() {
-        return Ok(None);
-    }
-    let size = export.offer.size_bytes;
-    let mut client = export.take()?.client;
-    let mut at = 0;
-    while at < size {
-        let most = match export.offer.extended_headers {
-            true => size - at,
-            false => (size - at).min(1 << 31),
-        };
-        let mut answers = Vec::new();
-        client
-            .queue_status(0, at, most)
-            .and_then(|()| client.exchange(&[], &mut [], &mut answers))
-            .map_err(|error| CopyError::Trouble(format!("{}: {}", export.name, lost(&error))))?;
-        let extents = client.take_extents(0);
-        if extents.is_empty() {
-            return Ok(None);
-        }
-        let is_zero =
-            |flags| crate::wire::AllocationFlags(flags).has(crate::wire::AllocationFlags::ZERO);
-        for extent in extents {
-            if !is_zero(extent.flags) {
-                export.give_back(client);
-                return Ok(Some(false));
-            }
-            at = at.saturating_add(extent.length);
-        }
-    }
-    export.give_back(client);
-    Ok(Some(true))
 }
 
 /// One pass over all bytes, with or without a destination.

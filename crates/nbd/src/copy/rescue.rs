@@ -3,16 +3,17 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::ground::{Grid, Ledger, digest, is_zero};
-use super::worker::{Side, is_of_the_disk, not_read, not_written};
+use super::error::{is_of_the_disk, not_read, not_written};
+use super::grid::{Grid, Ledger, digest, is_zero};
+use super::worker::Side;
 use super::{CopyError, End};
 use crate::transport::Transport;
 use crate::wire::{Command, ErrorCode};
 
 /// A disk gives and loses no less.
-const LEAST_OF_EXPORT: u64 = 512;
+const MIN_OF_EXPORT: u64 = 512;
 /// What the kernel reads of a file or a device.
-const LEAST_OF_FILE: u64 = 4096;
+const MIN_OF_FILE: u64 = 4096;
 
 /// Copies the pieces that were set aside. What cannot be read of them becomes zeros, and is in the ledger.
 pub(super) fn rescue<T: Transport>(
@@ -27,8 +28,8 @@ pub(super) fn rescue<T: Transport>(
         return Ok(());
     }
     let least = match source {
-        End::Image { .. } => LEAST_OF_FILE,
-        End::Export(_) => u64::from(source.blocks().1).max(LEAST_OF_EXPORT),
+        End::Image { .. } => MIN_OF_FILE,
+        End::Export(_) => u64::from(source.blocks().1).max(MIN_OF_EXPORT),
     };
     let (mut from_side, mut to_side) = (source.side()?, target.side()?);
     let mut memory = vec![0; grid.piece_bytes as usize];

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::CopyError;
-use super::ground::{Grid, Ledger, Run};
+use super::grid::{Grid, Ledger, Run};
 use crate::server::disk::Disk;
 use crate::server::file_disk::FileDisk;
 use crate::wire::{AllocationFlags, Extent};

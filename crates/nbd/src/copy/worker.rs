@@ -10,7 +10,8 @@ use rubus_host::clock::monotonic_ns;
 use rubus_host::image::Image;
 use rubus_host::net::wait_for_any;
 
-use super::ground::{MOST_SET_ASIDE, digest, split};
+use super::error::{is_of_the_disk, not_read, not_written};
+use super::grid::{MAX_SET_ASIDE, digest, split};
 use super::work::{Job, Next};
 use super::{CopyError, Keeper};
 use crate::client::{Answer, Client, ClientError, Due, lost, refused};
@@ -22,11 +23,11 @@ pub(super) const CHECKPOINT_NS: u64 = 5_000_000_000;
 /// A wait is interrupted as often, to look whether the copy is to end.
 const LOOK_MS: u64 = 500;
 /// Zeros are made at most so many bytes at a time.
-const MOST_ZEROS: u64 = 1 << 30;
+const MAX_ZEROS: u64 = 1 << 30;
 /// From so many pieces on that are not zeros, all of a stretch is made zeros at once.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 /// Shorter zeros in data are written to a server, since each request costs something.
-const LEAST_HOLE_OF_EXPORT: usize = 32 << 10;
+const MIN_HOLE_OF_EXPORT: usize = 32 << 10;
 /// The unit of holes in files.
 const UNIT_OF_FILE: usize = 4 << 10;
 
@@ -169,7 +170,6 @@ enum Doing {
     Flush(Vec<(usize, u64)>),
 }
 
-/// A worker.
 pub(super) struct Worker<'a, T> {
     pub job: &'a Job<'a>,
     pub source: Side<'a, T>,
@@ -368,7 +368,7 @@ impl<'a, T: Transport> Worker<'a, T> {
             return Ok(());
         }
         Err(CopyError::Trouble(format!(
-            "more than {MOST_SET_ASIDE} places of the source cannot be read, the last at byte {from}: \
+            "more than {MAX_SET_ASIDE} places of the source cannot be read, the last at byte {from}: \
              look whether the disk is still there"
         )))
     }
@@ -386,7 +386,7 @@ impl<'a, T: Transport> Worker<'a, T> {
             Side::File(..) => (UNIT_OF_FILE, UNIT_OF_FILE),
             Side::Wire(_) => {
                 let unit = UNIT_OF_FILE.max(self.about.unit_bytes as usize);
-                (unit, LEAST_HOLE_OF_EXPORT.max(unit))
+                (unit, MIN_HOLE_OF_EXPORT.max(unit))
             }
         };
         let mut ranges = std::mem::take(&mut self.ranges);
@@ -456,7 +456,7 @@ impl<'a, T: Transport> Worker<'a, T> {
         while at < to {
             let zeros_at = self.memory_of(self.slots.len());
             let bytes = match self.about.can_zero {
-                true => (to - at).min(MOST_ZEROS),
+                true => (to - at).min(MAX_ZEROS),
                 false => (to - at).min(self.job.grid.piece_bytes),
             };
             match self.about.can_zero {
@@ -651,52 +651,8 @@ fn not_zero(from: u64, to: u64, extents: &[Extent]) -> Vec<(u64, u64)> {
     if at < to {
         parts.push((at, to));
     }
-    match parts.len() > MOST_PARTS {
+    match parts.len() > MAX_PARTS {
         true => vec![(from, to)],
         false => parts,
     }
-}
-
-/// Whether a read failed because the disk does not give these bytes: as the kernel says it of a sector that cannot be
-/// read, of one whose checksum is wrong, and of a disk that failed the request.
-pub(super) fn is_of_the_disk(error: &std::io::Error) -> bool {
-    const EIO: i32 = 5;
-    const ENODATA: i32 = 61;
-    const EILSEQ: i32 = 84;
-    const EREMOTEIO: i32 = 121;
-    matches!(
-        error.raw_os_error(),
-        Some(EIO | ENODATA | EILSEQ | EREMOTEIO)
-    )
-}
-
-pub(super) fn not_read(name: &str, at: u64, bytes: u64, error: &std::io::Error) -> CopyError {
-    let advice = match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => "; it has become shorter while it was copied",
-        _ => "; look at the kernel's log (dmesg) and at the disk",
-    };
-    CopyError::Trouble(format!(
-        "reading {bytes} bytes at byte {at} of {name} failed: {error}{advice}"
-    ))
-}
-
-pub(super) fn not_written(
-    name: &str,
-    doing: &str,
-    at: u64,
-    bytes: u64,
-    error: &std::io::Error,
-) -> CopyError {
-    let advice = match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            "; make room there, then give the same command again: it goes on"
-        }
-        std::io::ErrorKind::FileTooLarge => {
-            "; its filesystem or a limit (ulimit -f) does not allow so large a file"
-        }
-        _ => "; look at the kernel's log (dmesg) and at the disk",
-    };
-    CopyError::Trouble(format!(
-        "{doing} {bytes} bytes at byte {at} of {name} failed: {error}{advice}"
-    ))
 }

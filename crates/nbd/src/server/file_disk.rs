@@ -17,7 +17,7 @@ use crate::wire::ErrorCode;
 /// at a time still answers to a program that is asked to end.
 const STRETCH_BYTES: u64 = 1 << 30;
 /// So many extents are told at once. Whoever wants more asks again from there.
-const MOST_EXTENTS: usize = 1024;
+const MAX_EXTENTS: usize = 1024;
 
 /// An image as it is.
 #[derive(Debug)]
@@ -209,7 +209,7 @@ impl Disk for FileDisk {
 
     fn extents(&self, offset: u64, length: u64, only_one: bool) -> io::Result<Vec<Extent>> {
         let end = offset + length;
-        let most = if only_one { 1 } else { MOST_EXTENTS };
+        let most = if only_one { 1 } else { MAX_EXTENTS };
         let mut extents = Vec::new();
         let mut at = offset;
         while at < end && extents.len() < most {

@@ -11,14 +11,14 @@ use super::transmission::{Replies, Rules, flags_of};
 use crate::peer::PeerCertificate;
 use crate::wire::{
     BASE_ALLOCATION, BlockSizes, Claim, ClientFlags, ContextRequest, ExportName, Greeting,
-    HandshakeFlags, Info, InfoRequest, MOST_OPTION_BYTES, OPTION_HEADER_BYTES, OptionHeader,
+    HandshakeFlags, Info, InfoRequest, MAX_OPTION_BYTES, OPTION_HEADER_BYTES, OptionHeader,
     OptionReply, OptionRequest, Refusal, TransmissionFlags,
 };
 
 /// A client that has not come to the point with so many options is hung up on.
-pub const MOST_OPTIONS: u32 = 256;
+pub const MAX_OPTIONS: u32 = 256;
 /// A client that has not come to the point with so many bytes is hung up on.
-pub const MOST_HANDSHAKE_BYTES: u64 = 1 << 20;
+pub const MAX_HANDSHAKE_BYTES: u64 = 1 << 20;
 
 /// Number of [`BASE_ALLOCATION`] in replies. There is no other context.
 const ALLOCATION: u32 = 1;
@@ -41,9 +41,7 @@ pub enum TlsPolicy {
 /// An export, as clients are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Its name.
     pub name: String,
-    /// Size.
     pub size_bytes: u64,
     /// What can be done with it.
     pub abilities: Abilities,
@@ -117,25 +115,24 @@ pub enum Closing {
         words: String,
     },
     /// It asked in the clear, in the old way.
-    #[error("the client wanted to go on without TLS")]
+    #[error("the client wanted to continue without TLS")]
     TlsRequired,
     /// It sent more in the clear after asking for TLS, which would have been taken for encrypted.
     #[error(
-        "the client sent more in the clear after asking for TLS; somebody in between may have done that"
+        "the client sent more in the clear after asking for TLS; someone in between may have done that"
     )]
     Injected,
     /// What its earlier connection left behind has not ended, or a newer one was here first.
     #[error("{0}")]
     NotFenced(&'static str),
     /// It never comes to the point.
-    #[error("the client did not come to the point within {0}")]
+    #[error("the handshake exceeded its limit of {0}")]
     Endless(&'static str),
 }
 
 /// What both ends have agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
-    /// The export.
     pub export: Export,
     /// What the client may ask for.
     pub rules: Rules,
@@ -157,7 +154,6 @@ enum State {
     Close(Closing),
 }
 
-/// The handshake.
 #[derive(Debug)]
 pub struct ServerHandshake {
     policy: TlsPolicy,
@@ -353,8 +349,8 @@ impl ServerHandshake {
 
     fn option_began(&mut self, header: OptionHeader, exports: &dyn Exports) {
         self.options += 1;
-        let left = MOST_HANDSHAKE_BYTES.saturating_sub(self.total_bytes);
-        if self.options > MOST_OPTIONS {
+        let left = MAX_HANDSHAKE_BYTES.saturating_sub(self.total_bytes);
+        if self.options > MAX_OPTIONS {
             return self.close(Closing::Endless("256 options"));
         }
         if u64::from(header.length) > left {
@@ -367,7 +363,7 @@ impl ServerHandshake {
         }
         match header.length {
             0 => self.option(header.option, &[], exports),
-            length if length as usize <= MOST_OPTION_BYTES => {
+            length if length as usize <= MAX_OPTION_BYTES => {
                 self.state = State::OptionData(header);
             }
             length => self.state = State::Skip(header, length),

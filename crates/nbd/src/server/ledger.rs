@@ -5,7 +5,15 @@
 //! snapshot rolled back, a USB disk unplugged with what was not written yet. So its times and size are kept in memory
 //! that outlives the server and not the machine (`/dev/shm`), with the moment of the last write of our own, and beside
 //! the file in an extended attribute, which outlives both.
+//!
+//! The memory of an image that is gone is swept. The image may only have been moved, and written by others since. So a
+//! server that finds the note of its own boot and no memory tells another generation, and only memory of images that
+//! have such a note is swept.
 
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rubus_host::clock::date_ns;
@@ -23,7 +31,6 @@ const UNDER_WAY_NS: i64 = 10_000_000_000;
 pub struct Seen {
     /// This boot of the machine.
     pub boot: Uuid,
-    /// Its size.
     pub size_bytes: u64,
     /// When a file was written and changed last, nanoseconds since 1970; none of a device, and none where another
     /// machine's clock dates it.
@@ -85,6 +92,13 @@ pub fn judge(now: &Seen, kept: Option<&Kept>, noted: Option<&Noted>, fresh: Uuid
             generation: generation + u64::from(was_away || is_other(now, kept)),
         };
     }
+    if let Some(noted) = noted.filter(|noted| noted.boot == now.boot) {
+        // The memory of this boot's last server is gone, and with it what tells its writes from those of others.
+        return Told {
+            epoch: fresh,
+            generation: noted.generation + 1,
+        };
+    }
     let is_other = noted
         .and_then(|noted| noted.ended)
         .zip(now.times)
@@ -92,10 +106,7 @@ pub fn judge(now: &Seen, kept: Option<&Kept>, noted: Option<&Noted>, fresh: Uuid
             (written_ns, size_bytes) != (now_ns, now.size_bytes)
         });
     Told {
-        epoch: match noted {
-            Some(noted) if noted.boot == now.boot => noted.epoch,
-            _ => now.boot,
-        },
+        epoch: now.boot,
         generation: noted_generation + u64::from(is_other),
     }
 }
@@ -151,8 +162,50 @@ impl std::fmt::Display for Noted {
     }
 }
 
+/// Where an image was when it was served last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its path from the root directory on, without links.
+    pub path: PathBuf,
+    /// Its filesystem's device, and its inode there.
+    pub inode: (u64, u64),
+}
+
+impl Place {
+    /// Whether the image was deleted, moved or replaced, and not only its filesystem unmounted. `inode_at` looks at the
+    /// device and inode of a path.
+    fn is_gone(&self, inode_at: &dyn Fn(&Path) -> io::Result<(u64, u64)>) -> bool {
+        for (above, path) in self.path.ancestors().enumerate() {
+            match inode_at(path) {
+                Ok(found) if above == 0 => return found.0 == self.inode.0 && found != self.inode,
+                Ok((device, _)) => return device == self.inode.0,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+}
+
+/// The beginning of all names of ledgers.
+pub const PREFIX: &str = "rubus-export-";
+
+/// Forgets what is kept of images that are gone, which no server has open. Returns how many those were. `inode_at` looks
+/// at the device and inode of a path.
+///
+/// # Errors
+/// When the memory cannot be listed.
+pub fn sweep(inode_at: &dyn Fn(&Path) -> io::Result<(u64, u64)>) -> io::Result<usize> {
+    rubus_host::live_words::sweep(PREFIX, &|words| {
+        place_in(words).is_some_and(|place| place.is_gone(inode_at))
+    })
+}
+
 const VERSION: u64 = 1;
-const WORDS: usize = 17;
+/// A page.
+const WORDS: usize = 512;
+/// Those of versions before, which had no place.
+const WORDS_WITHOUT_PLACE: usize = 17;
 
 /// Places of the words.
 mod at {
@@ -171,6 +224,12 @@ mod at {
     pub const BEGUN: usize = 13;
     pub const ENDED: usize = 14;
     pub const LAST: usize = 15;
+    /// The path's length in bytes; 0 when no place is kept.
+    pub const PATH_BYTES: usize = 17;
+    pub const DEVICE: usize = 18;
+    pub const INODE: usize = 19;
+    /// The path's first eight bytes.
+    pub const PATH: usize = 20;
 }
 
 /// The memory of one export.
@@ -182,7 +241,8 @@ pub struct Ledger {
 impl Ledger {
     /// What the last server of this boot left, if anything.
     pub fn find(name: &str) -> Option<Ledger> {
-        let words = LiveWords::find(name, WORDS).ok()??;
+        let find = |count| LiveWords::find(name, count).ok()?;
+        let words = find(WORDS).or_else(|| find(WORDS_WITHOUT_PLACE))?;
         let ledger = Ledger { words };
         (ledger.get(at::VERSION) == VERSION).then_some(ledger)
     }
@@ -236,6 +296,31 @@ impl Ledger {
         self.put(at::VERSION, VERSION);
     }
 
+    /// Keeps where the image is, so that this memory is swept when it is no longer there; none where the next server
+    /// would not notice that. Paths that are too long are not kept.
+    pub fn keep_place(&self, place: Option<&Place>) {
+        let words = self.words.words();
+        if words.len() <= at::PATH {
+            return;
+        }
+        self.put(at::PATH_BYTES, 0);
+        let Some(place) = place else { return };
+        let path = place.path.as_os_str().as_bytes();
+        let chunks = path.chunks(8);
+        let room = &words[at::PATH..];
+        if chunks.len() > room.len() {
+            return;
+        }
+        for (word, chunk) in room.iter().zip(chunks) {
+            let mut bytes = [0; 8];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            word.store(u64::from_le_bytes(bytes), Ordering::Release);
+        }
+        self.put(at::DEVICE, place.inode.0);
+        self.put(at::INODE, place.inode.1);
+        self.put(at::PATH_BYTES, path.len() as u64);
+    }
+
     /// Acknowledged writes may be lost: clients are told another epoch from now on.
     pub fn lost(&self, epoch: Uuid) {
         self.put_long(at::EPOCH, epoch);
@@ -271,6 +356,24 @@ impl Ledger {
         self.put(at, (value >> 64) as u64);
         self.put(at + 1, value as u64);
     }
+}
+
+/// The place that is kept in these words, if any.
+fn place_in(words: &[AtomicU64]) -> Option<Place> {
+    let get = |at: usize| Some(words.get(at)?.load(Ordering::Acquire));
+    let length = usize::try_from(get(at::PATH_BYTES)?).ok()?;
+    let mut path: Vec<u8> = words
+        .get(at::PATH..)?
+        .iter()
+        .take(length.div_ceil(8))
+        .flat_map(|word| word.load(Ordering::Acquire).to_le_bytes())
+        .collect();
+    path.truncate(length);
+    let is_whole = length > 0 && path.len() == length;
+    is_whole.then_some(Place {
+        path: OsStr::from_bytes(&path).into(),
+        inode: (get(at::DEVICE)?, get(at::INODE)?),
+    })
 }
 
 #[cfg(test)]
@@ -399,12 +502,6 @@ mod tests {
             ..noted
         };
         assert_eq!(after(cut, written(90)), told(1, 2));
-        // The same boot, whose memory somebody has cleared.
-        let cleared = Noted {
-            boot: Uuid(1),
-            ..noted
-        };
-        assert_eq!(after(cleared, seen()), told(6, 2));
         // Memory of another boot counts for nothing.
         let old = Kept {
             seen: Seen {
@@ -414,6 +511,20 @@ mod tests {
             ..kept()
         };
         assert_eq!(judge(&seen(), Some(&old), Some(&noted), FRESH), told(1, 2));
+    }
+
+    #[test]
+    fn without_its_memory_an_image_of_this_boot_is_another_generation() {
+        // It was moved, and so its memory was swept; nobody knows whether others wrote since.
+        for ended in [None, Some((100 * SECOND, 1 << 20))] {
+            let noted = Noted {
+                boot: Uuid(1),
+                epoch: Uuid(6),
+                generation: 2,
+                ended,
+            };
+            assert_eq!(judge(&seen(), None, Some(&noted), FRESH), told(99, 3));
+        }
     }
 
     #[test]
@@ -433,6 +544,84 @@ mod tests {
             judge(&written(50), Some(&kept()), Some(&noted), FRESH),
             told(5, 4)
         );
+    }
+
+    #[test]
+    fn an_image_is_gone_when_its_filesystem_is_there_without_it() {
+        let place = Place {
+            path: "/mnt/stick/images/disk.img".into(),
+            inode: (7, 12),
+        };
+        let is_gone = |there: &[(&str, (u64, u64))]| {
+            place.is_gone(&|path| {
+                let found = there.iter().find(|(at, _)| Path::new(at) == path);
+                found
+                    .map(|(_, inode)| *inode)
+                    .ok_or_else(|| io::ErrorKind::NotFound.into())
+            })
+        };
+        let (image, directory) = ("/mnt/stick/images/disk.img", "/mnt/stick/images");
+        assert!(!is_gone(&[(directory, (7, 11)), (image, (7, 12))]));
+        assert!(is_gone(&[(directory, (7, 11))]), "it was deleted or moved");
+        assert!(
+            is_gone(&[("/mnt/stick", (7, 2)), ("/", (1, 2))]),
+            "with its directory"
+        );
+        assert!(
+            is_gone(&[(image, (7, 13))]),
+            "another file was put in its place"
+        );
+        assert!(
+            !is_gone(&[("/mnt/stick", (1, 30)), ("/", (1, 2))]),
+            "it is unmounted"
+        );
+        assert!(
+            !is_gone(&[(image, (1, 12))]),
+            "another filesystem is over it"
+        );
+        assert!(!is_gone(&[]));
+        let forbidden = |_: &Path| Err(io::ErrorKind::PermissionDenied.into());
+        assert!(!place.is_gone(&forbidden));
+    }
+
+    #[test]
+    fn a_place_is_kept_with_a_path_of_any_length_that_fits() {
+        let name = format!("rubus-place-test-{}", std::process::id());
+        let ledger = Ledger::create(&name).unwrap();
+        let kept = |path: &str| {
+            let place = Place {
+                path: path.into(),
+                inode: (7, 12),
+            };
+            ledger.keep_place(Some(&place));
+            place_in(ledger.words.words()).map(|found| found == place)
+        };
+        let longest = (WORDS - at::PATH) * 8;
+        for length in [1, 7, 8, 9, 300, longest] {
+            assert_eq!(kept(&"x".repeat(length)), Some(true), "{length}");
+        }
+        assert_eq!(kept(&"x".repeat(longest + 1)), None);
+        assert_eq!(kept("/a"), Some(true));
+        ledger.keep_place(None);
+        assert_eq!(place_in(ledger.words.words()), None);
+        rubus_host::live_words::forget(&name).unwrap();
+    }
+
+    #[test]
+    fn memory_of_an_earlier_version_is_found_and_never_swept() {
+        let name = format!("{PREFIX}old-{}", std::process::id());
+        let words = LiveWords::create(&name, WORDS_WITHOUT_PLACE).unwrap();
+        let old = Ledger { words };
+        old.keep(&seen(), &told(5, 3));
+        drop(old);
+        let old = Ledger::find(&name).expect("it is there");
+        assert_eq!(old.kept().generation, 3);
+        old.keep_place(Some(&Place {
+            path: "/gone".into(),
+            inode: (7, 12),
+        }));
+        assert_eq!(place_in(old.words.words()), None);
+        rubus_host::live_words::forget(&name).unwrap();
     }
 
     #[test]

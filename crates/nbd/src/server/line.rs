@@ -3,16 +3,23 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rubus_host::conduit::Conduit;
 use rubus_host::min_rate::MinRate;
 use rubus_host::net::Stream;
 
 use super::pool::now_ns;
-use super::session::{IDLE, PATIENCE};
 use crate::peer::PeerCertificate;
 use crate::tls::Tls;
 use crate::transport::Transport;
+
+/// After so long without a request a client gives its thread back.
+pub(super) const IDLE: Duration = Duration::from_secs(2);
+
+/// A client that takes no answer for so long is hung up on, and so is one that begins a request and
+/// does not go on with it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection to a client.
 pub(super) enum Line {

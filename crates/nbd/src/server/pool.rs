@@ -1,6 +1,6 @@
 //! Threads for what takes long: reads from a device, flushes, zeros, whatever waits.
 //!
-//! Each connection has a lane of its own, and the threads serve the lanes in turn, so that a client
+//! Each connection has a queue of its own, and the threads serve the queues in turn, so that a client
 //! with a hundred requests does not keep one with a single request waiting. Threads come when there
 //! is work and go when there is none.
 
@@ -8,14 +8,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rubus_host::clock::monotonic_ns;
 use rubus_host::listening::{Bell, Came, first_of};
 
-use super::crew::{Crew, Kind};
 use super::disk::{Disk, Extent};
+pub(super) use super::thread_pool::lock;
+use super::thread_pool::{Kind, ThreadPool};
 use super::transmission::{Request, Work};
 
 /// Threads for what waits for the disk of one export.
@@ -53,17 +54,17 @@ pub(super) enum Outcome {
     Extents(Vec<Extent>),
 }
 
-/// The work of one connection.
-pub(super) struct Lane {
-    work: Mutex<LaneWork>,
+/// The queue of requests of one connection.
+pub(super) struct RequestQueue {
+    work: Mutex<QueuedWork>,
     done: Mutex<Vec<Done>>,
     bell: Bell,
     rings: AtomicBool,
 }
 
-/// What a lane has still to do.
+/// What a queue has still to do.
 #[derive(Default)]
-struct LaneWork {
+struct QueuedWork {
     jobs: VecDeque<Job>,
     /// So many threads are at it.
     running: usize,
@@ -71,18 +72,18 @@ struct LaneWork {
     is_queued: bool,
 }
 
-impl LaneWork {
+impl QueuedWork {
     /// Whether it has to wait for another thread, which it does from now on.
-    fn queues(&mut self, most_running: usize) -> bool {
-        let queues = !self.is_queued && !self.jobs.is_empty() && self.running < most_running;
+    fn queues(&mut self, max_running: usize) -> bool {
+        let queues = !self.is_queued && !self.jobs.is_empty() && self.running < max_running;
         self.is_queued |= queues;
         queues
     }
 }
 
-impl Lane {
-    pub fn new() -> io::Result<Arc<Lane>> {
-        Ok(Arc::new(Lane {
+impl RequestQueue {
+    pub fn new() -> io::Result<Arc<RequestQueue>> {
+        Ok(Arc::new(RequestQueue {
             work: Mutex::default(),
             done: Mutex::default(),
             bell: Bell::new()?,
@@ -122,10 +123,10 @@ impl Lane {
 
 /// The threads of one export: another one that hangs has none of them.
 pub(super) struct Pool {
-    /// Lanes with work wait for them, each once.
-    crew: Arc<Crew<Arc<Lane>>>,
-    /// So many of them one lane may have.
-    most_of_one: usize,
+    /// Queues with work wait for them, each once.
+    thread_pool: Arc<ThreadPool<Arc<RequestQueue>>>,
+    /// So many of them one queue may have.
+    max_of_one: usize,
 }
 
 /// The pools of all exports that were opened.
@@ -146,45 +147,45 @@ impl Pools {
 }
 
 impl Pool {
-    pub fn new(most_threads: usize, most_of_one: usize) -> Pool {
+    pub fn new(max_threads: usize, max_of_one: usize) -> Pool {
         Pool {
-            crew: Crew::new(Kind {
+            thread_pool: ThreadPool::new(Kind {
                 name: "disk",
                 stack_bytes: STACK_BYTES,
                 idle: IDLE,
-                most: most_threads,
+                most: max_threads,
             }),
-            most_of_one,
+            max_of_one,
         }
     }
 
-    /// Has it done; the lane says when.
+    /// Has it done; the queue says when.
     ///
     /// # Errors
     /// When the system gives no thread at all.
-    pub fn submit(&self, lane: &Arc<Lane>, job: Job) -> io::Result<()> {
-        let most_of_one = self.most_of_one;
+    pub fn submit(&self, queue: &Arc<RequestQueue>, job: Job) -> io::Result<()> {
+        let max_of_one = self.max_of_one;
         let (queues, is_full) = {
-            let mut work = lock(&lane.work);
+            let mut work = lock(&queue.work);
             work.jobs.push_back(job);
-            (work.queues(most_of_one), work.running >= most_of_one)
+            (work.queues(max_of_one), work.running >= max_of_one)
         };
-        let crew = Arc::clone(&self.crew);
-        let run = move |lane| serve(&crew, lane, most_of_one);
-        // A lane that waits already is served again after its first job.
+        let thread_pool = Arc::clone(&self.thread_pool);
+        let run = move |queue| serve(&thread_pool, queue, max_of_one);
+        // A queue that waits already is served again after its first job.
         let begun = match queues {
-            true => self.crew.take(Arc::clone(lane), run),
+            true => self.thread_pool.take(Arc::clone(queue), run),
             false if is_full => return Ok(()),
             false => self
-                .crew
+                .thread_pool
                 .one_more(run)
-                .map_err(|error| (Arc::clone(lane), error)),
+                .map_err(|error| (Arc::clone(queue), error)),
         };
         match begun {
-            Err((_, error)) if self.crew.threads() == 0 => Err(error),
+            Err((_, error)) if self.thread_pool.threads() == 0 => Err(error),
             // Those that there are get to it.
-            Err((lane, _)) if queues => {
-                self.crew.again(lane);
+            Err((queue, _)) if queues => {
+                self.thread_pool.again(queue);
                 Ok(())
             }
             _ => Ok(()),
@@ -192,30 +193,30 @@ impl Pool {
     }
 }
 
-/// Does the first job of a lane; the next is behind those of other lanes.
-fn serve(crew: &Crew<Arc<Lane>>, lane: Arc<Lane>, most_of_one: usize) {
+/// Does the first job of a queue; the next is behind those of other queues.
+fn serve(thread_pool: &ThreadPool<Arc<RequestQueue>>, queue: Arc<RequestQueue>, max_of_one: usize) {
     let (job, queues) = {
-        let mut work = lock(&lane.work);
+        let mut work = lock(&queue.work);
         work.is_queued = false;
         let job = work.jobs.pop_front();
         work.running += usize::from(job.is_some());
-        (job, work.queues(most_of_one))
+        (job, work.queues(max_of_one))
     };
     if queues {
-        crew.again(Arc::clone(&lane));
+        thread_pool.again(Arc::clone(&queue));
     }
     let Some(job) = job else {
         return;
     };
     let done = run(job);
     let queues = {
-        let mut work = lock(&lane.work);
+        let mut work = lock(&queue.work);
         work.running -= 1;
-        work.queues(most_of_one)
+        work.queues(max_of_one)
     };
-    lane.finish(done);
+    queue.finish(done);
     if queues {
-        crew.again(lane);
+        thread_pool.again(queue);
     }
 }
 
@@ -298,11 +299,6 @@ impl Budget {
     pub fn give_back(&self, bytes: usize) {
         self.free.fetch_add(bytes, Ordering::AcqRel);
     }
-}
-
-/// Nothing that is kept under these locks is ever half done.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Now, for how long something took.

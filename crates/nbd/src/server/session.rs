@@ -12,10 +12,10 @@
 //! not read its answers is not read either, and is given up after a minute.
 
 mod reading;
+mod receiving;
 mod writing;
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -27,33 +27,28 @@ use self::reading::{HoleHunt, Solitude, Spare};
 use self::writing::Taking;
 use super::disk::{Disk, code_of};
 use super::fence::Hold;
-use super::line::{Inbox, Line, Outbox, UNCOUNTED_BYTES};
-use super::pool::{Budget, Done, Job, Lane, Outcome, Pool, now_ns};
+use super::line::{Inbox, Line, Outbox, PATIENCE, UNCOUNTED_BYTES};
+use super::pool::{Budget, Done, Job, Outcome, Pool, RequestQueue, now_ns};
 use super::shares::{Account, Shares};
 use super::slowness::Slowness;
 use super::tally::{Added, Tally};
 use super::transmission::{Parsed, Refusal, Replies, Request, Rules, Ticket, Work};
 use crate::wire::{ErrorCode, Malformed};
 
-/// After so long without a request a client gives its thread back.
-pub(super) const IDLE: Duration = Duration::from_secs(2);
-/// A client that takes no answer for so long is hung up on, and so is one that begins a request and
-/// does not go on with it.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// A read that is larger, or a write, is not one piece of memory.
 const PIECE_BYTES: usize = 1 << 20;
 /// A read that is as large is not copied, if what it reads is in memory, nor a write on its way to the disk.
 const UNCOPIED_BYTES: usize = 64 << 10;
 /// Answers to large writes wait for the next one's, until the writes that wait have so many bytes together.
-const MOST_HELD_BYTES: usize = 1 << 20;
+const MAX_HELD_BYTES: usize = 1 << 20;
 /// So many requests of one client may be in the pool at once, and so many bytes.
-const MOST_IN_FLIGHT: usize = 128;
-const MOST_IN_FLIGHT_BYTES: usize = 64 << 20;
+const MAX_IN_FLIGHT: usize = 128;
+const MAX_IN_FLIGHT_BYTES: usize = 64 << 20;
 /// Who has waited for memory for so long does not wait for slow clients any more.
 const STARVING: Duration = Duration::from_millis(500);
 
 /// What all clients share.
-pub(super) struct House {
+pub(super) struct SharedState {
     /// Memory for what is in flight.
     pub shares: Shares,
     /// Bytes that clients may keep for reads to come.
@@ -86,7 +81,7 @@ pub enum Gone {
     #[error("the client closed the connection in the middle of a request")]
     Cut,
     /// It takes no answers, or never ends its request.
-    #[error("the client took no answer or did not go on with a request for {} s", PATIENCE.as_secs())]
+    #[error("the client took no answer or did not finish a request for {} s", PATIENCE.as_secs())]
     Stuck,
     /// It held memory that others waited for.
     #[error("the client took its answers too slowly while other clients waited for memory")]
@@ -121,12 +116,12 @@ pub(super) struct Session {
     /// Every write, trim and zeroing is durable before it is answered.
     sync: bool,
     pool: Arc<Pool>,
-    house: Arc<House>,
+    shared: Arc<SharedState>,
     account: Arc<Account>,
     tally: Arc<Tally>,
     inbox: Inbox,
     outbox: Outbox,
-    lane: Option<Arc<Lane>>,
+    queue: Option<Arc<RequestQueue>>,
     in_flight: usize,
     in_flight_bytes: usize,
     /// So many bytes of the client are thrown away.
@@ -165,7 +160,7 @@ pub(super) struct Session {
 /// What a turn needs to go on.
 enum Need {
     /// Something from the client.
-    Client(Wanted),
+    Client(ClientInput),
     /// Something of what is in flight has to be done first.
     Room,
     /// Memory that other clients have.
@@ -176,7 +171,7 @@ enum Need {
 
 /// What a turn waits for from the client.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum ClientInput {
     /// So many bytes from the front of the inbox, which has fewer.
     Bytes(usize),
     /// So many bytes at most in the conduit, which is empty; the inbox is, too.
@@ -185,14 +180,14 @@ enum Wanted {
 
 impl Need {
     fn bytes(bytes: usize) -> Need {
-        Need::Client(Wanted::Bytes(bytes))
+        Need::Client(ClientInput::Bytes(bytes))
     }
 
     fn payload(bytes: usize) -> Need {
-        Need::Client(Wanted::Payload(bytes))
+        Need::Client(ClientInput::Payload(bytes))
     }
 
-    fn wanted(&self) -> Option<Wanted> {
+    fn wanted(&self) -> Option<ClientInput> {
         match *self {
             Need::Client(wanted) => Some(wanted),
             Need::Room | Need::Memory | Need::End => None,
@@ -207,7 +202,7 @@ impl Session {
         rules: Rules,
         served: Served,
         begun: &[u8],
-        house: Arc<House>,
+        shared: Arc<SharedState>,
         tally: Arc<Tally>,
     ) -> Session {
         let Served {
@@ -218,18 +213,18 @@ impl Session {
         } = served;
         Session {
             tells_holes: rules.replies != Replies::Simple && disk.abilities().knows_extents,
-            account: house.shares.open(Arc::clone(line.stream())),
+            account: shared.shares.open(Arc::clone(line.stream())),
             line,
             rules,
             disk,
             sync,
             pool,
-            house,
+            shared,
             tally,
             starving_ns: None,
             inbox: Inbox::new(begun),
             outbox: Outbox::default(),
-            lane: None,
+            queue: None,
             in_flight: 0,
             in_flight_bytes: 0,
             skip: 0,
@@ -273,8 +268,8 @@ impl Session {
                     self.inbox.shrink();
                     self.release_inbox();
                     self.outbox.shrink();
-                    self.lane = None;
-                    self.spare.clear(&self.house.spare);
+                    self.queue = None;
+                    self.spare.clear(&self.shared.spare);
                     (self.conduit, self.had_conduit) = (None, false);
                     self.done = Vec::new();
                     return Left::Idle(self);
@@ -297,22 +292,24 @@ impl Session {
         if self.is_replaced() {
             self.abandon();
         }
-        while let (Some(lane), true) = (&self.lane, self.in_flight > 0) {
-            lane.collect(&mut self.done);
+        while let (Some(queue), true) = (&self.queue, self.in_flight > 0) {
+            queue.collect(&mut self.done);
             self.in_flight -= self.done.len().min(self.in_flight);
             self.done.clear();
-            if self.in_flight > 0 && lane.wait(None, PATIENCE).is_err() {
+            if self.in_flight > 0 && queue.wait(None, PATIENCE).is_err() {
                 // What is under way is waited for all the same: a client that comes again relies on it.
                 rubus_host::clock::sleep(Duration::from_millis(20));
             }
         }
-        self.house
+        self.shared
             .shares
             .give_back(&self.account, self.in_flight_bytes);
         self.in_flight_bytes = 0;
-        self.house.shares.give_back(&self.account, self.inbox_bytes);
+        self.shared
+            .shares
+            .give_back(&self.account, self.inbox_bytes);
         self.inbox_bytes = 0;
-        self.spare.clear(&self.house.spare);
+        self.spare.clear(&self.shared.spare);
     }
 
     /// Whether another connection has taken this one's place.
@@ -323,7 +320,7 @@ impl Session {
 
     /// Forgets what has not begun, and whose answers nobody will get.
     fn abandon(&mut self) {
-        let abandoned = self.lane.as_ref().map_or(0, |lane| lane.abandon());
+        let abandoned = self.queue.as_ref().map_or(0, |queue| queue.abandon());
         self.in_flight -= abandoned.min(self.in_flight);
     }
 
@@ -346,7 +343,7 @@ impl Session {
         let Some(wanted) = need.wanted() else {
             return Ok(false);
         };
-        if self.held_bytes == 0 || self.held_bytes >= MOST_HELD_BYTES {
+        if self.held_bytes == 0 || self.held_bytes >= MAX_HELD_BYTES {
             return Ok(false);
         }
         let comes = self.receive_ready(wanted)?;
@@ -358,7 +355,7 @@ impl Session {
     }
 
     /// Takes what has come already; false when nothing has.
-    fn receive_ready(&mut self, wanted: Wanted) -> Result<bool, Gone> {
+    fn receive_ready(&mut self, wanted: ClientInput) -> Result<bool, Gone> {
         match self.take_in(wanted, false) {
             Ok(0) => {
                 self.ended();
@@ -372,14 +369,14 @@ impl Session {
 
     /// Receives something of what is wanted; 0 when the client has closed.
     #[inline]
-    fn take_in(&mut self, wanted: Wanted, wait: bool) -> io::Result<usize> {
+    fn take_in(&mut self, wanted: ClientInput, wait: bool) -> io::Result<usize> {
         match wanted {
-            Wanted::Bytes(bytes) => {
+            ClientInput::Bytes(bytes) => {
                 let header_bytes = self.rules.header_bytes();
                 self.inbox
                     .receive(&mut self.line, bytes, header_bytes, wait)
             }
-            Wanted::Payload(bytes) => self.take_payload_in(bytes, wait),
+            ClientInput::Payload(bytes) => self.take_payload_in(bytes, wait),
         }
     }
 
@@ -423,7 +420,7 @@ impl Session {
                 }
                 continue;
             }
-            if self.in_flight >= MOST_IN_FLIGHT || self.in_flight_bytes >= MOST_IN_FLIGHT_BYTES {
+            if self.in_flight >= MAX_IN_FLIGHT || self.in_flight_bytes >= MAX_IN_FLIGHT_BYTES {
                 return Ok(Need::Room);
             }
             match self.rules.parse(self.inbox.bytes()) {
@@ -457,7 +454,7 @@ impl Session {
     /// request is still in the inbox.
     #[inline]
     fn begin(&mut self, mut request: Request, header_bytes: usize) -> Result<Option<Need>, Gone> {
-        if self.house.stops.load(Ordering::Relaxed) {
+        if self.shared.stops.load(Ordering::Relaxed) {
             self.left_of_read = None;
             self.inbox.used(header_bytes);
             if let Work::Write { length, .. } = request.work {
@@ -527,7 +524,7 @@ impl Session {
 
     /// Reserves memory for something that goes to the pool; what is needed when there is none.
     fn reserve(&mut self, bytes: usize) -> Option<Need> {
-        if self.house.shares.take(&self.account, bytes) {
+        if self.shared.shares.take(&self.account, bytes) {
             self.in_flight_bytes += bytes;
             self.starving_ns = None;
             return None;
@@ -544,7 +541,7 @@ impl Session {
         if bytes <= UNCOUNTED_BYTES || more == 0 {
             return None;
         }
-        if self.house.shares.take(&self.account, more) {
+        if self.shared.shares.take(&self.account, more) {
             self.inbox_bytes += more;
             self.starving_ns = None;
             return None;
@@ -560,7 +557,9 @@ impl Session {
         if self.inbox_bytes > 0 {
             self.inbox.shrink_to_uncounted();
             if self.inbox.is_uncounted() {
-                self.house.shares.give_back(&self.account, self.inbox_bytes);
+                self.shared
+                    .shares
+                    .give_back(&self.account, self.inbox_bytes);
                 self.inbox_bytes = 0;
             }
         }
@@ -572,9 +571,11 @@ impl Session {
         payload: Option<Vec<u8>>,
         memory: Vec<u8>,
     ) -> Result<(), Gone> {
-        let lane = match &self.lane {
-            Some(lane) => lane,
-            None => self.lane.insert(Lane::new().map_err(Gone::Broken)?),
+        let queue = match &self.queue {
+            Some(queue) => queue,
+            None => self
+                .queue
+                .insert(RequestQueue::new().map_err(Gone::Broken)?),
         };
         let job = Job {
             disk: Arc::clone(&self.disk),
@@ -583,7 +584,7 @@ impl Session {
             memory,
             begun_ns: self.turn_ns,
         };
-        self.pool.submit(lane, job).map_err(Gone::Broken)?;
+        self.pool.submit(queue, job).map_err(Gone::Broken)?;
         self.in_flight += 1;
         Ok(())
     }
@@ -594,8 +595,8 @@ impl Session {
         if self.in_flight == 0 {
             return Ok(());
         }
-        if let Some(lane) = &self.lane {
-            lane.collect(&mut self.done);
+        if let Some(queue) = &self.queue {
+            queue.collect(&mut self.done);
         }
         if self.done.is_empty() {
             return Ok(());
@@ -648,116 +649,8 @@ impl Session {
             },
         };
         self.in_flight_bytes -= reserved;
-        self.house.shares.give_back(&self.account, reserved);
+        self.shared.shares.give_back(&self.account, reserved);
         answered
-    }
-
-    /// Waits for what is needed; false when there is nothing to do for a while.
-    #[inline]
-    fn receive(&mut self, need: Need) -> Result<bool, Gone> {
-        if self.in_flight > 0 {
-            return self.receive_or_collect(need);
-        }
-        let wanted = match need {
-            Need::Client(wanted) => wanted,
-            Need::End => return Err(self.ends.take().unwrap_or(Gone::Closed)),
-            // Nothing is in flight any more.
-            Need::Room => {
-                self.rate.reset();
-                return Ok(true);
-            }
-            Need::Memory => {
-                self.starve();
-                return Ok(true);
-            }
-        };
-        let got = self.take_in_counted(wanted);
-        self.turn_ns = now_ns();
-        match got {
-            Ok(0) => {
-                self.ended();
-                Ok(true)
-            }
-            Ok(bytes) => self.goes_on(bytes),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if !self.is_in_a_request() {
-                    return Ok(false);
-                }
-                self.goes_on(0)
-            }
-            Err(error) => Err(receiving(error)),
-        }
-    }
-
-    /// Whether the client goes on fast enough with its request, of which so many bytes came.
-    fn goes_on(&mut self, bytes: usize) -> Result<bool, Gone> {
-        match self.rate.is_too_slow(bytes, self.turn_ns) {
-            true => Err(Gone::Stuck),
-            false => Ok(true),
-        }
-    }
-
-    /// Receives, and waits; a client that holds memory of others is watched.
-    fn take_in_counted(&mut self, wanted: Wanted) -> io::Result<usize> {
-        if self.inbox_bytes == 0 {
-            return self.take_in(wanted, true);
-        }
-        self.account.awaits(now_ns());
-        let got = self.take_in(wanted, true);
-        self.account.came(now_ns());
-        self.account.moved(got.as_ref().map_or(0, |bytes| *bytes));
-        got
-    }
-
-    /// Waits for memory that other clients have. After a while they have to hurry.
-    fn starve(&mut self) {
-        let now_ns = now_ns();
-        let since_ns = *self.starving_ns.get_or_insert(now_ns);
-        if now_ns - since_ns >= STARVING.as_nanos() as u64 {
-            self.house.shares.make_room(now_ns);
-        }
-        self.release_inbox();
-        self.rate.reset();
-        self.house.shares.wait(Duration::from_millis(20));
-    }
-
-    fn is_in_a_request(&self) -> bool {
-        self.skip > 0 || self.taking.is_some() || !self.inbox.bytes().is_empty()
-    }
-
-    /// Waits for the client, if it may go on, and for what is in flight.
-    fn receive_or_collect(&mut self, need: Need) -> Result<bool, Gone> {
-        let Some(lane) = &self.lane else {
-            return Ok(true);
-        };
-        let wanted = need.wanted();
-        let mut comes = wanted.is_some() && self.line.has_more();
-        if !comes {
-            let socket = wanted.is_some().then(|| self.line.as_fd());
-            comes = lane.wait(socket, PATIENCE).map_err(Gone::Broken)?.bytes;
-        }
-        self.turn_ns = now_ns();
-        let Some(wanted) = wanted else {
-            // It is not the client that is waited for.
-            self.rate.reset();
-            return Ok(true);
-        };
-        let mut got = 0;
-        if comes {
-            match self.take_in(wanted, false) {
-                Ok(0) => {
-                    self.ended();
-                    return Ok(true);
-                }
-                Ok(bytes) => got = bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(receiving(error)),
-            }
-        }
-        match self.is_in_a_request() {
-            true => self.goes_on(got),
-            false => Ok(true),
-        }
     }
 
     /// Nothing more comes from the client; what is in flight is still done. A client that will come again sends
@@ -767,7 +660,7 @@ impl Session {
             self.abandon();
         }
         self.ends = Some(match () {
-            () if self.house.stops.load(Ordering::Relaxed) => Gone::Stopped,
+            () if self.shared.stops.load(Ordering::Relaxed) => Gone::Stopped,
             () if self.is_in_a_request() => Gone::Cut,
             () => Gone::Closed,
         });

@@ -1,11 +1,10 @@
 //! Messages after the handshake: requests, and their replies simple and structured.
 
-use super::extended::{EXTENDED_REPLY_MAGIC, ExtendedChunk};
-use super::{ChunkFlags, CommandFlags, MOST_STRING_BYTES, Malformed, Reader};
+use super::{ChunkFlags, CommandFlags, MAX_STRING_BYTES, Malformed, Reader};
 
 const REQUEST_MAGIC: u32 = 0x2560_9513;
-const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
+pub(super) const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+pub(super) const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,67 +254,6 @@ impl Chunk {
     }
 }
 
-/// The header of a reply of any style.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplyHeader {
-    /// Of a simple reply.
-    Simple(SimpleReply),
-    /// Of one chunk of a structured reply.
-    Chunk(Chunk),
-    /// Of one chunk of a structured reply with lengths of 64 bits.
-    Extended(ExtendedChunk),
-}
-
-impl ReplyHeader {
-    /// Reads a header from the front; gives it and its length, or nothing while it is incomplete.
-    ///
-    /// # Errors
-    /// When what is there is no reply.
-    #[inline]
-    pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
-        let Some(magic) = bytes.first_chunk::<4>() else {
-            return Ok(None);
-        };
-        match u32::from_be_bytes(*magic) {
-            SIMPLE_REPLY_MAGIC => {
-                let Some(head) = bytes.get(..SimpleReply::BYTES) else {
-                    return Ok(None);
-                };
-                let mut reader = Reader::new("a reply", &head[4..]);
-                let reply = SimpleReply {
-                    error: ErrorCode(reader.u32()?),
-                    cookie: reader.u64()?,
-                };
-                Ok(Some((ReplyHeader::Simple(reply), SimpleReply::BYTES)))
-            }
-            STRUCTURED_REPLY_MAGIC => {
-                let Some(head) = bytes.get(..Chunk::BYTES) else {
-                    return Ok(None);
-                };
-                let mut reader = Reader::new("a structured reply", &head[4..]);
-                let chunk = Chunk {
-                    flags: ChunkFlags(reader.u16()?),
-                    kind: ChunkKind::of(reader.u16()?),
-                    cookie: reader.u64()?,
-                    length: reader.u32()?,
-                };
-                Ok(Some((ReplyHeader::Chunk(chunk), Chunk::BYTES)))
-            }
-            EXTENDED_REPLY_MAGIC => {
-                let Some(head) = bytes.get(..ExtendedChunk::BYTES) else {
-                    return Ok(None);
-                };
-                let chunk = ExtendedChunk::after_magic(&head[4..])?;
-                Ok(Some((ReplyHeader::Extended(chunk), ExtendedChunk::BYTES)))
-            }
-            found => Err(Malformed::Magic {
-                what: "a reply",
-                found: u64::from(found),
-            }),
-        }
-    }
-}
-
 /// Appends the body of a [`ChunkKind::Hole`].
 pub fn write_hole_body(offset: u64, length: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&offset.to_be_bytes());
@@ -336,7 +274,7 @@ pub fn read_hole_body(bytes: &[u8]) -> Result<(u64, u32), Malformed> {
 /// Appends the body of a [`ChunkKind::Error`], or of a [`ChunkKind::ErrorAt`] when there is an
 /// offset. A text beyond the protocol's limit is cut.
 pub fn write_error_body(error: ErrorCode, text: &str, offset: Option<u64>, out: &mut Vec<u8>) {
-    let mut end = text.len().min(MOST_STRING_BYTES);
+    let mut end = text.len().min(MAX_STRING_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -370,7 +308,7 @@ pub fn read_error_body(kind: ChunkKind, bytes: &[u8]) -> Result<(ErrorCode, Stri
         // Of an unknown kind of error only the beginning is known.
         _ => tail.len(),
     };
-    if tail.len() != tail_bytes || length > MOST_STRING_BYTES {
+    if tail.len() != tail_bytes || length > MAX_STRING_BYTES {
         return Err(Malformed::Length { what: "an error" });
     }
     Ok((code, String::from_utf8_lossy(text).into_owned()))
@@ -387,11 +325,9 @@ impl ErrorCode {
     pub const PERMISSION: ErrorCode = ErrorCode(1);
     /// Input or output failed.
     pub const IO: ErrorCode = ErrorCode(5);
-    /// No memory.
     pub const NO_MEMORY: ErrorCode = ErrorCode(12);
     /// The request makes no sense.
     pub const INVALID: ErrorCode = ErrorCode(22);
-    /// No space.
     pub const NO_SPACE: ErrorCode = ErrorCode(28);
     /// Too large.
     pub const OVERFLOW: ErrorCode = ErrorCode(75);
@@ -424,6 +360,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::wire::ReplyHeader;
 
     #[test]
     fn a_request_has_the_layout_of_the_protocol() {

@@ -40,7 +40,6 @@ flags! {
 flags! {
     /// What a client accepts of the server's [`HandshakeFlags`].
     ClientFlags: u32 {
-        /// Fixed newstyle.
         FIXED_NEWSTYLE = 0;
         /// No zeros.
         NO_ZEROES = 1;

@@ -7,7 +7,6 @@ use super::{Malformed, Reader, TransmissionFlags};
 pub enum Info {
     /// What every export has.
     Export {
-        /// Size.
         size_bytes: u64,
         /// What can be done with it.
         flags: TransmissionFlags,
@@ -20,7 +19,6 @@ pub enum Info {
     BlockSize(BlockSizes),
     /// A number without a meaning here.
     Other {
-        /// The number.
         number: u16,
         /// What came with it.
         data: Vec<u8>,
@@ -52,7 +50,7 @@ impl Info {
             }
             Info::BlockSize(sizes) => {
                 data.extend_from_slice(&Info::BLOCK_SIZE.to_be_bytes());
-                for bytes in [sizes.least_bytes, sizes.preferred_bytes, sizes.most_bytes] {
+                for bytes in [sizes.min_bytes, sizes.preferred_bytes, sizes.max_bytes] {
                     data.extend_from_slice(&bytes.to_be_bytes());
                 }
             }
@@ -81,9 +79,9 @@ impl Info {
             Info::DESCRIPTION => Info::Description(reader.text_to_end()?),
             Info::BLOCK_SIZE => {
                 let sizes = BlockSizes {
-                    least_bytes: reader.u32()?,
+                    min_bytes: reader.u32()?,
                     preferred_bytes: reader.u32()?,
-                    most_bytes: reader.u32()?,
+                    max_bytes: reader.u32()?,
                 };
                 reader.end()?;
                 Info::BlockSize(sizes)
@@ -100,19 +98,19 @@ impl Info {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
     /// Offsets and lengths must be multiples of this, a power of two up to 64 KiB.
-    pub least_bytes: u32,
+    pub min_bytes: u32,
     /// From this on requests are efficient.
     pub preferred_bytes: u32,
     /// A request moves at most this.
-    pub most_bytes: u32,
+    pub max_bytes: u32,
 }
 
 impl BlockSizes {
     /// What holds where a server says nothing.
     pub const DEFAULT: BlockSizes = BlockSizes {
-        least_bytes: 512,
+        min_bytes: 512,
         preferred_bytes: 4096,
-        most_bytes: super::DEFAULT_MOST_BLOCK_BYTES,
+        max_bytes: super::DEFAULT_MAX_BLOCK_BYTES,
     };
 
     /// Checks that the three fit one another, as the protocol has it.
@@ -126,14 +124,14 @@ impl BlockSizes {
                 value: u64::from(value),
             })
         };
-        if !self.least_bytes.is_power_of_two() || self.least_bytes > 64 << 10 {
-            return wrong("the least block size", self.least_bytes);
+        if !self.min_bytes.is_power_of_two() || self.min_bytes > 64 << 10 {
+            return wrong("the least block size", self.min_bytes);
         }
-        if self.preferred_bytes < self.least_bytes {
+        if self.preferred_bytes < self.min_bytes {
             return wrong("the preferred block size", self.preferred_bytes);
         }
-        if self.most_bytes < self.least_bytes {
-            return wrong("the largest block size", self.most_bytes);
+        if self.max_bytes < self.min_bytes {
+            return wrong("the largest block size", self.max_bytes);
         }
         Ok(())
     }
@@ -145,10 +143,10 @@ mod tests {
 
     #[test]
     fn block_sizes_that_contradict_one_another_are_refused() {
-        let sizes = |least_bytes, preferred_bytes, most_bytes| BlockSizes {
-            least_bytes,
+        let sizes = |min_bytes, preferred_bytes, max_bytes| BlockSizes {
+            min_bytes,
             preferred_bytes,
-            most_bytes,
+            max_bytes,
         };
         assert_eq!(BlockSizes::DEFAULT.check(), Ok(()));
         assert_eq!(sizes(1, 4096, u32::MAX).check(), Ok(()));

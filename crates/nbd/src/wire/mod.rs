@@ -11,11 +11,13 @@ mod handshake;
 mod info;
 mod option;
 mod reader;
+mod reply;
 mod status;
 
+pub use crate::callers::NBD_PORT as DEFAULT_PORT;
 pub use command::{
-    Chunk, ChunkKind, Command, ErrorCode, ReplyHeader, Request, SimpleReply, read_error_body,
-    read_hole_body, write_error_body, write_hole_body,
+    Chunk, ChunkKind, Command, ErrorCode, Request, SimpleReply, read_error_body, read_hole_body,
+    write_error_body, write_hole_body,
 };
 pub use extended::{ExtendedChunk, ExtendedRequest};
 pub use fence::{Claim, FENCE};
@@ -30,23 +32,23 @@ pub use option::{
     OptionReply, OptionReplyHeader, OptionRequest, Refusal,
 };
 pub(crate) use reader::Reader;
-pub use rubus_core::callers::NBD_PORT as DEFAULT_PORT;
+pub use reply::ReplyHeader;
 pub use status::{Extent, StatusFilter, read_status_body, write_status_body};
 
 /// Opens an option, and a greeting after which options follow.
 const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
 /// No string of the protocol is longer than this.
-pub const MOST_STRING_BYTES: usize = 4096;
+pub const MAX_STRING_BYTES: usize = 4096;
 /// No option and no option's reply may be longer than this: a name, a description of the same length
 /// and what goes with them fit.
-pub const MOST_OPTION_BYTES: usize = 16 << 10;
+pub const MAX_OPTION_BYTES: usize = 16 << 10;
 /// Where a server names no limit of its own, a request moves at most this: 32 MiB, the protocol's
 /// portable limit.
-pub const DEFAULT_MOST_BLOCK_BYTES: u32 = 32 << 20;
+pub const DEFAULT_MAX_BLOCK_BYTES: u32 = 32 << 20;
 /// The body of a chunk that is no data is at most this long: an error with a full string.
-pub const MOST_SMALL_BODY_BYTES: usize = 4 + 2 + MOST_STRING_BYTES + 8;
+pub const MAX_SMALL_BODY_BYTES: usize = 4 + 2 + MAX_STRING_BYTES + 8;
 /// A server tells of at most so many extents at a time.
-pub const MOST_EXTENTS: usize = 64 << 10;
+pub const MAX_EXTENTS: usize = 64 << 10;
 /// The context of BLOCK_STATUS that says what takes space and what reads as zeros.
 pub const BASE_ALLOCATION: &str = "base:allocation";
 

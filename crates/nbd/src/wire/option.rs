@@ -1,7 +1,7 @@
 //! Options, with which both ends come to terms, and the replies to them.
 
 use super::{
-    Claim, FENCE, Info, MOST_OPTION_BYTES, MOST_STRING_BYTES, Malformed, OPTION_MAGIC, Reader,
+    Claim, FENCE, Info, MAX_OPTION_BYTES, MAX_STRING_BYTES, Malformed, OPTION_MAGIC, Reader,
 };
 
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
@@ -67,7 +67,6 @@ pub enum OptionRequest {
     Other {
         /// Its number.
         option: u32,
-        /// Its data.
         data: Vec<u8>,
     },
 }
@@ -228,7 +227,7 @@ impl OptionReplyHeader {
     /// Reads the header.
     ///
     /// # Errors
-    /// When it is none, or its data would be longer than [`MOST_OPTION_BYTES`].
+    /// When it is none, or its data would be longer than [`MAX_OPTION_BYTES`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("a reply to an option", bytes);
         reader.magic64(OPTION_REPLY_MAGIC)?;
@@ -238,7 +237,7 @@ impl OptionReplyHeader {
             length: reader.u32()?,
         };
         reader.end()?;
-        if header.length as usize > MOST_OPTION_BYTES {
+        if header.length as usize > MAX_OPTION_BYTES {
             return Err(Malformed::TooLong {
                 what: "a reply to an option",
                 bytes: u64::from(header.length),
@@ -255,7 +254,6 @@ pub enum OptionReply {
     Ack,
     /// One export of the list.
     Server {
-        /// Its name.
         name: String,
         /// Words about it.
         details: String,
@@ -266,12 +264,10 @@ pub enum OptionReply {
     Context {
         /// Its number in replies; without a meaning in a list.
         id: u32,
-        /// Its name.
         name: String,
     },
     /// No.
     Refused {
-        /// Why.
         why: Refusal,
         /// In the server's words, if it has any.
         text: String,
@@ -445,7 +441,7 @@ impl std::fmt::Display for Refusal {
 
 /// Whether a name can be asked for at all.
 pub(crate) fn fits_a_string(name: &str) -> bool {
-    name.len() <= MOST_STRING_BYTES && !name.contains('\0')
+    name.len() <= MAX_STRING_BYTES && !name.contains('\0')
 }
 
 #[cfg(test)]
@@ -489,11 +485,11 @@ mod tests {
             }),
             ".{0,40}".prop_map(|text| OptionReply::Info(Info::Description(text))),
             (any::<u32>(), ".{0,40}").prop_map(|(id, name)| OptionReply::Context { id, name }),
-            any::<[u32; 3]>().prop_map(|[least_bytes, preferred_bytes, most_bytes]| {
+            any::<[u32; 3]>().prop_map(|[min_bytes, preferred_bytes, max_bytes]| {
                 OptionReply::Info(Info::BlockSize(BlockSizes {
-                    least_bytes,
+                    min_bytes,
                     preferred_bytes,
-                    most_bytes,
+                    max_bytes,
                 }))
             }),
             (0_u32..1 << 31, ".{0,40}").prop_map(|(number, text)| OptionReply::Refused {

@@ -1,6 +1,6 @@
 //! Reading integers and strings from the front of a slice of bytes.
 
-use super::{MOST_STRING_BYTES, Malformed};
+use super::{MAX_STRING_BYTES, Malformed};
 
 /// What is left of a message, with the message's name for errors.
 pub(crate) struct Reader<'a> {
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
 
     /// A string of that many bytes.
     pub(crate) fn text(&mut self, bytes: usize) -> Result<String, Malformed> {
-        if bytes > MOST_STRING_BYTES {
+        if bytes > MAX_STRING_BYTES {
             return Err(Malformed::TooLong {
                 what: self.what,
                 bytes: bytes as u64,

@@ -98,7 +98,7 @@ pub struct StatusFilter {
 
 impl StatusFilter {
     /// Length of the payload without contexts.
-    pub const LEAST_BYTES: usize = 8;
+    pub const MIN_BYTES: usize = 8;
 
     /// Appends the payload.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -115,7 +115,7 @@ impl StatusFilter {
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("the payload of a block status", bytes);
         let length = reader.u64()?;
-        let count = (bytes.len() - StatusFilter::LEAST_BYTES) / 4;
+        let count = (bytes.len() - StatusFilter::MIN_BYTES) / 4;
         let mut contexts = Vec::with_capacity(count);
         for _ in 0..count {
             contexts.push(reader.u32()?);

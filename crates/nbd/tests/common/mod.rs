@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rubus_host::image::Image;
-use rubus_nbd::server::door::{Server as RealServer, Settings};
+use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
 use rubus_nbd::server::file_disk::FileDisk;
-use rubus_nbd::server::shelf::{Offered, OneDisk, Shelf};
+use rubus_nbd::server::listener::{Server as RealServer, Settings};
 use rubus_nbd::wire::{
     BlockSizes, Chunk, ChunkFlags, ChunkKind, ClientFlags, Command, CommandFlags, ErrorCode,
     ExportName, Greeting, HandshakeFlags, Info, OPTION_HEADER_BYTES, OptionHeader, OptionReply,
@@ -20,7 +20,7 @@ use rubus_nbd::wire::{
 /// The real server, with a writable file as its only export, "file".
 pub fn server_of_file(path: &Path) -> Arc<RealServer> {
     let image = Image::open(path, true).expect("an image");
-    let shelf = Shelf::new(vec![Offered {
+    let exports = ExportTable::new(vec![Offered {
         name: "file".into(),
         words: String::new(),
         source: Box::new(OneDisk {
@@ -29,7 +29,7 @@ pub fn server_of_file(path: &Path) -> Arc<RealServer> {
             sync: false,
         }),
     }]);
-    RealServer::new(Arc::new(shelf), Settings::default(), |_| {}).expect("a server")
+    RealServer::new(Arc::new(exports), Settings::default(), |_| {}).expect("a server")
 }
 
 /// What the server is like.

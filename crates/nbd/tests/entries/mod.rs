@@ -9,26 +9,30 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::time::Duration;
 
 use rubus_nbd::client::{
-    self, Answer, Due, Extras, Flight, Handshake, Inquiry, MOST_LISTED, Style, Wish,
+    self, Answer, Due, Extras, Flight, Handshake, Inquiry, MAX_LISTED, Style, Wish,
 };
 use rubus_nbd::copy::journal;
 use rubus_nbd::server::disk::{Abilities, Extent};
 use rubus_nbd::server::handshake::{
-    Export, Exports, MOST_HANDSHAKE_BYTES, NoExport, ServerHandshake, Step, TlsPolicy,
+    Export, Exports, MAX_HANDSHAKE_BYTES, NoExport, ServerHandshake, Step, TlsPolicy,
 };
 use rubus_nbd::server::transmission::{Parsed, Replies, Rules, Ticket, Work, flags_of};
 use rubus_nbd::transport::Transport;
 use rubus_nbd::wire::{
-    BlockSizes, ChunkFlags, ChunkKind, Command, CommandFlags, ErrorCode, ExportName, MOST_EXTENTS,
+    BlockSizes, ChunkFlags, ChunkKind, Command, CommandFlags, ErrorCode, ExportName, MAX_EXTENTS,
     OPTION_REPLY_HEADER_BYTES, OptionReply, OptionReplyHeader, OptionRequest, Refusal, ReplyHeader,
     TransmissionFlags, read_error_body, read_hole_body, read_status_body,
 };
 
+mod both_ends;
+
+pub use both_ends::both_ends;
+
 /// What takes the bytes of a stranger.
-pub type Door = fn(&[u8]);
+pub type Entry = fn(&[u8]);
 
 /// Every door by its name, which is also that of its fuzz target and its corpus.
-pub const ALL: [(&str, Door); 7] = [
+pub const ALL: [(&str, Entry); 7] = [
     ("server_handshake", server_handshake),
     ("server_transmission", server_transmission),
     ("client_handshake", client_handshake),
@@ -61,7 +65,7 @@ pub fn copy_journal(data: &[u8]) {
 }
 
 const DISK_BYTES: usize = 64 << 10;
-const MOST_BLOCK_BYTES: u32 = 16 << 10;
+const MAX_BLOCK_BYTES: u32 = 16 << 10;
 
 fn abilities(is_read_only: bool) -> Abilities {
     Abilities {
@@ -94,9 +98,9 @@ impl Exports for Two {
                 size_bytes: DISK_BYTES as u64,
                 abilities: abilities(name == "ä"),
                 block_sizes: BlockSizes {
-                    least_bytes: 1,
+                    min_bytes: 1,
                     preferred_bytes: 4096,
-                    most_bytes: MOST_BLOCK_BYTES,
+                    max_bytes: MAX_BLOCK_BYTES,
                 },
                 description: "one".into(),
             }),
@@ -138,7 +142,7 @@ pub fn server_handshake(data: &[u8]) {
                 let used = server.received(&bytes[at..end], &exports);
                 assert!(used > 0 && at + used <= end, "{used} bytes taken");
                 at += used;
-                assert!(at as u64 <= MOST_HANDSHAKE_BYTES + 5000);
+                assert!(at as u64 <= MAX_HANDSHAKE_BYTES + 5000);
                 let no_answers = server.step() == Step::Serve;
                 check_option_replies(&server.to_send(), no_answers);
                 let in_clear = policy == TlsPolicy::Require && !encrypted;
@@ -319,7 +323,7 @@ impl Server {
                 && data.iter().all(|&byte| byte == 0)
                 && replies.hole(ticket, at, now as u32, last, &mut self.out);
             if !is_hole {
-                let mut head = [0; Replies::MOST_DATA_HEAD_BYTES];
+                let mut head = [0; Replies::MAX_DATA_HEAD_BYTES];
                 let length = replies.data_head(ticket, at, now as u32, last, &mut head);
                 self.out.extend_from_slice(&head[..length]);
                 self.out.extend_from_slice(data);
@@ -367,9 +371,9 @@ fn rules_of(nature: u8) -> Rules {
         size_bytes: DISK_BYTES as u64,
         flags,
         block_sizes: BlockSizes {
-            least_bytes: if nature & 0x20 == 0 { 1 } else { 512 },
+            min_bytes: if nature & 0x20 == 0 { 1 } else { 512 },
             preferred_bytes: 4096,
-            most_bytes: MOST_BLOCK_BYTES,
+            max_bytes: MAX_BLOCK_BYTES,
         },
         replies,
         allocation: asked.then_some(1),
@@ -388,7 +392,7 @@ pub fn server_transmission(data: &[u8]) {
     for piece in bytes.chunks(piece_of(*piece)) {
         let goes_on = server.take(piece);
         check_replies(&mut server);
-        let most = MOST_BLOCK_BYTES as usize + 32 + 5000;
+        let most = MAX_BLOCK_BYTES as usize + 32 + 5000;
         assert!(server.input.len() <= most, "more is kept than one request");
         if !goes_on {
             break;
@@ -546,7 +550,7 @@ pub fn client_inquiry(data: &[u8]) {
     let asked = (|| {
         inquiry.agrees_to(&OptionRequest::StructuredReply)?;
         if let Some(listing) = inquiry.list()? {
-            assert!(listing.exports.len() <= MOST_LISTED);
+            assert!(listing.exports.len() <= MAX_LISTED);
         }
         inquiry.contexts("disk")?;
         inquiry.about("disk")
@@ -614,7 +618,7 @@ pub fn client_flight(data: &[u8]) {
     for answer in answers.iter().filter(|answer| answer.slot >= SLOTS) {
         let extents = flight.take_extents(answer.slot);
         assert_eq!(extents.is_empty(), answer.error != ErrorCode::NONE);
-        assert!(extents.len() <= MOST_EXTENTS);
+        assert!(extents.len() <= MAX_EXTENTS);
         assert!(extents.iter().all(|extent| extent.length > 0));
     }
     // What is not a read's stays as it was.
@@ -645,155 +649,4 @@ fn hear(
         assert!(stage.len() <= 16 << 10, "more is kept than one message");
     }
     true
-}
-
-/// Our client and our server, with what they do chosen by the bytes: both keep to the protocol, and
-/// what is read is what was written. One byte of natures, one of pieces, then six for each request.
-pub fn both_ends(data: &[u8]) {
-    let [nature, piece, script @ ..] = data else {
-        return;
-    };
-    let piece = piece_of(*piece);
-    let Some(rules) = agree(*nature, piece) else {
-        return;
-    };
-    let replies = match rules.replies {
-        Replies::Simple => client::Replies::Simple,
-        Replies::Structured => client::Replies::Structured,
-        Replies::Extended => client::Replies::Extended,
-    };
-    let context = rules.allocation;
-    let mut flight = Flight::new(replies, context);
-    let mut server = Server::new(rules);
-    let mut model = disk();
-    let mut memory = vec![0; MEMORY_BYTES];
-    for batch in script.chunks(6 * SLOTS as usize) {
-        let mut expected = Vec::new();
-        let mut sent = Vec::new();
-        for (slot, words) in batch.chunks_exact(6).enumerate() {
-            let due = due(slot as u32, words);
-            if context.is_some() && words[0] >= 0xf0 {
-                let length = u64::from(due.length);
-                let head = flight.begin_status(due.slot, due.offset, length);
-                sent.extend_from_slice(&head.expect("a free slot"));
-                let is_inside = length > 0 && due.offset + length <= DISK_BYTES as u64;
-                expected.push(match is_inside {
-                    true => Ok(Vec::new()),
-                    false => Err(ErrorCode::INVALID),
-                });
-                continue;
-            }
-            let at = due.memory_at..due.memory_at + SLOT_BYTES as usize;
-            memory[at.clone()].fill(words[5]);
-            let head = flight.begin(&due, MEMORY_BYTES).expect("a free slot");
-            sent.extend_from_slice(&head);
-            if due.command == Command::Write {
-                sent.extend_from_slice(&memory[at][..due.length as usize]);
-            }
-            expected.push(model_of(&due, words[5], &mut model));
-        }
-        for bytes in sent.chunks(piece) {
-            assert!(server.take(bytes), "the server hung up");
-        }
-        let out = std::mem::take(&mut server.out);
-        let mut answers = Vec::new();
-        let heard = hear(&mut flight, &out, piece, &mut memory, &mut answers);
-        assert!(heard, "the client hung up");
-        assert_eq!((flight.in_flight(), answers.len()), (0, expected.len()));
-        for answer in answers {
-            let slot = answer.slot as usize;
-            let extents = flight.take_extents(answer.slot);
-            assert!(
-                extents
-                    .iter()
-                    .all(|extent| extent.length <= DISK_BYTES as u64)
-            );
-            match &expected[slot] {
-                Err(error) => assert_eq!(answer.error, *error),
-                Ok(data) => {
-                    assert_eq!(answer.error, ErrorCode::NONE);
-                    let at = slot * SLOT_BYTES as usize;
-                    assert!(memory[at..].starts_with(data), "other bytes were read");
-                }
-            }
-        }
-    }
-    assert!(server.disk == model, "other bytes were written");
-}
-
-fn agree(nature: u8, piece: usize) -> Option<Rules> {
-    let mut handshake = Handshake::with(wish(nature), extras(nature)).expect("the name is fine");
-    let mut server = ServerHandshake::new(policy_of(nature >> 2));
-    let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
-    loop {
-        to_server.extend(handshake.to_send());
-        to_client.extend(server.to_send());
-        let now = piece.min(to_server.len());
-        let used = server.received(&to_server[..now], &Two::default());
-        to_server.drain(..used);
-        match handshake.step() {
-            client::Step::Read(bytes) if to_client.len() >= bytes => {
-                let bytes: Vec<u8> = to_client.drain(..bytes).collect();
-                // They may disagree about TLS, and about nothing else.
-                if let Err(why) = handshake.received(&bytes) {
-                    assert!(why.to_string().contains("TLS"), "{why}");
-                    return None;
-                }
-            }
-            client::Step::Read(_) => {}
-            client::Step::StartTls => {
-                handshake.tls_started();
-                server.tls_started();
-            }
-            client::Step::Done => return server.into_agreed().map(|agreed| agreed.rules),
-        }
-    }
-}
-
-fn due(slot: u32, words: &[u8]) -> Due {
-    let (command, flags) = match words[0] % 8 {
-        0..3 => (Command::Read, CommandFlags::NONE),
-        3 => (Command::Write, CommandFlags::NONE),
-        4 => (Command::Write, CommandFlags::FUA),
-        5 => (Command::Trim, CommandFlags::NONE),
-        6 => (Command::WriteZeroes, CommandFlags::NO_HOLE),
-        _ => (Command::Flush, CommandFlags::NONE),
-    };
-    let (offset, length) = match command {
-        Command::Flush => (0, 0),
-        _ => (
-            u64::from(u16::from_be_bytes([words[1], words[2]])),
-            u32::from(u16::from_be_bytes([words[3], words[4]])) % (SLOT_BYTES + 1),
-        ),
-    };
-    Due {
-        slot,
-        command,
-        flags,
-        offset,
-        length,
-        memory_at: (slot * SLOT_BYTES) as usize,
-    }
-}
-
-/// What has to come of a request.
-fn model_of(due: &Due, fill: u8, model: &mut [u8]) -> Result<Vec<u8>, ErrorCode> {
-    if due.command == Command::Flush {
-        return Ok(Vec::new());
-    }
-    let at = due.offset as usize;
-    let place = model.get_mut(at..at + due.length as usize);
-    let Some(place) = place.filter(|place| !place.is_empty()) else {
-        let changes = matches!(due.command, Command::Write | Command::WriteZeroes);
-        return Err(match changes && due.length > 0 {
-            true => ErrorCode::NO_SPACE,
-            false => ErrorCode::INVALID,
-        });
-    };
-    match due.command {
-        Command::Read => return Ok(place.to_vec()),
-        Command::Write => place.fill(fill),
-        _ => place.fill(0),
-    }
-    Ok(Vec::new())
 }

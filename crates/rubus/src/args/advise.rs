@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use rubus_core::advice::{Purpose, Wish};
+use rubus_advise::advice::Wish;
+use rubus_machine::purpose::Purpose;
 use rubus_nbd::uri::Uri;
 
 use super::Json;
 
-/// Say what to change for a purpose, and what it would give.
+/// Say what to change for a purpose, and what it would gain.
 ///
-/// Weighs the disks that are here, what could be bought and a network disk, by the
-/// time that each takes for the work of the purpose, and names the recipe that
-/// does it. Changes nothing, and measures only with --measure: until then it takes
-/// what the history has, and for the rest what is usual.
+/// Ranks the disks of this machine, disks you could buy and a network disk by the time each needs
+/// for the work of the purpose, and names the recipe that makes the change. Changes nothing, and
+/// measures only with --measure: otherwise it uses the history, and typical values for the rest.
 #[derive(Debug, ClapArgs)]
 pub struct Advise {
     /// What the machine is for
@@ -23,16 +23,15 @@ pub struct Advise {
     /// label, 'last' or JSON file
     #[arg(long, value_name = "WHAT", value_hint = clap::ValueHint::AnyPath, conflicts_with = "measure")]
     pub from: Option<String>,
-    /// Weigh this too: usb3-ssd, usb2-ssd, usb-stick, usb-disk, nvme, a1-card,
-    /// a2-card, nbd, nbd://HOST/NAME, raid0:sda,sdb; again for more
+    /// Rank this too: usb3-ssd, usb2-ssd, usb-stick, usb-disk, nvme, a1-card, a2-card, nbd,
+    /// nbd://HOST/NAME, raid0:sda,sdb (repeatable)
     #[arg(long, value_name = "WHAT", value_parser = wish)]
     pub with: Vec<Wish>,
-    /// Also show where the time goes, which pipes are in the way, and compression
-    /// by the speed of the link
+    /// Also show where the time goes, which pipes limit it, and compression by link speed
     #[arg(long)]
     pub pipes: bool,
-    /// First measure what is not known: how the processor compresses, and the
-    /// measurements at the end of the advice; what they write they say before
+    /// First measure what is unknown: compression speed, and the measurements listed at the end of
+    /// the advice; each announces what it writes
     #[arg(long)]
     pub measure: bool,
     /// Write the advice as a page to this file
@@ -45,15 +44,15 @@ pub struct Advise {
 /// The purposes, as on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum For {
-    /// Somebody sits before it
+    /// A desktop someone works at
     Desktop,
     /// A small server: web, database, home automation
     Server,
-    /// It writes down what it sees, and must not lose it
+    /// Records data and must not lose it
     Logger,
-    /// It gives files or disks to others
+    /// Serves files or disks to other machines
     StorageNode,
-    /// Programs that need more memory than there is
+    /// Programs that need more memory than the machine has
     Swap,
 }
 
@@ -69,7 +68,7 @@ impl From<For> for Purpose {
     }
 }
 
-/// An address is read as whoever attaches it will read it.
+/// An address is parsed as `attach` parses it.
 fn wish(text: &str) -> Result<Wish, String> {
     let wish = Wish::parse(text)?;
     match &wish {

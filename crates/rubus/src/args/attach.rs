@@ -6,50 +6,48 @@ use clap::Args as ClapArgs;
 
 use super::Json;
 
-/// Make an NBD export a block device of this machine, and keep it.
+/// Attach an NBD export as a block device, and reconnect when the connection is lost.
 ///
-/// The kernel's own driver moves the data; no other program is needed. A
-/// watcher stays in the background: when the server is restarted or the network
-/// is cut, reads and writes wait, it connects again, and they go on, if the
-/// export is still the same disk with everything that was written. If that is
-/// not so, or cannot be known, the device is failed instead.
+/// The kernel's own driver moves the data; no other program is needed. A watcher stays in the
+/// background: when the server restarts or the network fails, reads and writes wait while it
+/// reconnects. They continue if the export is still the same disk with every write. If not, or if
+/// that cannot be known, the device fails instead.
 ///
-/// Without an address: shows what is attached.
+/// Without an address, lists attached devices.
 #[derive(Debug, ClapArgs)]
 pub struct Attach {
     /// The export, such as nbd://server/disk
     #[arg(value_name = "ADDRESS")]
     pub address: Option<String>,
-    /// The device, such as /dev/nbd0 [default: the first that is free]
+    /// The device, such as /dev/nbd0 [default: the first free one]
     #[arg(value_name = "DEVICE", value_parser = device)]
     pub device: Option<u32>,
     /// Mount it there
     #[arg(long, value_name = "DIR", requires = "address", value_hint = clap::ValueHint::DirPath)]
     pub mount: Option<PathBuf>,
-    /// Use so many connections; the server must promise that they agree
-    /// [default: 4 where it does, else 1]
+    /// Number of connections; more than 1 needs a server with multi-conn [default: 4 with
+    /// multi-conn, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
     pub connections: Option<u32>,
-    /// Give a connection up when a request takes longer; 0: never, a server
-    /// whose machine is gone is noticed after 30 seconds anyway
+    /// Drop a connection when a request takes longer; 0 means never: a dead server machine is still
+    /// noticed after 30 seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=86_400))]
     pub timeout: u32,
-    /// Let reads and writes wait so long for a server that is gone; then they
-    /// fail, and a filesystem on the device with them
+    /// How long reads and writes wait for a lost server before they fail, and any filesystem on the
+    /// device with them
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=31_536_000))]
     pub dead_timeout: u32,
-    /// Try so long to reach the server at first
+    /// How long to retry the first connection
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=86_400))]
     pub wait: u32,
     /// Allow no writes
     #[arg(long)]
     pub read_only: bool,
-    /// Go on with a server that does not say which disk it serves (nbdkit,
-    /// nbd-server, qemu-nbd), although writes may be lost when its machine,
-    /// and not only the server program, was restarted
+    /// Also resume with a server that does not identify its disk (nbdkit, nbd-server, qemu-nbd);
+    /// writes may be lost if its machine was restarted, not just the server program
     #[arg(long)]
     pub resume_unidentified: bool,
-    /// Watch in this process instead of the background; Ctrl-C detaches
+    /// Run the watcher in this process instead of the background; Ctrl-C detaches
     #[arg(long)]
     pub foreground: bool,
     /// The watcher that a process in the foreground starts
@@ -59,16 +57,16 @@ pub struct Attach {
     pub json: Json,
 }
 
-/// Take a device its NBD export again.
+/// Detach a device from its NBD export.
 ///
-/// What is in caches is written first. A device that is mounted, swap, or used
-/// in any other way is refused, with exit status 3.
+/// Writes cached data first. A device that is mounted, used as swap or otherwise in use is refused
+/// with exit status 3.
 #[derive(Debug, ClapArgs)]
 pub struct Detach {
     /// The device, such as /dev/nbd0 [default: the only one]
     #[arg(value_name = "DEVICE", value_parser = device)]
     pub device: Option<u32>,
-    /// Do not wait for a server that is gone: what was not written is lost
+    /// Do not wait for a lost server: unwritten data is lost
     #[arg(long)]
     pub give_up: bool,
 }

@@ -8,17 +8,15 @@ use super::Json;
 
 /// Compare runs, fio's results, captures or published figures.
 ///
-/// Each is a run in the history (its number, its label, last, last~1), a JSON
-/// file of rubus or fio (`-` is standard input), or a captured machine. The
-/// first is the baseline. Jobs are matched by what they do; a ratio is called faster or
-/// slower only where the intervals carry it.
+/// Each is a run in the history (its number, its label, last, last~1), a JSON file of rubus or fio
+/// (`-` is standard input), or a captured machine. The first is the baseline. Jobs are matched by
+/// what they do. A ratio counts as faster or slower only if its interval excludes 1.
 #[derive(Debug, ClapArgs)]
 pub struct Compare {
     /// What to compare, the baseline first
     #[arg(value_name = "RUN", required_unless_present = "list_references")]
     pub subjects: Vec<String>,
-    /// Put published figures in front, as the baseline: those named, or the
-    /// nearest in kind to the first run
+    /// Use published figures as the baseline: those named, or the most similar to the first run
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
         default_missing_value = "")]
     pub reference: Option<String>,
@@ -36,8 +34,11 @@ pub struct Compare {
     /// Write a page to a file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Exit with status 1 when something is slower than the baseline, by more
-    /// than PERCENT over the whole interval
+    /// Keep serial numbers, addresses, and names of users and servers in the page and the markdown
+    #[arg(long)]
+    pub with_serials: bool,
+    /// Exit with status 1 when anything is slower than the baseline, by more than PERCENT over the
+    /// whole interval
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true,
         default_missing_value = "0", value_parser = percentage)]
     pub fail_on_regression: Option<f64>,

@@ -7,16 +7,14 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use super::Json;
 
-/// Copy a directory with everything in it, faithfully.
+/// Copy a directory tree faithfully.
 ///
-/// Owners, modes, times to the nanosecond, access control lists, extended
-/// attributes, capabilities, hard links, holes, devices, pipes, sockets and
-/// flags are kept; other filesystems mounted in FROM are not entered. TO must
-/// not exist or be empty. An interrupted copy is gone on with by the same
-/// command. What was copied is noted in TO/.rubus-copy until --last.
+/// Keeps owners, modes, times to the nanosecond, access control lists, extended attributes,
+/// capabilities, hard links, holes, devices, pipes, sockets and flags. Does not enter other
+/// filesystems mounted in FROM. TO must not exist or be empty. The same command resumes an
+/// interrupted copy. TO/.rubus-copy records what was copied, until --last.
 ///
-/// Exit status: 0 complete; 1 something was lost, changed meanwhile or differs;
-/// 2 it could not be done.
+/// Exit status: 0 complete; 1 something was lost, changed meanwhile or differs; 2 the copy failed.
 #[derive(Debug, ClapArgs)]
 pub struct Copy {
     /// The directory to copy
@@ -25,42 +23,41 @@ pub struct Copy {
     /// Where to; must not exist, be empty, or hold a copy of FROM
     #[arg(value_name = "TO", value_hint = clap::ValueHint::DirPath)]
     pub to: PathBuf,
-    /// Leave out a path; / is FROM, and * stands for any characters of one
-    /// name: /swapfile, /tmp/* (keeps the empty directory). More than once
+    /// Leave out a path; / is FROM, and * matches any characters of one name: /swapfile, /tmp/*
+    /// (keeps the empty directory) (repeatable)
     #[arg(long, value_name = "PATH")]
     pub exclude: Vec<OsString>,
-    /// Leave out what a running system must not take along: what is in /proc,
-    /// /sys, /dev, /run, /tmp, /mnt, /media, and /lost+found
+    /// Leave out what a copy of a running system must not contain: the contents of /proc, /sys,
+    /// /dev, /run, /tmp, /mnt and /media, and /lost+found
     #[arg(long)]
     pub system: bool,
-    /// Bring a finished copy up to date: copy what was touched since, remove
-    /// from TO what vanished from FROM
+    /// Update a finished copy: copy what changed since, remove from TO what is gone from FROM
     #[arg(long)]
     pub again: bool,
-    /// No pass will follow: remove the notes in TO/.rubus-copy at the end
+    /// This is the last pass: remove TO/.rubus-copy at the end
     #[arg(long)]
     pub last: bool,
-    /// Compare FROM and TO afterwards: all entries, and of the contents
-    /// nothing, a sample of 256 MiB, or all
+    /// Compare FROM and TO afterwards: nothing, all entries with a sample of 256 MiB of contents,
+    /// or everything
     #[arg(long, value_name = "HOW MUCH", default_value = "none")]
     pub verify: HowMuch,
-    /// Threads that copy [default: what suits the disk of FROM]
+    /// Number of copying threads [default: what suits the disk of FROM]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub workers: Option<u8>,
-    /// Read small files each through the filesystem, and not several at once
-    /// from an ext4 disk; slower, otherwise the same
+    /// Read small files one by one through the filesystem, not in batches from the ext4 disk:
+    /// slower, same result
     #[arg(long)]
     pub by_file: bool,
     #[command(flatten)]
     pub json: Json,
 }
 
-/// How much is compared after a copy.
+/// How much to compare after a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HowMuch {
     /// Nothing, not even names
     None,
-    /// Everything about every entry, and 256 MiB of contents chosen by chance
+    /// Everything about every entry, and 256 MiB of randomly chosen contents
     Sample,
     /// Everything
     All,

@@ -3,54 +3,51 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use rubus_core::processor::compression::{Cut, Method};
-use rubus_core::processor::linpack::{BLOCKS, LEAST_SIZE, MOST_SIZE};
-use rubus_core::processor::{LEAST_SECONDS, Part, USUAL_SECONDS};
+use rubus_vocabulary::processor::compression::{Cut, Method};
+use rubus_vocabulary::processor::linpack::{BLOCKS, MAX_SIZE, MIN_SIZE};
+use rubus_vocabulary::processor::{MIN_SECONDS, Part, USUAL_SECONDS};
 
 use super::{Kept, is_wanted, seconds_within};
 
 /// Measure the processor as a pipe: ciphers, ssh, compression, Linpack.
 ///
-/// Each figure on one core and on all, with the instructions that were used, and
-/// what clock, heat and supply did meanwhile. Needs no root and writes nothing.
-/// ssh runs from this machine to itself, with a server and keys of its own that
-/// are gone afterwards.
+/// Each figure on one core and on all, with the instructions used, and with clock, temperature and
+/// supply voltage during the run. Needs no root and writes nothing. ssh runs from this machine to
+/// itself, with a temporary server and keys.
 #[derive(Debug, ClapArgs)]
 pub struct BenchCpu {
-    /// Which parts; without any, all
+    /// Parts to measure [default: all]
     #[arg(value_name = "PART", value_enum)]
     pub parts: Vec<PartName>,
-    /// Seconds that each figure takes
+    /// Seconds per figure
     #[arg(long, value_name = "SECONDS", default_value_t = USUAL_SECONDS, value_parser = seconds)]
     pub seconds: f64,
-    /// Compress a sample of the files below this directory (at most 8 MiB are
-    /// read, nothing is written)
+    /// Compress a sample of the files below this directory (reads at most 8 MiB, writes nothing)
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
     pub data: PathBuf,
-    /// How to compress: `all` levels, or some such as zstd:3,zlib:6,lz4
+    /// Compression methods: `all` levels, or a list such as zstd:3,zlib:6,lz4
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub methods: Vec<String>,
-    /// Unknowns of Linpack's system; without, as many as a few seconds and a
-    /// quarter of the free memory allow
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(i64::from(LEAST_SIZE)..=i64::from(MOST_SIZE)))]
+    /// Unknowns of Linpack's system [default: what fits a few seconds and a quarter of the free
+    /// memory]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(i64::from(MIN_SIZE)..=i64::from(MAX_SIZE)))]
     pub unknowns: Option<u32>,
     /// Columns that Linpack eliminates at once: the block sizes to try, such
     /// as 64,128
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub blocks: Vec<u32>,
-    /// Solve the same system for so long, and see whether each result is right
-    /// and the same: 10m, 1h
+    /// Solve the same system repeatedly for this long, and check that each result is correct and
+    /// identical: 10m, 1h
     #[arg(long, value_name = "TIME", value_parser = long_time)]
     pub stability: Option<f64>,
-    /// The program `xhpl` of HPL, for its result beside ours; without, the
-    /// installed one, if there is one
+    /// Path of HPL's `xhpl`, to show its result too [default: the installed one, if any]
     #[arg(long, value_name = "FILE")]
     pub hpl: Option<PathBuf>,
-    /// Without other programs beside it: OpenSSL, HPL
+    /// Run no other programs for comparison (OpenSSL, HPL)
     #[arg(long, conflicts_with = "hpl")]
     pub alone: bool,
-    /// Measure in turns with this other rubus, such as a 32-bit one, and show
-    /// how this one compares with it; nothing goes to the history
+    /// Alternate with this other rubus, such as a 32-bit one, and compare the two; nothing goes
+    /// into the history
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["stability", "hpl", "label"])]
     pub against_binary: Option<PathBuf>,
     /// Write the result as JSON to a file, or to standard output with `-`
@@ -67,8 +64,8 @@ pub enum PartName {
     Ciphers,
     /// ssh from this machine to itself, with every cipher that both ends offer
     Ssh,
-    /// Compressing and expanding your files and known data, as btrfs and as
-    /// compressed swap do
+    /// Compression and decompression of your files and known data, as btrfs and compressed swap do
+    /// it
     Compression,
     /// Solving a dense system of linear equations, with a check of the result
     Linpack,
@@ -110,7 +107,7 @@ impl BenchCpu {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    seconds_within(text, LEAST_SECONDS, 60.0)
+    seconds_within(text, MIN_SECONDS, 60.0)
 }
 
 fn long_time(text: &str) -> Result<f64, String> {

@@ -8,8 +8,8 @@ use super::Json;
 
 /// Show, label, delete, export or import earlier runs.
 ///
-/// Without a verb the runs are listed, the one measured last first. A run is
-/// named by its number, by its label, or as last, last~1 and so on.
+/// Without a subcommand, lists the runs, newest first. A run is named by its number, its label, or
+/// as last, last~1 and so on.
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct History {
@@ -33,7 +33,7 @@ pub struct History {
     /// Only runs with this label
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
-    /// Only runs from this day on (2026-11-21, UTC), or of the last 12h, 7d, 4w
+    /// Only runs since this day (2026-11-21, UTC), or of the last 12h, 7d, 4w
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
 }
@@ -42,9 +42,9 @@ pub struct History {
 pub enum HistoryAction {
     /// Show one run again, as it was printed
     Show(HistoryShow),
-    /// Give a run a name, or take it away
+    /// Label a run, or remove its label
     Label(HistoryLabel),
-    /// Delete runs for good
+    /// Delete runs permanently
     Delete(HistoryDelete),
     /// Write runs as lines of JSON to standard output
     Export(HistoryExport),
@@ -69,9 +69,12 @@ pub struct HistoryShow {
     /// Write it as markdown to a file, or to standard output with `-`
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+    /// Keep serial numbers, addresses, and names of users and servers in the page and the markdown
+    #[arg(long)]
+    pub with_serials: bool,
 }
 
-/// Give a run a name, or take it away.
+/// Label a run, or remove its label.
 #[derive(Debug, ClapArgs)]
 pub struct HistoryLabel {
     /// The run: its number, its label, last, last~1
@@ -80,33 +83,40 @@ pub struct HistoryLabel {
     /// The label
     #[arg(value_name = "TEXT", value_parser = label, required_unless_present = "remove")]
     pub text: Option<String>,
-    /// Take the label away
+    /// Remove the label
     #[arg(long, conflicts_with = "text")]
     pub remove: bool,
 }
 
-/// Delete runs for good, with their pages. Their numbers are not given again.
+/// Delete runs permanently, with their pages. Their numbers are not reused.
 #[derive(Debug, ClapArgs)]
 pub struct HistoryDelete {
     /// The runs: numbers, labels, last, last~1
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
 }
 
 /// Write runs as lines of JSON to standard output.
+///
+/// Serial numbers, UUIDs and hardware addresses become pseudonyms, names of users and servers and
+/// addresses become plain words, and most of the kernel command line is left out. For a backup, keep
+/// them with --with-serials.
 #[derive(Debug, ClapArgs)]
 pub struct HistoryExport {
-    /// The runs; without any, all
+    /// The runs [default: all]
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
+    /// Keep serial numbers, addresses, and names of users and servers
+    #[arg(long)]
+    pub with_serials: bool,
 }
 
 /// Add runs from an export or from the JSON of a bench.
 ///
-/// A run that is there already is not added again. The runs get new numbers.
+/// Skips runs that are already in the history. Imported runs get new numbers.
 #[derive(Debug, ClapArgs)]
 pub struct HistoryImport {
     /// The file; `-` is standard input

@@ -6,11 +6,10 @@ use clap::Args as ClapArgs;
 
 use super::Json;
 
-/// Show what files on btrfs take, by method of compression.
+/// Show disk usage of files on btrfs, by compression method.
 ///
-/// Looks at every extent below the paths, subvolumes included, and opens no file;
-/// needs root. An extent that several files share counts once, and so does a file
-/// with several names.
+/// Reads every extent below the paths, subvolumes included, and opens no file; needs root. A shared
+/// extent counts once, and so does a file with several hard links.
 #[derive(Debug, ClapArgs)]
 pub struct Compression {
     /// Directories or files of one btrfs filesystem
@@ -25,8 +24,8 @@ pub struct Compression {
 
 /// Show what zswap holds, what its counters mean, and whether it helps.
 ///
-/// Without root only what the kernel tells everybody: how much is stored and how
-/// often, but not why pages were refused.
+/// Without root, shows only public counters: how much is stored and how often, but not why pages
+/// were rejected.
 #[derive(Debug, ClapArgs)]
 pub struct Zswap {
     #[command(flatten)]

@@ -3,54 +3,53 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use rubus_core::memory::{Part, USUAL_LIMIT_NS};
-use rubus_core::units::parse_size;
+use rubus_vocabulary::memory::{Part, USUAL_LIMIT_NS};
+use rubus_vocabulary::units::parse_size;
 
 use super::{Kept, is_wanted, seconds_within};
 
-/// Measure memory, and how much more than itself it carries with swap.
+/// Measure memory, and how far beyond its size it works with swap.
 ///
-/// First how fast it is in order and load after load; then a program takes more
-/// and more of it in a control group with little memory, so that the rest of
-/// the machine stays usable, until touching a page takes too long. Pages go to
-/// the swap that the machine has; what is written to a disk is limited. Needs
-/// root, or a group of one's own:
+/// First measures sequential bandwidth and load-to-load latency. Then a program in a
+/// memory-limited control group uses more and more memory until touching a page takes too
+/// long; the rest of the machine stays usable. Pages go to the machine's swap; writes to a
+/// disk are limited. Needs root, or a delegated control group:
 /// systemd-run --user --scope -p Delegate=yes rubus bench memory
 #[derive(Debug, ClapArgs)]
 pub struct BenchMemory {
-    /// Which parts; without any, all
+    /// Parts to measure [default: all]
     #[arg(value_name = "PART", value_enum)]
     pub parts: Vec<PartName>,
-    /// Measure these set-ups of swap as well: no swap, a disk, zram, zswap
-    /// before a disk. They are made for it and taken away (as root)
+    /// Also measure these swap set-ups: no swap, a disk, zram, zswap with a disk. They are created
+    /// and removed (as root)
     #[arg(long)]
     pub compare: bool,
-    /// Where the kernel has no memory groups (Raspberry Pi OS as it is
-    /// delivered): take the memory of the whole machine, as root. Everything
-    /// on it is slow meanwhile; it ends before memory and swap are used up
+    /// Where the kernel has no memory control groups (Raspberry Pi OS by default): use the whole
+    /// machine's memory, as root. Everything else is slow meanwhile; it stops before memory and
+    /// swap run out
     #[arg(long, conflicts_with_all = ["compare", "memory"])]
     pub whole_machine: bool,
-    /// Where the disk of --compare is: a directory, for a file without a name
+    /// Directory on the disk for --compare; its file is nameless
     #[arg(long, value_name = "DIR", default_value = "/var/tmp", requires = "compare",
         value_hint = clap::ValueHint::DirPath)]
     pub directory: PathBuf,
-    /// A touch of a page that takes longer is slow, such as 5ms
+    /// Touching a page counts as slow when it takes longer, such as 5ms
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = limit)]
     pub limit: u64,
     /// Memory of the group [default: an eighth of the machine's, at most
     /// 256MiB; with zswap in groups of version 1 more]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
-    /// Percent to which the pages compress
+    /// Size of a compressed page, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 33, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub content: u32,
-    /// What may be written to swap on disks under each set-up
+    /// Maximum written to swap on disks per set-up
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
     pub budget: u64,
-    /// Seconds that the pages of each size are touched with each access
+    /// Seconds per working-set size and access pattern
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
     pub seconds: f64,
-    /// Largest working set that is tried, over memory
+    /// Largest working set to try, as a multiple of memory
     #[arg(long, value_name = "TIMES", default_value_t = 4.0, value_parser = most)]
     pub most: f64,
     /// Seed of the random order and contents
@@ -62,10 +61,10 @@ pub struct BenchMemory {
     #[command(flatten)]
     pub kept: Kept,
     /// The program that takes memory
-    #[arg(long, hide = true)]
-    pub eater: bool,
+    #[arg(long = "eater", hide = true)]
+    pub memory_load: bool,
     /// The program that takes away what was made
-    #[arg(long, hide = true, conflicts_with = "eater")]
+    #[arg(long, hide = true, conflicts_with = "memory_load")]
     pub keeper: bool,
 }
 
@@ -74,9 +73,9 @@ pub struct BenchMemory {
 pub enum PartName {
     /// Reading, writing and copying in order
     Bandwidth,
-    /// One load after the other, by the size of what is walked through
+    /// Load-to-load latency by working-set size
     Latency,
-    /// More than fits: how much memory carries with swap
+    /// More than fits: how far memory goes with swap
     Pressure,
 }
 

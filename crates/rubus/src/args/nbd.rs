@@ -9,7 +9,7 @@ use rubus_nbd::server::overlay::ClientName;
 
 use super::Json;
 
-/// Ask NBD servers what they have, copy exports, look after clones.
+/// Query NBD servers, copy exports, manage clones.
 #[derive(Debug, ClapArgs)]
 pub struct Nbd {
     #[command(subcommand)]
@@ -19,22 +19,22 @@ pub struct Nbd {
 /// What `rubus nbd` does.
 #[derive(Debug, Subcommand)]
 pub enum NbdCommand {
-    /// Show everything that a server offers of an export
+    /// Show everything a server offers for an export
     Info(NbdInfo),
     /// List the exports of a server
     List(NbdList),
-    /// Copy a disk from or to an export, and go on with a copy that was interrupted
+    /// Copy a disk from or to an export, and resume an interrupted copy
     Copy(NbdCopy),
-    /// Look after the clones of a golden image
+    /// Manage the clones of a golden image
     #[command(subcommand)]
     Clones(NbdClones),
 }
 
 /// Copy a disk: from an export, a file or a block device to another of them (docs/nbd-copy.md).
 ///
-/// Zeros are not sent, and a file stays sparse. At the end everything is flushed
-/// and read back. A file gets its name only when it is whole; until then it is
-/// DST.partial, with a journal beside it, and the same command goes on with it.
+/// Skips zeros; a file stays sparse. At the end everything is flushed and read back. A file gets
+/// its name only when it is complete; until then it is DST.partial, with a journal beside it, and
+/// the same command resumes it.
 #[derive(Debug, ClapArgs)]
 pub struct NbdCopy {
     /// What to copy: nbd://server/disk, a file or a block device
@@ -46,22 +46,22 @@ pub struct NbdCopy {
     /// Do not read back what was written
     #[arg(long)]
     pub no_verify: bool,
-    /// Replace the file DST, if there is one, when the copy is whole
+    /// Replace an existing file DST once the copy is complete
     #[arg(long)]
     pub overwrite: bool,
     /// Confirm that everything on the device with this serial number, or on the
     /// export with this address, is lost
     #[arg(long, value_name = "SERIAL")]
     pub i_will_lose_everything_on: Vec<String>,
-    /// Keep the journal in this file, so that a copy to an export or a device can
-    /// be gone on with [default for a file: DST.partial.journal]
+    /// Keep the journal in this file, so that a copy to an export or a device can be resumed
+    /// [default for a file: DST.partial.journal]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub journal: Option<PathBuf>,
-    /// Go on past what SRC cannot give (bad sectors): try it again at the end in
-    /// smaller parts, and leave zeros for the rest, which is listed [exit status 1]
+    /// Continue past unreadable parts of SRC (bad sectors): retry them at the end in smaller parts,
+    /// leave zeros for the rest, and list it [exit status 1]
     #[arg(long)]
     pub skip_unreadable: bool,
-    /// Begin anew, whatever the journal says
+    /// Start over, whatever the journal says
     #[arg(long)]
     pub anew: bool,
     /// Connections to a server that promises multi-conn
@@ -70,8 +70,8 @@ pub struct NbdCopy {
     /// Requests in flight on each connection
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub depth: u16,
-    /// Seconds that a server may take for an answer, while its machine is
-    /// there: a disk may write back for minutes what memory held
+    /// Seconds to wait for an answer while the server's machine is reachable: its disk may take
+    /// minutes to write back cached data
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub patience: u32,
     #[command(flatten)]
@@ -85,9 +85,9 @@ impl NbdCopy {
     }
 }
 
-/// Show everything that a server offers of an export.
+/// Show everything a server offers for an export.
 ///
-/// Only asks: nothing is read from the export and nothing written to it.
+/// Only queries: reads nothing from the export and writes nothing to it.
 #[derive(Debug, ClapArgs)]
 pub struct NbdInfo {
     /// The export, such as nbd://server/disk or nbd+unix:///disk?socket=FILE
@@ -107,7 +107,7 @@ pub struct NbdList {
     pub json: Json,
 }
 
-/// Look after the clones of a golden image (docs/nbd-clones.md).
+/// Manage the clones of a golden image (docs/nbd-clones.md).
 #[derive(Debug, Subcommand)]
 pub enum NbdClones {
     /// List the clones in a directory
@@ -118,7 +118,7 @@ pub enum NbdClones {
         #[command(flatten)]
         json: Json,
     },
-    /// Make a clone what the golden image is now; what its client wrote is lost
+    /// Reset a clone to the current golden image; its client's writes are lost
     Reset {
         /// Where the clones are
         #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
@@ -126,11 +126,11 @@ pub enum NbdClones {
         /// The client
         #[arg(value_name = "NAME", value_parser = ClientName::asked)]
         name: ClientName,
-        /// The golden image, if it is not where it was
+        /// The golden image, if it has moved
         #[arg(long, value_name = "IMAGE", value_hint = clap::ValueHint::FilePath)]
         golden: Option<PathBuf>,
     },
-    /// Remove a clone; what its client wrote is lost
+    /// Remove a clone; its client's writes are lost
     ThrowAway {
         /// Where the clones are
         #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
@@ -139,7 +139,7 @@ pub enum NbdClones {
         #[arg(value_name = "NAME", value_parser = ClientName::asked)]
         name: ClientName,
     },
-    /// Write the disk that a client sees into a new image; the clone stays
+    /// Write a client's disk into a new image; the clone stays
     Merge {
         /// Where the clones are
         #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
@@ -147,10 +147,10 @@ pub enum NbdClones {
         /// The client
         #[arg(value_name = "NAME", value_parser = ClientName::asked)]
         name: ClientName,
-        /// The new image; it must not exist, and has its name only when it is whole
+        /// The new image; it must not exist, and gets its name only when it is complete
         #[arg(long, value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
         to: PathBuf,
-        /// The golden image, if it is not where it was
+        /// The golden image, if it has moved
         #[arg(long, value_name = "IMAGE", value_hint = clap::ValueHint::FilePath)]
         golden: Option<PathBuf>,
     },

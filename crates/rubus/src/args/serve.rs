@@ -4,74 +4,72 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use rubus_core::callers::{Network, listen_address};
+use rubus_nbd::callers::{Network, listen_address};
 
 /// Serve disk images over the network, as NBD exports.
 ///
-/// PATH is an image, a directory of images (*.img, *.raw, *.iso), a block
-/// device, or a TOML file with exports; several may be given. Any NBD client
-/// can use them: rubus, the Linux kernel, qemu, nbdcopy. Without --listen
-/// only programs on this machine can connect.
+/// PATH is an image, a directory of images (*.img, *.raw, *.iso), a block device, or a TOML file
+/// with exports (repeatable). Any NBD client can use them: rubus, the Linux kernel, qemu, nbdcopy.
+/// Without --listen, only programs on this machine can connect.
 ///
-/// `rubus plan network-server` shows how it is served at each boot.
+/// `rubus plan network-server` shows how to serve it at each boot.
 ///
-/// Ends on Ctrl-C or SIGTERM: requests in flight are done, everything is made
-/// durable.
+/// On Ctrl-C or SIGTERM, finishes requests in flight, makes everything durable, and ends.
 ///
-/// Exit status: 0 ended when asked; 2 it could not begin or go on; 3 refused,
-/// because data could be lost.
+/// Exit status: 0 ended when asked; 2 could not start or continue; 3 refused because data could be
+/// lost.
 #[derive(Debug, ClapArgs)]
 pub struct Serve {
     /// What to serve
     #[arg(value_name = "PATH", required_unless_present = "make_certificates", value_hint = clap::ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
-    /// Make the image, this large, if it does not exist, such as 32GiB
-    #[arg(long, value_name = "SIZE", value_parser = rubus_core::units::parse_size)]
+    /// Create the image with this size if it does not exist, such as 32GiB
+    #[arg(long, value_name = "SIZE", value_parser = rubus_vocabulary::units::parse_size)]
     pub size: Option<u64>,
-    /// Take the room for a new image now, so that it cannot be missing later
+    /// Allocate the space for a new image now, so that it cannot run out later
     #[arg(long, requires = "size")]
     pub preallocate: bool,
     /// Name of the export [default: the file's name without .img or .raw]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Words about the export that clients are shown
+    /// Description of the export, shown to clients
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// Listen on this address, such as 0.0.0.0:10809, `[::]:10809` or 192.168.1.5
-    /// (more than once) [default: 127.0.0.1:10809, unless --unix]
+    /// Listen on this address, such as 0.0.0.0:10809, `[::]:10809` or 192.168.1.5 (repeatable)
+    /// [default: 127.0.0.1:10809, unless --unix]
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = listen_address)]
     pub listen: Vec<SocketAddr>,
-    /// Listen on a Unix socket at this path (more than once)
+    /// Listen on a Unix socket at this path (repeatable)
     #[arg(long, value_name = "FILE")]
     pub unix: Vec<PathBuf>,
     /// Serve the one client that standard input is connected to
     #[arg(long, conflicts_with_all = ["listen", "unix", "status"])]
     pub stdin: bool,
-    /// Let nobody write
+    /// Allow no writes
     #[arg(long)]
     pub read_only: bool,
-    /// Put every write on stable storage before it is answered: slow, and
-    /// nothing is lost even if this machine loses power
+    /// Make every write durable before acknowledging it: slow, but nothing is lost even if this
+    /// machine loses power
     #[arg(long)]
     pub sync: bool,
-    /// Give each client a copy-on-write clone of the image, kept in this
-    /// directory; clients ask for NAME/CLIENT, where CLIENT is a name that they
-    /// keep, such as the board's serial number (`rubus nbd clones`)
+    /// Give each client a copy-on-write clone of the image, kept in this directory; clients ask for
+    /// NAME/CLIENT, where CLIENT is a permanent name, such as the board's serial number (`rubus nbd
+    /// clones`)
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath,
         conflicts_with_all = ["size", "sync", "read_only"])]
     pub clone_per_client: Option<PathBuf>,
-    /// Keep the clones until they are reset or thrown away (the default)
+    /// Keep the clones until they are reset or removed (the default)
     #[arg(long, requires = "clone_per_client", conflicts_with = "throw_away")]
     pub keep: bool,
-    /// Throw the clones away when the server ends
+    /// Remove the clones when the server ends
     #[arg(long, requires = "clone_per_client")]
     pub throw_away: bool,
-    /// Make so many clones at most
+    /// Maximum number of clones
     #[arg(long, value_name = "N", requires = "clone_per_client", default_value_t = 256,
         value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub max_clones: u32,
-    /// Who may connect: networks or addresses such as 192.168.1.0/24 (a list,
-    /// or more than once) [default: everybody]
+    /// Allowed client networks or addresses, such as 192.168.1.0/24 (a list, or repeatable)
+    /// [default: all]
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     pub allow: Vec<Network>,
     /// Encrypt connections; needs --certificates
@@ -84,12 +82,11 @@ pub struct Serve {
     /// directory's ca-cert.pem
     #[arg(long, requires = "certificates")]
     pub verify_clients: bool,
-    /// Make certificates for this machine and its clients in this directory,
-    /// and end
+    /// Create certificates for this machine and its clients in this directory, and exit
     #[arg(long, value_name = "DIR", conflicts_with = "paths", value_hint = clap::ValueHint::DirPath)]
     pub make_certificates: Option<PathBuf>,
-    /// Make a certificate for the client of this name, in DIR/clients/NAME, with the
-    /// authority that is in DIR (a list, or more than once)
+    /// Create a certificate for the client of this name, in DIR/clients/NAME, signed by the
+    /// authority in DIR (a list, or repeatable)
     #[arg(
         long,
         value_name = "NAME",
@@ -97,12 +94,11 @@ pub struct Serve {
         value_delimiter = ','
     )]
     pub client: Vec<String>,
-    /// With --clone-per-client and --verify-clients: let whoever has any certificate
-    /// of the authority open every clone, as if all clients were one
+    /// With --clone-per-client and --verify-clients: let any client with a certificate of the
+    /// authority open every clone
     #[arg(long, requires_all = ["clone_per_client", "verify_clients"])]
     pub shared_certificate: bool,
-    /// More names or addresses by which clients reach this machine, for its
-    /// certificate (a list, or more than once)
+    /// Additional names or addresses of this machine for its certificate (a list, or repeatable)
     #[arg(
         long,
         value_name = "NAME",
@@ -110,10 +106,10 @@ pub struct Serve {
         value_delimiter = ','
     )]
     pub known_as: Vec<String>,
-    /// Serve so many clients at once at most
+    /// Maximum number of clients at once
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub max_clients: u32,
-    /// Tell what the server does, as JSON lines, to whoever connects here
+    /// Report the server's status as JSON lines to anyone who connects here
     #[arg(long, value_name = "FILE or ADDRESS:PORT")]
     pub status: Option<String>,
     /// Let clients overwrite what is on a block device; takes its serial number
@@ -129,8 +125,8 @@ pub struct Serve {
 pub enum Encryption {
     /// Never
     Off,
-    /// As each client wants
+    /// Up to each client
     Allow,
-    /// Always: nothing is told and nothing done in the clear
+    /// Always: no plain-text connection learns or does anything
     Require,
 }

@@ -8,33 +8,33 @@ use super::Json;
 
 /// Watch the machine while it works: disks, processors, memory, swap, heat.
 ///
-/// Keys: q ends, space holds the screen, p hides and shows programs; in a
-/// recording the arrows step, + and - change the speed, Home goes to its begin.
-/// As an ordinary user only one's own programs are seen, and not all of zswap.
+/// Keys: q quits, space pauses the screen, p hides and shows programs; in a recording the arrows
+/// step, + and - change the speed, Home goes to the start. An ordinary user sees only their own
+/// programs, and not all of zswap.
 #[derive(Debug, ClapArgs)]
 pub struct Watch {
     /// Time between two samples, from 0.1 to 3600 seconds
     #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     pub interval: f64,
-    /// Take two samples, print what they say, and end
+    /// Take two samples, print the result, and exit
     #[arg(long)]
     pub once: bool,
     #[command(flatten)]
     pub json: Json,
-    /// Keep every sample in a new file, or write it to standard output with `-`
+    /// Record every sample in a new file, or to standard output with `-`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Show a recording instead of this machine
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "prometheus", "nbd_status", "interval"])]
     pub replay: Option<PathBuf>,
-    /// How many times faster than it was to show it
+    /// Playback speed, as a multiple of real time
     #[arg(long, value_name = "FACTOR", requires = "replay", default_value = "1", value_parser = speed)]
     pub speed: f64,
-    /// Write a file for the textfile collector of node_exporter, every 15
-    /// seconds at most; its name ends in .prom
+    /// Write a file for node_exporter's textfile collector, at most every 15 seconds; its name ends
+    /// in .prom
     #[arg(long, value_name = "FILE")]
     pub prometheus: Option<PathBuf>,
-    /// Show who is connected to the server that was given this --status
+    /// Also show the clients of the `rubus serve` with this --status
     #[arg(long, value_name = "FILE or ADDRESS:PORT")]
     pub nbd_status: Option<String>,
 }

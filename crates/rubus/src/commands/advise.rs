@@ -4,14 +4,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
-use rubus_core::advice::{Advice, Known};
-use rubus_core::history::RunId;
-use rubus_core::machine::{Machine, Origin};
-use rubus_core::recipe::{CompressionSpeed, NotCopied};
-use rubus_core::result::Run;
+use rubus_advise::advice::{Advice, Known};
+use rubus_advise::decide::{Question, advise};
+use rubus_advise::text::{Depth, render, typed};
 use rubus_host::capture::Captured;
-use rubus_model::advise::{Question, advise};
-use rubus_show::advice::{Depth, render, typed};
+use rubus_machine::not_copied::NotCopied;
+use rubus_runs::history::RunId;
+use rubus_vocabulary::compression_speed::CompressionSpeed;
+use rubus_vocabulary::machine::{Machine, Origin};
+use rubus_vocabulary::result::Run;
 
 use crate::args::{Advise, General};
 use crate::changing;
@@ -36,13 +37,13 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
             );
         }
         let compression =
-            rubus_bench::compression::measure(Path::new("/"), &NotCopied::of(&machine)).speeds;
+            rubus_processor::files::measure(Path::new("/"), &NotCopied::of(&machine)).speeds;
         all_measured = measure(&advice, general.quiet)?;
         let (machine, runs) = subject(general, arguments)?;
         advice = self::advice(&machine, &runs, compression, arguments)?;
     }
     if let Some(page) = &arguments.page {
-        let text = rubus_show::page::advice::render(&advice, env!("CARGO_PKG_VERSION"));
+        let text = rubus_page::advice::render(&advice, env!("CARGO_PKG_VERSION"));
         places::write_whole(page, &text)?;
     }
     if arguments.json.wanted {
@@ -112,7 +113,7 @@ fn subject(general: &General, arguments: &Advise) -> anyhow::Result<(Machine, Ve
         path: captured.path().display().to_string(),
         label: captured.label().to_string(),
     };
-    let machine = rubus_probe::survey(&captured, captured.recorded_at(), origin);
+    let machine = rubus_machine::probe::survey(&captured, captured.recorded_at(), origin);
     Ok((machine, Vec::new()))
 }
 
@@ -140,7 +141,7 @@ fn measure(advice: &Advice, is_quiet: bool) -> anyhow::Result<bool> {
             .with_context(|| format!("cannot run {}", typed(words)))?;
         if !status.success() {
             eprintln!(
-                "rubus: {} did not succeed; the advice goes on without it",
+                "rubus: {} did not succeed; the advice continues without it",
                 typed(words)
             );
             all = false;

@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use rubus_bench::{for_turns, suites, turn_seconds};
-use rubus_core::compare::{Subject, compare};
-use rubus_core::result::Run;
-use rubus_core::spec::Suite;
+use rubus_measure::{for_turns, suites, turn_seconds};
+use rubus_runs::compare::{Subject, compare};
+use rubus_vocabulary::result::Run;
+use rubus_vocabulary::spec::Suite;
 
-use super::bench::{allowance, suite_of, wanted};
+use super::bench_options::{allowance, suite_of, wanted};
 use crate::args::{Bench, General, Keeping};
 use crate::exit::Exit;
 use crate::measuring;
-use crate::outputs::{self, Outputs, Wanted};
+use crate::outputs::{self, Outputs, ResultOutputs};
 use crate::places;
+use crate::shown::shown;
 use crate::signals;
 use crate::target::{self, Allowance, Resolved};
 use crate::target_name::TargetName;
@@ -49,8 +50,8 @@ pub fn run(general: &General, bench: &Bench, baseline: &TargetName) -> anyhow::R
         let (least_s, most_s) = turn_seconds(&suite);
         eprintln!(
             "In turns, so that a drift of this machine hits both: {} to {} for {} jobs.",
-            rubus_show::words::span(least_s),
-            rubus_show::words::span(most_s),
+            rubus_draw::words::span(least_s),
+            rubus_draw::words::span(most_s),
             suite.jobs.len()
         );
     }
@@ -63,7 +64,7 @@ pub fn run(general: &General, bench: &Bench, baseline: &TargetName) -> anyhow::R
         html: None,
         ..bench.keeping.clone()
     };
-    let wanted = Wanted {
+    let wanted = ResultOutputs {
         keeping: &keeping,
         ..wanted(bench)
     };
@@ -85,12 +86,17 @@ pub fn show(general: &General, bench: &Bench, runs: [&Run; 2]) -> anyhow::Result
     let subjects = runs.map(|run| Subject::of_run(&run.target.named, run));
     let comparison = compare(&subjects);
     if let Some(path) = &bench.keeping.html {
-        places::write_whole(path, &rubus_show::page::compare::render(&comparison))?;
+        let theirs = shown(&comparison, bench.keeping.with_serials)?;
+        places::write_whole(path, &rubus_page::compare::render(&theirs))?;
     }
     if !wanted(bench).files().any(|path| path == Path::new("-")) {
         let style = Terminal::of(general).style();
         let columns = terminal::size().0.into();
-        places::say(&rubus_show::compare::render(&comparison, style, columns))?;
+        places::say(&rubus_runs::text::compare::render(
+            &comparison,
+            style,
+            columns,
+        ))?;
     }
     Ok(())
 }

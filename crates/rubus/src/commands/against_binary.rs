@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail, ensure};
-use rubus_core::compare::{Comparison, compare, turns};
-use rubus_core::elf::{self, Built};
-use rubus_core::processor::LEAST_SECONDS;
-use rubus_core::result::Run;
 use rubus_host::programs::{self, RunError};
+use rubus_remote::elf::{self, Built};
+use rubus_runs::compare::{Comparison, compare, turns};
+use rubus_vocabulary::processor::MIN_SECONDS;
+use rubus_vocabulary::result::Run;
 
 use crate::args::{BenchCpu, General};
 use crate::exit::Exit;
@@ -79,9 +79,7 @@ pub fn run(general: &General, args: &BenchCpu, other: &Path) -> anyhow::Result<E
 /// "rubus-armv7 (32 bits, arm)".
 fn named(program: &Path, rounds: &[[Run; 2]], side: usize) -> String {
     let name = program.file_name().unwrap_or(program.as_os_str());
-    let processor = rounds
-        .first()
-        .and_then(|round| round[side].processor.as_ref());
+    let processor = rounds.first().and_then(|round| round[side].processor());
     let built = processor.map_or(String::new(), |processor| {
         format!(
             " ({} bits, {})",
@@ -93,7 +91,7 @@ fn named(program: &Path, rounds: &[[Run; 2]], side: usize) -> String {
 
 /// What to know about two programs for processors of different kinds, of which one machine runs only one by itself.
 fn emulated(round: &[Run; 2]) -> Option<String> {
-    let [theirs, own] = round.each_ref().map(|run| run.processor.as_ref());
+    let [theirs, own] = round.each_ref().map(|run| run.processor());
     let (theirs, own) = (&theirs?.architecture, &own?.architecture);
     (!elf::are_of_one_family(theirs, own)).then(|| {
         format!(
@@ -111,7 +109,7 @@ fn arguments(args: &BenchCpu) -> Vec<String> {
             .iter()
             .map(|part| part.name().to_string()),
     );
-    let seconds = (args.seconds * SHARE).max(LEAST_SECONDS);
+    let seconds = (args.seconds * SHARE).max(MIN_SECONDS);
     all.push(format!("--seconds={seconds}"));
     all.push(format!("--data={}", args.data.display()));
     let lists = [
@@ -171,7 +169,7 @@ fn measure(program: &Path, arguments: &[String], cancel: &AtomicBool) -> anyhow:
         )
     })?;
     ensure!(
-        run.processor.is_some(),
+        run.processor().is_some(),
         "{} measured something else than the processor",
         program.display()
     );
@@ -233,8 +231,8 @@ fn show(general: &General, args: &BenchCpu, comparison: &Comparison) -> anyhow::
     };
     let outputs = [
         (&args.json, json as fn(&Comparison) -> String),
-        (&args.kept.csv, rubus_show::compare::csv),
-        (&args.kept.markdown, rubus_show::compare::markdown),
+        (&args.kept.csv, rubus_runs::text::compare::csv),
+        (&args.kept.markdown, rubus_runs::text::compare::markdown),
     ];
     let mut is_printed = false;
     for (path, form) in outputs {
@@ -246,7 +244,9 @@ fn show(general: &General, args: &BenchCpu, comparison: &Comparison) -> anyhow::
     if !is_printed {
         let style = Terminal::of(general).style();
         let columns = terminal::size().0.into();
-        places::say(&rubus_show::compare::render(comparison, style, columns))?;
+        places::say(&rubus_runs::text::compare::render(
+            comparison, style, columns,
+        ))?;
     }
     Ok(())
 }

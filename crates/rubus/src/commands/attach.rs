@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_apply::guard;
-use rubus_core::units::bytes_si;
+use rubus_change::guard;
 use rubus_host::clock::{monotonic_ns, now_rfc3339, sleep};
 use rubus_host::staying::{self, KeptDirectory, KernelLog, is_there};
 use rubus_host::{Hands, Live, live_hands::LiveHands, programs};
@@ -18,6 +17,7 @@ use rubus_nbd::attach::{
 };
 use rubus_nbd::uri::Uri;
 use rubus_nbd::wire::TransmissionFlags;
+use rubus_vocabulary::units::bytes_si;
 
 use crate::args::{Attach, Detach, General};
 use crate::attached::{Record, Records};
@@ -206,7 +206,7 @@ fn make(arguments: &Attach, uri: &Uri) -> anyhow::Result<(Driver, Remote, Device
     };
     let backend = backend_of(arguments.address.as_deref().unwrap_or_default());
     let start_ns = monotonic_ns();
-    let most_ns = u64::from(arguments.wait) * 1_000_000_000;
+    let max_ns = u64::from(arguments.wait) * 1_000_000_000;
     loop {
         let attempt = Remote::find(uri).and_then(|mut remote| {
             let device = attach(&mut driver, &mut remote, &backend, &settings)?;
@@ -217,7 +217,7 @@ fn make(arguments: &Attach, uri: &Uri) -> anyhow::Result<(Driver, Remote, Device
             Err(error) => {
                 // A server or a name service that is late may still come.
                 let may_come = matches!(error, AttachError::Server(_) | AttachError::Network(_));
-                if !may_come || monotonic_ns() - start_ns >= most_ns {
+                if !may_come || monotonic_ns() - start_ns >= max_ns {
                     return Err(error.into());
                 }
             }
@@ -266,11 +266,11 @@ fn limit_requests(device: &Device) {
         "/sys/block/nbd{}/queue/max_sectors_kb",
         device.index
     ));
-    let most_kib = device.most_request_bytes / 1024;
+    let max_kib = device.max_request_bytes / 1024;
     let now = std::fs::read_to_string(&knob).unwrap_or_default();
-    if now.trim().parse::<u32>().is_ok_and(|now| now > most_kib) {
+    if now.trim().parse::<u32>().is_ok_and(|now| now > max_kib) {
         // The server would answer a request that is too long with an error, and the kernel log has it.
-        let _ = LiveHands::new().set_knob(&knob, &most_kib.max(4).to_string());
+        let _ = LiveHands::new().set_knob(&knob, &max_kib.max(4).to_string());
     }
 }
 
@@ -350,8 +350,8 @@ fn watch(
         }
     };
     let index = device.index;
-    let mut tell = |standing: &rubus_nbd::attach::Standing| {
-        record.update(standing);
+    let mut tell = |state: &rubus_nbd::attach::AttachmentState| {
+        record.update(state);
         records.write(record);
     };
     let server: &mut dyn Server = remote;
@@ -394,7 +394,8 @@ pub fn detach(general: &General, arguments: &Detach) -> anyhow::Result<Exit> {
     while kept.has(index) && is_there(watcher) {
         if monotonic_ns() - start_ns > WATCHER_ENDS.as_nanos() as u64 {
             eprintln!(
-                "rubus: the watcher of /dev/nbd{index} (process {watcher}) still runs; it ends when nobody has the device open"
+                "rubus: the watcher of /dev/nbd{index} (process {watcher}) still runs; it ends when no program has \
+                 the device open"
             );
             break;
         }

@@ -5,20 +5,20 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Parser;
-use rubus_apply::change::Change;
-use rubus_core::compare::alike::alike;
-use rubus_core::compare::{Subject, compare};
-use rubus_core::history::RunSummary;
-use rubus_core::plan::journal::Record;
-use rubus_core::result::Run;
-use rubus_store::{Filter, History};
+use rubus_change::apply::Change;
+use rubus_change::plan::journal::Record;
+use rubus_runs::compare::alike::alike;
+use rubus_runs::compare::{Subject, compare};
+use rubus_runs::history::RunSummary;
+use rubus_runs::store::{Filter, History};
+use rubus_vocabulary::result::Run;
 
 use crate::args::{Args, Command, General};
 use crate::exit::Exit;
 use crate::places;
 
 /// How many runs are looked through for one from before the change.
-const MOST_RUNS: u32 = 1_000;
+const MAX_RUNS: u32 = 1_000;
 
 /// Measures a directory before a recipe is applied, and keeps the run under a name by which it is found afterwards.
 ///
@@ -124,8 +124,8 @@ fn run_before(change: &Change) -> anyhow::Result<RunSummary> {
         label: Some(label("before", &change.plan.recipe)),
         ..Filter::default()
     };
-    let labelled = history.list_of(&filter, MOST_RUNS, 0)?;
-    let all = history.list(MOST_RUNS, 0)?;
+    let labelled = history.list_of(&filter, MAX_RUNS, 0)?;
+    let all = history.list(MAX_RUNS, 0)?;
     let quick = all
         .into_iter()
         .filter(|run| run.suite == "quick" && is_on_root(&run.target));
@@ -170,7 +170,7 @@ fn bench(
 
 #[cfg(test)]
 mod tests {
-    use rubus_core::fixture;
+    use rubus_vocabulary::fixture;
 
     use super::*;
 

@@ -63,7 +63,7 @@ fn make_all(directory: &Path, more: &[String]) -> anyhow::Result<()> {
     let place = directory.display();
     println!("Made in {place}, for a server that is reached by any of these names:");
     println!("  {}", names.join(" "));
-    println!("Only root, or whoever made them, can read the keys. To serve with them:");
+    println!("Only root, or the user who made them, can read the keys. To serve with them:");
     println!("  rubus serve IMAGE --tls require --certificates {place}");
     println!(
         "A client needs {}; copy it to a directory there, and:",
@@ -132,7 +132,7 @@ fn write(directory: &Path, made: &Made) -> anyhow::Result<()> {
         });
     match written {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            anyhow::bail!("{} was made just now by somebody else", path.display())
+            anyhow::bail!("another program created {} just now", path.display())
         }
         written => written.with_context(|| format!("cannot write {}", path.display())),
     }

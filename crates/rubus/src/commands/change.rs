@@ -1,26 +1,28 @@
 //! `rubus recipes`, `plan`, `apply`, `undo`, `resume` and `status`: changing the machine.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_apply::change::{ASKED_FOR, Change, ChangeError, Company, Ending, Shelf, differences};
-use rubus_apply::change::{commit, give_away, go, lying_on, obstacles, turn};
-use rubus_apply::works::{LiveWorks, is_running_root};
-use rubus_core::plan::journal::Way;
-use rubus_core::plan::volume::Volume;
-use rubus_core::plan::{Action, Plan};
-use rubus_core::recipe::{self, Fault, Recipe, UserRecipe, Wishes};
+use rubus_change::apply::{
+    ASKED_FOR, ApplyContext, Change, ChangeError, ChangeStore, Ending, differences,
+};
+use rubus_change::apply::{commit, give_away, go, lying_on, obstacles, turn};
+use rubus_change::plan::journal::Way;
+use rubus_change::plan::volume::Volume;
+use rubus_change::plan::{Action, Plan};
+use rubus_change::recipe::{self, Fault, UserRecipe, Wishes};
+use rubus_change::steps::{LiveStepRunner, is_running_root};
+use rubus_change::text::render;
 use rubus_host::live_hands::{LiveHands, Lock, lock, make_directories};
 use rubus_host::{Live, clock};
-use rubus_show::plan::render;
 
 use super::lost::{self, Lost, Taken};
+use super::plans::{agreed, find, show};
 use crate::args::{Apply, General, PlanArgs, Recipes, Resume, Undo};
 use crate::changing::{Teller, confirm_again, confirm_losses, facts, refresh_contents};
+use crate::documents::{OptionDocument, RecipeDocument};
 use crate::exit::Exit;
-use crate::measuring::nearest;
 use crate::places::{self, say};
 use crate::signals;
 use crate::world::{Terminal, World};
@@ -29,19 +31,20 @@ use crate::world::{Terminal, World};
 pub fn recipes(general: &General, recipes: &Recipes) -> anyhow::Result<Exit> {
     let style = Terminal::of(general).style();
     if recipes.json.wanted {
-        let list: Vec<_> = recipe::ALL
-            .iter()
-            .map(|recipe| {
-                let option = |option: &recipe::OptionSpec| {
-                    serde_json::json!({"name": option.name, "what": option.what, "default": option.default})
-                };
-                let options: Vec<_> = recipe.options.iter().map(option).collect();
-                serde_json::json!({"name": recipe.name, "title": recipe.title, "options": options})
-            })
-            .collect();
+        let option = |option: &recipe::OptionSpec| OptionDocument {
+            name: option.name,
+            what: option.what,
+            default: option.default,
+        };
+        let list = recipe::ALL.iter().map(|recipe| RecipeDocument {
+            name: recipe.name,
+            title: recipe.title,
+            options: recipe.options.iter().map(option).collect(),
+        });
+        let list: Vec<_> = list.collect();
         say(&(serde_json::to_string_pretty(&list)? + "\n"))?;
     } else {
-        say(&rubus_show::plan::recipes(&recipe::ALL, style))?;
+        say(&rubus_change::text::recipes(&recipe::ALL, style))?;
     }
     Ok(Exit::Fine)
 }
@@ -53,19 +56,6 @@ pub fn plan(general: &General, arguments: &PlanArgs) -> anyhow::Result<Exit> {
     }
     let plan = draw_up(general, &arguments.recipe, &arguments.wishes)?;
     show(general, arguments, &plan)
-}
-
-/// Shows a plan; the answer is no where something is in its way.
-pub(super) fn show(general: &General, arguments: &PlanArgs, plan: &Plan) -> anyhow::Result<Exit> {
-    if arguments.json.wanted {
-        say(&(serde_json::to_string_pretty(plan)? + "\n"))?;
-    } else {
-        say(&render(plan, Terminal::of(general).style()))?;
-    }
-    Ok(match plan.obstacles().next() {
-        None => Exit::Fine,
-        Some(_) => Exit::AnswerIsNo,
-    })
 }
 
 /// Applies a recipe, or a plan that was saved, after showing it.
@@ -108,9 +98,9 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
     if plan.is_empty() {
         return Ok(Exit::Fine);
     }
-    let (shelf, _lock) = open_shelf()?;
+    let (store, _lock) = open_store()?;
     let hands = &mut LiveHands::new();
-    let all = shelf.all(&Live::new())?;
+    let all = store.all(&Live::new())?;
     if let Some(tried) = all.iter().find(|change| change.state.is_on_trial()) {
         anyhow::bail!(
             "the change {} waits for its trial start; then `rubus verify` keeps it, or `rubus undo` reverts it",
@@ -130,15 +120,15 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
     if let Some(directory) = &arguments.measure {
         super::before_after::before(general, directory, &plan.recipe)?;
     }
-    let mut change = shelf.begin(plan, losses, &clock::now_rfc3339(), hands)?;
+    let mut change = store.begin(plan, losses, &clock::now_rfc3339(), hands)?;
     finish(general, &mut change, hands)
 }
 
 /// Undoes the last change, or a named one.
 pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
     must_be_live(general, "undo")?;
-    let (shelf, _lock) = open_shelf()?;
-    let (changes, lost) = all_of(&shelf)?;
+    let (store, _lock) = open_store()?;
+    let (changes, lost) = all_of(&store)?;
     let place = to_be_undone(&changes, arguments.change.as_deref(), lost.as_deref())?;
     let mut change = changes[place].clone();
     anyhow::ensure!(
@@ -152,7 +142,7 @@ pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
             &change,
             &changes[..place],
             &Live::new(),
-            &LiveWorks::default(),
+            &LiveStepRunner::default(),
         ),
         Way::Undo => Vec::new(),
     };
@@ -173,8 +163,8 @@ pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
         return Ok(Exit::AnswerIsNo);
     }
     let hands = &mut LiveHands::new();
-    with_company(general, |company| {
-        turn(&mut change, Way::Undo, ASKED_FOR, hands, company)
+    with_context(general, |context| {
+        turn(&mut change, Way::Undo, ASKED_FOR, hands, context)
     })??;
     finish(general, &mut change, hands)
 }
@@ -199,8 +189,8 @@ fn stays_behind(title: &str, change: &Change) -> String {
 
 /// All changes, with what was written down about them on other roots that they have, and with those whose journal is lost
 /// here and was found on another root. The text says what is known of a lost journal that was not found.
-fn all_of(shelf: &Shelf) -> anyhow::Result<(Vec<Change>, Option<String>)> {
-    let mut changes = shelf.all(&Live::new())?;
+fn all_of(store: &ChangeStore) -> anyhow::Result<(Vec<Change>, Option<String>)> {
+    let mut changes = store.all(&Live::new())?;
     let lost = lost::seek(&changes, Taken::Yes)?;
     let mut not_found = None;
     let mut is_new = false;
@@ -208,16 +198,16 @@ fn all_of(shelf: &Shelf) -> anyhow::Result<(Vec<Change>, Option<String>)> {
         Some(lost) if lost.found.is_empty() => not_found = Some(lost.words),
         Some(lost) => {
             eprintln!("{}", lost.words);
-            changes = shelf.all(&Live::new())?;
+            changes = store.all(&Live::new())?;
         }
         None => {}
     }
-    let mut works = LiveWorks::default();
+    let mut step_runner = LiveStepRunner::default();
     for change in &changes {
-        is_new |= works.catch_up(change, &mut LiveHands::new())?;
+        is_new |= step_runner.catch_up(change, &mut LiveHands::new())?;
     }
     if is_new {
-        changes = shelf.all(&Live::new())?;
+        changes = store.all(&Live::new())?;
     }
     Ok((changes, not_found))
 }
@@ -226,15 +216,15 @@ fn all_of(shelf: &Shelf) -> anyhow::Result<(Vec<Change>, Option<String>)> {
 /// does not know the end, or something is not as it knows it, or where the journal is lost here: the text says so.
 pub(super) fn all_known() -> anyhow::Result<(Vec<Change>, Option<Lost>)> {
     let live = Live::new();
-    let mut changes = Shelf::at(places::changes()).all(&live)?;
-    let mut works = LiveWorks::default();
+    let mut changes = ChangeStore::at(places::changes()).all(&live)?;
+    let mut step_runner = LiveStepRunner::default();
     for i in 0..changes.len() {
         let is_certain = changes[i].state.is_finished
-            && differences(&changes[i], &changes[i + 1..], &live, &works).is_empty();
+            && differences(&changes[i], &changes[i + 1..], &live, &step_runner).is_empty();
         if is_certain {
             continue;
         }
-        if let Some(known) = works.as_told_elsewhere(&changes[i], &LiveHands::new()) {
+        if let Some(known) = step_runner.as_told_elsewhere(&changes[i], &LiveHands::new()) {
             changes[i] = known;
         }
     }
@@ -246,14 +236,14 @@ pub(super) fn all_known() -> anyhow::Result<(Vec<Change>, Option<Lost>)> {
 
 /// Keeps a change whose trial was passed: does the steps that have waited for it.
 pub(super) fn keep(general: &General, name: &str) -> anyhow::Result<(Change, Ending)> {
-    let (shelf, _lock) = open_shelf()?;
-    let (changes, _) = all_of(&shelf)?;
+    let (store, _lock) = open_store()?;
+    let (changes, _) = all_of(&store)?;
     let found = changes.into_iter().find(|change| change.name == name);
     let mut change = found.with_context(|| format!("{name} is not there any more"))?;
     let hands = &mut LiveHands::new();
-    let ended = with_company(general, |company| {
-        commit(&mut change, hands, company)?;
-        go(&mut change, hands, company)
+    let ended = with_context(general, |context| {
+        commit(&mut change, hands, context)?;
+        go(&mut change, hands, context)
     })?;
     let ended = ended
         .with_context(|| format!("{name} is unfinished; fix that, then run `rubus resume`"))?;
@@ -263,10 +253,10 @@ pub(super) fn keep(general: &General, name: &str) -> anyhow::Result<(Change, End
 /// Goes on with what was interrupted.
 pub fn resume(general: &General, arguments: &Resume) -> anyhow::Result<Exit> {
     must_be_live(general, "resume")?;
-    let (shelf, _lock) = open_shelf()?;
+    let (store, _lock) = open_store()?;
     let mut exit = Exit::Fine;
     let mut is_any = false;
-    let (changes, lost) = all_of(&shelf)?;
+    let (changes, lost) = all_of(&store)?;
     for mut change in changes {
         if !change.state.is_finished {
             is_any = true;
@@ -317,17 +307,6 @@ fn draw_up_own(general: &General, path: &str, wishes: &Wishes) -> anyhow::Result
     recipe.plan(&machine, &facts, wishes, &made).map_err(fault)
 }
 
-pub(super) fn find(name: &str) -> anyhow::Result<&'static Recipe> {
-    let names: Vec<&str> = recipe::ALL.iter().map(|recipe| recipe.name).collect();
-    recipe::by_name(name).with_context(|| {
-        format!(
-            "there is no recipe '{name}'; did you mean '{}'? (there are: {})",
-            nearest(name, &names),
-            names.join(", ")
-        )
-    })
-}
-
 /// A plan in a file, where the name is that of one.
 fn saved(name: &str) -> anyhow::Result<Option<Plan>> {
     if recipe::by_name(name).is_some() || !name.ends_with(".json") {
@@ -343,11 +322,11 @@ fn saved(name: &str) -> anyhow::Result<Option<Plan>> {
         )
     })?;
     anyhow::ensure!(
-        plan.format == rubus_core::plan::FORMAT,
+        plan.format == rubus_change::plan::FORMAT,
         "{} has format {}, and this program knows {}; make the plan again",
         path.display(),
         plan.format,
-        rubus_core::plan::FORMAT
+        rubus_change::plan::FORMAT
     );
     Ok(Some(plan))
 }
@@ -432,35 +411,19 @@ fn cannot_be_undone(name: &str, obstacles: &[String]) -> String {
     )
 }
 
-/// The shelf, for this program alone.
-fn open_shelf() -> anyhow::Result<(Shelf, Lock)> {
+/// The store, for this program alone.
+fn open_store() -> anyhow::Result<(ChangeStore, Lock)> {
     let directory: PathBuf = places::changes();
     let hands = &mut LiveHands::new();
     make_directories(hands, &directory)?;
     let held = lock(&directory.join("lock"))?;
     let held = held.context("another rubus is changing this machine; wait for it to end")?;
-    Ok((Shelf::at(directory), held))
+    Ok((ChangeStore::at(directory), held))
 }
 
-pub(super) fn agreed(yes: bool, question: &str) -> anyhow::Result<bool> {
-    if yes {
-        return Ok(true);
-    }
-    anyhow::ensure!(
-        std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
-        "not a terminal, cannot ask for confirmation; use --yes"
-    );
-    eprint!("\n{question} [y/N] ");
-    let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .context("cannot read the answer")?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
-}
-
-fn with_company<T>(
+fn with_context<T>(
     general: &General,
-    act: impl FnOnce(&mut Company<'_>) -> T,
+    act: impl FnOnce(&mut ApplyContext<'_>) -> T,
 ) -> anyhow::Result<T> {
     with_teller(general, act).map(|(done, _)| done)
 }
@@ -468,14 +431,14 @@ fn with_company<T>(
 /// The same, with the one who has told of it.
 fn with_teller<T>(
     general: &General,
-    act: impl FnOnce(&mut Company<'_>) -> T,
+    act: impl FnOnce(&mut ApplyContext<'_>) -> T,
 ) -> anyhow::Result<(T, Teller)> {
     let mut teller = Teller::new(Terminal::of(general), general.quiet);
-    let mut works = LiveWorks::new(signals::cancel_flag()?);
-    let done = act(&mut Company {
+    let mut step_runner = LiveStepRunner::new(signals::cancel_flag()?);
+    let done = act(&mut ApplyContext {
         now: &clock::now_rfc3339,
         tell: &mut |event| teller.tell(event),
-        works: &mut works,
+        step_runner: &mut step_runner,
     });
     teller.close();
     Ok((done, teller))
@@ -483,11 +446,11 @@ fn with_teller<T>(
 
 /// Goes to the end of the way and says how it ended.
 fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyhow::Result<Exit> {
-    let (ended, teller) = with_teller(general, |company| go(change, hands, company))?;
+    let (ended, teller) = with_teller(general, |context| go(change, hands, context))?;
     let name = &change.name;
     match ended {
         Ok(Ending::Applied) => {
-            say(&rubus_show::plan::applied(name, &change.plan))?;
+            say(&rubus_change::text::applied(name, &change.plan))?;
             Ok(Exit::Fine)
         }
         Ok(Ending::OnTrial) => {
@@ -545,14 +508,14 @@ pub(super) fn must_be_live(general: &General, verb: &str) -> anyhow::Result<()> 
 
 #[cfg(test)]
 mod tests {
-    use rubus_core::fixture::small_plan;
+    use rubus_change::fixture::plans::small_plan;
     use rubus_host::rehearsal::Rehearsal;
 
     use super::*;
 
     fn applied() -> Change {
         let machine = &mut Rehearsal::new().directory("/changes");
-        let change = Shelf::at("/changes").begin(small_plan(), Vec::new(), "now", machine);
+        let change = ChangeStore::at("/changes").begin(small_plan(), Vec::new(), "now", machine);
         let mut change = change.unwrap();
         change.state.is_finished = true;
         change

@@ -2,15 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::Context;
-use rubus_core::result::Run;
-use rubus_core::verdict::Verdict;
-
 use super::fallen_back;
 use crate::args::{Checkup, General};
 use crate::exit::Exit;
 use crate::measuring;
-use crate::outputs::{self, Outputs, Wanted};
+use crate::outputs::{self, Outputs, ResultOutputs};
 use crate::signals;
 use crate::target::{self, Allowance};
 use crate::world::{self, Terminal, World};
@@ -29,7 +25,7 @@ pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
         world.files(),
         &Allowance::default(),
     )?;
-    let suite = measuring::suite_for("quick", &target, measuring::Wanted::default())?;
+    let suite = measuring::suite_for("quick", &target, measuring::SuiteLimits::default())?;
     if !general.quiet {
         for words in fallen_back::of_machine(world.files()) {
             eprintln!("{words}");
@@ -43,21 +39,10 @@ pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
 }
 
 /// Where the result goes besides the terminal.
-pub fn wanted(checkup: &Checkup) -> Wanted<'_> {
-    Wanted {
+pub fn wanted(checkup: &Checkup) -> ResultOutputs<'_> {
+    ResultOutputs {
         json: checkup.json.wanted.then_some(Path::new("-")),
         fio_json: None,
         keeping: &checkup.keeping,
     }
-}
-
-/// The run as one JSON object, with the verdict beside its fields.
-pub fn json(run: &Run, verdict: &Verdict) -> anyhow::Result<String> {
-    let mut object = serde_json::to_value(run).context("cannot write the run as JSON")?;
-    // A verdict is about a disk.
-    if run.memory.is_none() && run.processor.is_none() {
-        object["verdict"] =
-            serde_json::to_value(verdict).context("cannot write the verdict as JSON")?;
-    }
-    Ok(serde_json::to_string_pretty(&object)?)
 }

@@ -1,12 +1,14 @@
 //! `rubus compare`: runs, fio's results, captures and published figures side by side.
 
 use anyhow::bail;
-use rubus_core::compare::{Comparison, compare};
-use rubus_core::reference::{REFERENCES, Reference};
+use rubus_runs::compare::{Comparison, compare};
+use rubus_runs::reference;
+use rubus_vocabulary::published::{Reference, figures::REFERENCES};
 
 use crate::args::{Compare, General};
 use crate::exit::Exit;
 use crate::places;
+use crate::shown::shown;
 use crate::subjects::{self, Found};
 use crate::watching::terminal;
 use crate::world::Terminal;
@@ -22,7 +24,7 @@ pub fn run(general: &General, args: &Compare) -> anyhow::Result<Exit> {
     }
     let mut all: Vec<_> = found.iter().map(|found| found.subject.clone()).collect();
     if let Some(wanted) = &args.reference {
-        all.insert(0, reference(wanted, &found)?.subject());
+        all.insert(0, reference::subject(reference(wanted, &found)?));
     }
     if all.len() < 2 {
         bail!(
@@ -43,7 +45,7 @@ fn list_references(general: &General, args: &Compare) -> anyhow::Result<Exit> {
         places::say(&(serde_json::to_string_pretty(&REFERENCES)? + "\n"))?;
     } else {
         let style = Terminal::of(general).style();
-        places::say(&rubus_show::compare::references(style))?;
+        places::say(&rubus_runs::text::compare::references(style))?;
     }
     Ok(Exit::Fine)
 }
@@ -52,7 +54,7 @@ fn list_references(general: &General, args: &Compare) -> anyhow::Result<Exit> {
 fn reference(wanted: &str, found: &[Found]) -> anyhow::Result<&'static Reference> {
     if !wanted.is_empty() {
         let known: Vec<&str> = REFERENCES.iter().map(|r| r.id).collect();
-        return match Reference::by_id(wanted) {
+        return match reference::by_id(wanted) {
             Some(reference) => Ok(reference),
             None => bail!(
                 "there are no published figures '{wanted}'; there are: {}",
@@ -61,7 +63,7 @@ fn reference(wanted: &str, found: &[Found]) -> anyhow::Result<&'static Reference
         };
     }
     match found.iter().find_map(|found| found.run.as_ref()) {
-        Some(run) => Ok(Reference::nearest(
+        Some(run) => Ok(reference::nearest(
             &run.machine,
             run.target.device.as_deref(),
         )),
@@ -75,18 +77,21 @@ fn reference(wanted: &str, found: &[Found]) -> anyhow::Result<&'static Reference
 /// Prints and writes the comparison in the forms that were asked for.
 pub fn show(general: &General, args: &Compare, comparison: &Comparison) -> anyhow::Result<()> {
     let mut printed = false;
+    let keeps = args.with_serials;
+    // A table of numbers is for its owner.
     let outputs = [
         (
             &args.csv,
-            rubus_show::compare::csv as fn(&Comparison) -> String,
+            true,
+            rubus_runs::text::compare::csv as fn(&Comparison) -> String,
         ),
-        (&args.markdown, rubus_show::compare::markdown),
-        (&args.html, rubus_show::page::compare::render),
+        (&args.markdown, keeps, rubus_runs::text::compare::markdown),
+        (&args.html, keeps, rubus_page::compare::render),
     ];
-    for (path, form) in outputs {
+    for (path, with_serials, form) in outputs {
         if let Some(path) = path {
             printed |= path.as_os_str() == "-";
-            places::write_whole(path, &form(comparison))?;
+            places::write_whole(path, &form(&shown(comparison, with_serials)?))?;
         }
     }
     if args.json.wanted {
@@ -94,7 +99,9 @@ pub fn show(general: &General, args: &Compare, comparison: &Comparison) -> anyho
     } else if !printed {
         let style = Terminal::of(general).style();
         let columns = terminal::size().0.into();
-        places::say(&rubus_show::compare::render(comparison, style, columns))?;
+        places::say(&rubus_runs::text::compare::render(
+            comparison, style, columns,
+        ))?;
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! `rubus compression`: what files on btrfs take.
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use rubus_core::parse::btrfs::Counts;
+use rubus_machine::parse::btrfs::Counts;
 
 use crate::args::{Compression, General};
+use crate::documents::CompressionDocument;
 use crate::exit::Exit;
 use crate::places::say;
 use crate::world::Terminal;
@@ -25,18 +26,22 @@ pub fn run(general: &General, arguments: &Compression) -> anyhow::Result<Exit> {
         bar.tick();
     };
     let stays = arguments.one_file_system;
-    let seen = rubus_probe::compression::below(&arguments.paths, stays, &mut tell);
+    let seen = rubus_machine::probe::compression::below(&arguments.paths, stays, &mut tell);
     bar.finish_and_clear();
     let seen = seen?;
     if arguments.json.wanted {
-        let value = serde_json::json!({
-            "paths": arguments.paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
-            "total": seen.total(),
-            "compression": seen,
-        });
+        let paths = arguments.paths.iter();
+        let value = CompressionDocument {
+            paths: paths.map(|path| path.display().to_string()).collect(),
+            total: seen.total(),
+            compression: seen,
+        };
         say(&(serde_json::to_string_pretty(&value)? + "\n"))?;
     } else {
-        say(&rubus_show::compression::render(&seen, terminal.style()))?;
+        say(&rubus_processor::compression_text::render(
+            &seen,
+            terminal.style(),
+        ))?;
     }
     Ok(Exit::Fine)
 }

@@ -4,11 +4,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use rubus_apply::copy::{CompareOptions, CopyError, CopyOptions, Paths, compare, copy};
-use rubus_core::copy::{Comparison, Contents, Progress};
-use rubus_show::copy::{comparison as comparison_text, line, receipt as receipt_text};
+use rubus_copy::receipt::{Comparison, Contents, Progress};
+use rubus_copy::run::{CompareOptions, CopyError, CopyOptions, Paths, compare, copy};
+use rubus_copy::text::{comparison as comparison_text, line, receipt as receipt_text};
 
 use crate::args::{Copy, General, HowMuch};
+use crate::documents::CopyDocument;
 use crate::exit::Exit;
 use crate::places::say;
 use crate::progress::{bar, terminal_columns};
@@ -44,7 +45,10 @@ pub fn run(general: &General, arguments: &Copy) -> anyhow::Result<Exit> {
     bar.finish_and_clear();
     let compared = compared?;
     if arguments.json.wanted {
-        let both = serde_json::json!({"copy": receipt, "comparison": compared});
+        let both = CopyDocument {
+            copy: &receipt,
+            comparison: compared.as_ref(),
+        };
         say(&(serde_json::to_string_pretty(&both)? + "\n"))?;
     } else if !general.quiet || !receipt.is_complete() {
         say(&receipt_text(&receipt, terminal.style()))?;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use rubus_apply::change::Change;
-use rubus_core::plan::journal::Way;
-use rubus_core::recipe::{FROM_CARD, NETWORK_ROOT, StartedFromOld};
+use rubus_change::apply::Change;
+use rubus_change::plan::journal::Way;
+use rubus_change::recipe::{FROM_CARD, NETWORK_ROOT, StartedFromOld};
 use rubus_host::Files;
 
 /// What has to be known of this start, whichever change it is of; empty for a usual one.
@@ -55,10 +55,10 @@ fn started_from_old(files: &dyn Files) -> Option<StartedFromOld> {
 
 #[cfg(test)]
 mod tests {
-    use rubus_apply::change::Shelf;
-    use rubus_core::fixture::{big_plan, small_plan};
-    use rubus_core::plan::volume::Place;
-    use rubus_core::plan::{Action, Plan};
+    use rubus_change::apply::ChangeStore;
+    use rubus_change::fixture::{long_plan::big_plan, plans::small_plan};
+    use rubus_change::plan::volume::Place;
+    use rubus_change::plan::{Action, Plan};
     use rubus_host::Hands;
     use rubus_host::rehearsal::Rehearsal;
 
@@ -66,8 +66,8 @@ mod tests {
 
     fn applied(plan: Plan) -> Change {
         let machine = &mut Rehearsal::new().directory("/changes");
-        let shelf = Shelf::at("/changes");
-        let mut change = shelf.begin(plan, Vec::new(), "now", machine).unwrap();
+        let store = ChangeStore::at("/changes");
+        let mut change = store.begin(plan, Vec::new(), "now", machine).unwrap();
         change.state.is_finished = true;
         change
     }

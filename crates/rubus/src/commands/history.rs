@@ -4,9 +4,11 @@ use std::io::{BufReader, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use rubus_core::history::RunId;
-use rubus_core::verdict::verdict;
-use rubus_store::{Filter, History};
+use rubus_host::capture::salt;
+use rubus_host::live::Live;
+use rubus_measure::verdict::verdict;
+use rubus_runs::history::RunId;
+use rubus_runs::store::{Filter, History};
 
 use crate::args::{
     General, History as HistoryArgs, HistoryAction, HistoryDelete, HistoryExport, HistoryImport,
@@ -14,6 +16,7 @@ use crate::args::{
 };
 use crate::exit::Exit;
 use crate::places;
+use crate::shown::shown_run;
 use crate::subjects::run_id;
 use crate::world::Terminal;
 
@@ -52,7 +55,7 @@ fn list(general: &General, args: &HistoryArgs) -> anyhow::Result<Exit> {
         let count = store.count()?;
         places::say(&format!("none of the {count} runs is like that\n"))?;
     } else {
-        places::say(&rubus_show::history::render(
+        places::say(&rubus_runs::text::history::render(
             &runs,
             Terminal::of(general).style(),
         ))?;
@@ -95,23 +98,28 @@ fn show_one(general: &General, show: &HistoryShow, json: bool) -> anyhow::Result
     let run = store.get(run_id(&store, &show.run)?)?.run;
     let verdict = verdict(&run);
     if let Some(path) = &show.html {
-        places::write_whole(path, &rubus_show::page::render(&run, &verdict))?;
+        let (run, verdict) = shown_run(&run, show.with_serials)?;
+        places::write_whole(path, &rubus_page::render(&run, &verdict))?;
     }
     if let Some(path) = &show.csv {
-        places::write_whole(path, &rubus_show::csv::render(&[&run]))?;
+        places::write_whole(path, &rubus_runs::text::run::csv::render(&[&run]))?;
     }
     if let Some(path) = &show.markdown {
-        places::write_whole(path, &rubus_show::markdown::render(&run, &verdict))?;
+        let (run, verdict) = shown_run(&run, show.with_serials)?;
+        places::write_whole(
+            path,
+            &rubus_runs::text::run::markdown::render(&run, &verdict),
+        )?;
     }
     let printed = [&show.csv, &show.markdown]
         .into_iter()
         .flatten()
         .any(|path| path == Path::new("-"));
     if json || show.json.wanted {
-        places::say(&(super::checkup::json(&run, &verdict)? + "\n"))?;
+        places::say(&(crate::outputs::run_json(&run, &verdict)? + "\n"))?;
     } else if !printed {
         let style = Terminal::of(general).style();
-        places::say(&rubus_show::bench::render(&run, &verdict, style))?;
+        places::say(&rubus_runs::text::run::render(&run, &verdict, style))?;
     }
     Ok(Exit::Fine)
 }
@@ -160,11 +168,11 @@ fn confirmed(store: &History, ids: &[RunId]) -> anyhow::Result<bool> {
         lines.push(store.summary(*id)?);
     }
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        bail!("nobody can be asked here whether to delete; give --yes");
+        bail!("not a terminal, cannot ask for confirmation; use --yes");
     }
     eprint!(
         "{}",
-        rubus_show::history::render(&lines, rubus_show::Style::PLAIN)
+        rubus_runs::text::history::render(&lines, rubus_draw::Style::PLAIN)
     );
     eprint!("Delete for good? Type yes: ");
     let mut answer = String::new();
@@ -195,7 +203,8 @@ fn export_some(general: &General, export: &HistoryExport) -> anyhow::Result<Exit
     }
     let chosen = (!ids.is_empty()).then_some(ids.as_slice());
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let count = store.export(chosen, &mut out)?;
+    let salt = (!export.with_serials).then(|| salt(&Live));
+    let count = store.export(chosen, salt.as_deref(), &mut out)?;
     out.flush().context("the export cannot be written")?;
     if !general.quiet && !std::io::stdout().is_terminal() {
         eprintln!("exported: {}", runs(count));

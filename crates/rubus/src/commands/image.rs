@@ -4,23 +4,25 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_apply::change::{Change, ChangeError, Company, Ending, Event, Shelf, Works, go};
-use rubus_apply::works::LiveWorks;
-use rubus_apply::works::image::{ImageSite, OpenImage, Partition};
-use rubus_apply::works::{boot_id, identity};
-use rubus_core::machine::Machine;
-use rubus_core::plan::Plan;
-use rubus_core::plan::volume::DiskIdentity;
-use rubus_core::recipe::{self, Facts, IMAGE_PROGRAMS, ImageFacts, Recipe, TreeSize, Wishes};
-use rubus_core::units::bytes_iec;
+use rubus_change::apply::{
+    ApplyContext, Change, ChangeError, ChangeStore, Ending, Event, StepRunner, go,
+};
+use rubus_change::plan::Plan;
+use rubus_change::plan::volume::DiskIdentity;
+use rubus_change::recipe::{self, Facts, IMAGE_PROGRAMS, ImageFacts, Recipe, TreeSize, Wishes};
+use rubus_change::steps::LiveStepRunner;
+use rubus_change::steps::image::{ImageSite, OpenImage, Partition};
+use rubus_change::steps::{boot_id, identity};
+use rubus_change::text::render;
 use rubus_host::live_hands::LiveHands;
 use rubus_host::loop_device::{LoopDevice, Part};
 use rubus_host::new_file::{NewFile, directory_of};
 use rubus_host::{Files, Live, clock, filling, programs};
-use rubus_probe::image::{ImageParts, survey_image};
-use rubus_show::plan::render;
+use rubus_machine::probe::image::{ImageParts, survey_image};
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::units::bytes_iec;
 
-use super::change::{agreed, show};
+use super::plans::{agreed, find, show};
 use crate::args::{Apply, General, PlanArgs};
 use crate::changing::{Teller, random};
 use crate::exit::{Exit, Refused};
@@ -80,18 +82,18 @@ pub fn apply(
         boot: image.boot_top(),
         node: device.path().into(),
     };
-    let mut works = LiveWorks::on_image(cancel, site);
-    let shelf = Shelf::at(image.changes());
+    let mut step_runner = LiveStepRunner::on_image(cancel, site);
+    let store = ChangeStore::at(image.changes());
     // Nothing is given away: what is written to is a new file.
-    let mut change = shelf.begin(
+    let mut change = store.begin(
         plan,
         Vec::new(),
         &clock::now_rfc3339(),
         &mut LiveHands::new(),
     )?;
-    let (ended, teller) = run(general, &mut change, &mut works);
+    let (ended, teller) = run(general, &mut change, &mut step_runner);
     // Nothing of the new image is used any more, and all of it is in the file.
-    let unmounted = works.unmount_all(&change.name);
+    let unmounted = step_runner.unmount_all(&change.name);
     drop(device);
     match ended? {
         Ending::Applied => {}
@@ -130,7 +132,7 @@ fn no_room(directory: &Path, size_bytes: Option<u64>) -> String {
 fn run(
     general: &General,
     change: &mut Change,
-    works: &mut LiveWorks,
+    step_runner: &mut LiveStepRunner,
 ) -> (Result<Ending, ChangeError>, Teller) {
     let mut teller = Teller::new(Terminal::of(general), general.quiet);
     let mut is_given_up = false;
@@ -146,10 +148,10 @@ fn run(
     let ended = go(
         change,
         &mut LiveHands::new(),
-        &mut Company {
+        &mut ApplyContext {
             now: &clock::now_rfc3339,
             tell: &mut tell,
-            works,
+            step_runner,
         },
     );
     teller.close();
@@ -178,7 +180,7 @@ impl<'a> Scene<'a> {
         let machine = survey_image(&files, &clock::now_rfc3339(), &parts(image));
         let look_at = (recipe.look_at)(&machine, &wishes);
         let mut facts = Facts {
-            seen: rubus_probe::sight::look(&files, &look_at.paths),
+            seen: rubus_change::sight::look(&files, &look_at.paths),
             random: random(&Live::new())?,
             image: Some(image_facts(image, out)),
             ..Facts::default()
@@ -239,7 +241,7 @@ fn image_facts(image: &OpenImage, out: &Path) -> ImageFacts {
 }
 
 fn parts(image: &OpenImage) -> ImageParts {
-    let part = |one: &Partition| rubus_probe::image::Part {
+    let part = |one: &Partition| rubus_machine::probe::image::Part {
         number: one.entry.number,
         start_bytes: one.entry.start_bytes,
         size_bytes: one.entry.size_bytes,
@@ -278,7 +280,7 @@ fn recipe_for(general: &General, name: &str) -> anyhow::Result<&'static Recipe> 
         general.machine.is_none(),
         "--image is a machine of its own; leave --machine out"
     );
-    let recipe = super::change::find(name)?;
+    let recipe = find(name)?;
     let for_images: Vec<&str> = recipe::ALL
         .iter()
         .filter(|recipe| recipe.is_for_images())

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context;
-use rubus_core::job_file::{JobFileError, Lowered, NoteKind, Plan, Surroundings};
-use rubus_core::machine::Machine;
-use rubus_core::units::bytes_iec;
+use rubus_fio::job_file::{JobFileError, Lowered, NoteKind, Plan, Surroundings};
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::{Bench, General};
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ use crate::world::{self, Terminal, World};
 /// Runs the job file on each target, or where it says itself.
 pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit> {
     world::must_be_live(general, "a bench", "a disk")?;
-    let wanted = super::bench::wanted(bench);
+    let wanted = super::bench_options::wanted(bench);
     outputs::check(&wanted)?;
     let cancel = signals::cancel_flag()?;
     let world = World::of(general)?;
@@ -145,7 +145,7 @@ fn announced(path: &Path, placed: &Placed, lowered: &Lowered) -> String {
         counted(lowered.suite.jobs.len(), "stage"),
     )];
     parts.extend(placed.announced(lowered));
-    let writes = lowered.most_written_bytes;
+    let writes = lowered.max_written_bytes;
     parts.push(match (writes, lowered.most_s) {
         (Some(0), _) => "The jobs only read.".into(),
         (Some(bytes), _) => format!("The jobs write {} at most.", bytes_iec(bytes)),

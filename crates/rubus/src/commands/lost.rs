@@ -1,7 +1,7 @@
 //! A change whose journal is lost on the root that runs: what the boot partition and the other root say of it.
 
-use rubus_apply::change::Change;
-use rubus_apply::works::{LiveWorks, Search, Traces, lost_journal};
+use rubus_change::apply::Change;
+use rubus_change::steps::{LiveStepRunner, Search, Traces, lost_journal};
 use rubus_host::Live;
 use rubus_host::live_hands::LiveHands;
 
@@ -40,10 +40,10 @@ pub(super) fn seek(known: &[Change], taken: Taken) -> anyhow::Result<Option<Lost
             words: not_found(&traces, &why),
         }));
     }
-    let mut works = LiveWorks::default();
+    let mut step_runner = LiveStepRunner::default();
     let hands = &mut LiveHands::new();
     let is_taken = taken == Taken::Yes;
-    let search = works.seek_lost_journal(&traces, &places::changes(), is_taken, hands)?;
+    let search = step_runner.seek_lost_journal(&traces, &places::changes(), is_taken, hands)?;
     Ok(Some(Lost {
         words: words(&traces, &search, taken),
         found: search.found,

@@ -2,30 +2,26 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail, ensure};
-use rubus_bench::memory::{bandwidth, chase};
-use rubus_core::doubt::Doubt;
-use rubus_core::machine::Machine;
-use rubus_core::memory::group::{self, Place};
-use rubus_core::memory::{LeftOut, Memory, Part, Pressure, SUITE, SetUpKind};
-use rubus_core::memory::{bounds, ground};
-use rubus_core::result::{Run, TargetFacts};
-use rubus_core::units::bytes_iec;
-use rubus_host::clock;
+use rubus_memory::group::{self, Place};
+use rubus_memory::in_memory;
+use rubus_memory::run::{bandwidth, chase};
+use rubus_vocabulary::doubt::Doubt;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::memory::bounds;
+use rubus_vocabulary::memory::{LeftOut, Memory, Part, Pressure, SUITE, SetUpKind};
+use rubus_vocabulary::result::{Figures, Run};
+use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::{BenchMemory, General, Keeping};
 use crate::exit::Exit;
-use crate::measuring::{Measured, no_disk, power_doubts, run_of_no_jobs};
-use crate::outputs::{self, Outputs, Wanted};
-use crate::pressure::course::{self, Course, Which};
-use crate::pressure::fence::Ground;
-use crate::pressure::set_up::{self, Yard};
-use crate::pressure::{eater, keeper};
+use crate::parts::{self, PartsRun};
+use crate::pressure::course::{self, SearchPlan, Which};
+use crate::pressure::fence::Scope;
+use crate::pressure::set_up::{self, SetUpInputs};
+use crate::pressure::{keeper, memory_load};
 use crate::progress::Line;
-use crate::signals;
-use crate::world::{self, Terminal, World};
 
 /// What a thread goes through in order: larger than the caches of all boards that are known here, where there is so much.
 const BUFFER: u64 = 64 << 20;
@@ -34,13 +30,13 @@ const WALK: u64 = 128 << 20;
 /// No part takes more than this share of what programs can have.
 const SHARE: u64 = 4;
 /// The least group that means anything.
-const LEAST_GROUP: u64 = 16 << 20;
+const MIN_GROUP: u64 = 16 << 20;
 
 /// Measures, keeps and shows.
 pub fn run(general: &General, args: &BenchMemory) -> anyhow::Result<Exit> {
-    if args.eater || args.keeper {
-        let is_fine = if args.eater {
-            eater::serve()
+    if args.memory_load || args.keeper {
+        let is_fine = if args.memory_load {
+            memory_load::serve()
         } else {
             keeper::serve()
         };
@@ -50,77 +46,46 @@ pub fn run(general: &General, args: &BenchMemory) -> anyhow::Result<Exit> {
             Exit::AnswerIsNo
         });
     }
-    world::must_be_live(general, "a bench", "the memory")?;
     let keeping = Keeping::without_page(&args.kept);
-    let wanted = Wanted {
-        json: args.json.as_deref(),
-        fio_json: None,
-        keeping: &keeping,
-    };
-    outputs::check(&wanted)?;
-    let cancel = signals::cancel_flag()?;
-    let world = World::of(general)?;
-    let machine = world.survey();
-    let (started, begun) = (clock::now_rfc3339(), Instant::now());
+    let frame = PartsRun::begin(general, args.json.as_deref(), &keeping, "the memory")?;
+    let (machine, cancel, line) = (&frame.machine, &*frame.cancel, &frame.line);
     let mut memory = Memory {
         cores: std::thread::available_parallelism().map_or(1, usize::from) as u32,
         ..Memory::default()
     };
-    let parts = args.wanted_parts();
-    if args.compare && parts.contains(&Part::Pressure) {
-        must_be_on_a_disk(&args.directory, &machine)?;
+    let wanted = args.wanted_parts();
+    if args.compare && wanted.contains(&Part::Pressure) {
+        must_be_on_a_disk(&args.directory, machine)?;
     }
-    let line = Line::new(Terminal::of(general));
-    if parts.contains(&Part::Bandwidth) {
+    if wanted.contains(&Part::Bandwidth) {
         line.says("reading, writing and copying in order");
-        in_order(&mut memory, &machine, &cancel);
+        in_order(&mut memory, machine, cancel);
     }
-    if parts.contains(&Part::Latency) {
+    if wanted.contains(&Part::Latency) {
         line.says("one load after the other");
-        let most = at_most(&machine, WALK);
-        match chase(most, args.seed, &cancel) {
+        let most = at_most(machine, WALK);
+        match chase(most, args.seed, cancel) {
             Ok(points) => memory.chase = points,
             Err(error) => memory.left_out.push(LeftOut {
                 part: Part::Latency,
-                what: format!("{} cannot be had: {error}", bytes_iec(most)),
+                what: format!("cannot allocate {}: {error}", bytes_iec(most)),
             }),
         }
+    }
+    if wanted.contains(&Part::Pressure) {
+        let all = pressure(general, args, machine, cancel, line, &mut memory.left_out);
+        let is_alone = wanted.len() == 1;
+        let all = parts::taken(all, Part::Pressure, is_alone, &mut memory.left_out)?;
+        memory.pressure = all.unwrap_or_default();
     }
     let mut doubts = Vec::new();
-    if parts.contains(&Part::Pressure) {
-        match pressure(
-            general,
-            args,
-            &machine,
-            &cancel,
-            &line,
-            &mut memory.left_out,
-        ) {
-            Ok(all) => memory.pressure = all,
-            // Asked for alone, it is not just left out.
-            Err(error) if parts.len() == 1 => return Err(error),
-            Err(error) => memory.left_out.push(LeftOut {
-                part: Part::Pressure,
-                what: format!("{error:#}"),
-            }),
-        }
-    }
-    drop(line);
-    if cancel.load(Ordering::Relaxed) {
+    if frame.is_interrupted() {
         doubts.push(Doubt::Interrupted);
     }
-    doubts.extend(power_doubts(&machine.power, &world.survey().power));
-    let run = run_of(
-        machine,
-        args,
-        started,
-        begun.elapsed().as_secs_f64(),
-        memory,
-        doubts,
-    );
-    let mut outputs = Outputs::new(general, wanted, 1);
-    outputs.take(Measured::of(run))?;
-    outputs.finish()
+    doubts.extend(frame.power_doubts());
+    frame.end(SUITE, "memory", Figures::Memory(memory), doubts, |run| {
+        complete(run, args)
+    })
 }
 
 /// Swap in a directory that is itself kept in memory makes no room, and can stop the kernel for good.
@@ -132,7 +97,7 @@ fn must_be_on_a_disk(directory: &Path, machine: &Machine) -> anyhow::Result<()> 
         )
     })?;
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    match ground::in_memory(machine, &mounts, &real.to_string_lossy()) {
+    match in_memory::in_memory(machine, &mounts, &real.to_string_lossy()) {
         None => Ok(()),
         Some(why) => bail!(
             "{} is in memory ({why}): swap there would make no room, and the machine could stop for good once it is to \
@@ -164,7 +129,10 @@ fn in_order(memory: &mut Memory, machine: &Machine, cancel: &AtomicBool) {
             Ok(rows) => memory.bandwidth.extend(rows),
             Err(error) => memory.left_out.push(LeftOut {
                 part: Part::Bandwidth,
-                what: format!("{threads} times {} cannot be had: {error}", bytes_iec(each)),
+                what: format!(
+                    "cannot allocate {threads} times {}: {error}",
+                    bytes_iec(each)
+                ),
             }),
         }
     }
@@ -179,20 +147,20 @@ fn pressure(
     line: &Line,
     left_out: &mut Vec<LeftOut>,
 ) -> anyhow::Result<Vec<Pressure>> {
-    let ground = ground_for(args, machine)?;
+    let scope = scope_for(args, machine)?;
     let set_ups = wanted_set_ups(args, machine);
-    let memory_bytes = match &ground {
-        Ground::Group(place) => group_memory(args, machine, place, &set_ups)?,
-        Ground::Machine(allowance) => allowance.memory_bytes,
+    let memory_bytes = match &scope {
+        Scope::Group(place) => group_memory(args, machine, place, &set_ups)?,
+        Scope::Machine(allowance) => allowance.memory_bytes,
     };
     if !general.quiet {
         eprintln!(
             "{}",
-            announcement(args, &ground, memory_bytes, &set_ups, machine)
+            announcement(args, &scope, memory_bytes, &set_ups, machine)
         );
     }
-    let course = Course {
-        ground: &ground,
+    let course = SearchPlan {
+        scope: &scope,
         memory_bytes,
         content_percent: args.content,
         limit_ns: args.limit,
@@ -202,7 +170,7 @@ fn pressure(
         seed: args.seed,
         cancel,
     };
-    let yard = Yard {
+    let inputs = SetUpInputs {
         machine,
         directory: &args.directory,
         swap_bytes: (memory_bytes * 2).next_multiple_of(1 << 20),
@@ -213,7 +181,7 @@ fn pressure(
         if cancel.load(Ordering::Relaxed) {
             break;
         }
-        match course::run(which, &course, &yard, &mut |what| line.says(what)) {
+        match course::run(which, &course, &inputs, &mut |what| line.says(what)) {
             Ok(pressure) => all.push(pressure),
             Err(error) => left_out.push(LeftOut {
                 part: Part::Pressure,
@@ -255,10 +223,10 @@ fn wanted_set_ups(args: &BenchMemory, machine: &Machine) -> Vec<Which> {
 }
 
 /// A group where one can be made; the whole machine only where none can be and the user wants it.
-fn ground_for(args: &BenchMemory, machine: &Machine) -> anyhow::Result<Ground> {
+fn scope_for(args: &BenchMemory, machine: &Machine) -> anyhow::Result<Scope> {
     let grouped = place().and_then(|place| course::try_group(&place).map(|_| place));
     match (grouped, args.whole_machine) {
-        (Ok(place), false) => Ok(Ground::Group(place)),
+        (Ok(place), false) => Ok(Scope::Group(place)),
         (Ok(_), true) => bail!(
             "memory can be limited for a measurement here, so the rest of the machine need not suffer: leave \
              --whole-machine away"
@@ -273,7 +241,7 @@ fn ground_for(args: &BenchMemory, machine: &Machine) -> anyhow::Result<Ground> {
                 "{why}; and only root may take the memory of the whole machine"
             );
             bounds::allowance(machine)
-                .map(Ground::Machine)
+                .map(Scope::Machine)
                 .map_err(|why| anyhow!("the memory of the whole machine cannot be taken: {why}"))
         }
     }
@@ -307,14 +275,13 @@ fn group_memory(
     });
     let usual = course::usual_memory(machine, Some(place.version), has_zswap);
     let wanted = args.memory.or(usual);
-    let memory = wanted.ok_or_else(|| {
-        anyhow!("this machine does not say how much memory it has; give --memory")
-    })?;
+    let memory = wanted
+        .ok_or_else(|| anyhow!("cannot tell how much memory this machine has; use --memory"))?;
     ensure!(
-        memory >= LEAST_GROUP,
+        memory >= MIN_GROUP,
         "--memory {} is too little for a program to live in: at least {}",
         bytes_iec(memory),
-        bytes_iec(LEAST_GROUP)
+        bytes_iec(MIN_GROUP)
     );
     let available = machine.memory.available_bytes.get().unwrap_or(u64::MAX);
     // What is in the pool or in zram may not be counted to the group, but is memory all the same.
@@ -330,23 +297,23 @@ fn group_memory(
 /// What is going to be done to the machine, before it is.
 fn announcement(
     args: &BenchMemory,
-    ground: &Ground,
+    scope: &Scope,
     memory_bytes: u64,
     set_ups: &[Which],
     machine: &Machine,
 ) -> String {
     let (most, memory) = (args.most, bytes_iec(memory_bytes));
-    let mut text = match ground {
-        Ground::Group(_) => {
+    let mut text = match scope {
+        Scope::Group(_) => {
             format!("A program takes up to {most:.1} times the {memory} of a control group.")
         }
-        Ground::Machine(allowance) => format!(
+        Scope::Machine(allowance) => format!(
             "A program takes up to {most:.1} times the {memory} that programs can have, of the whole machine; {} are left \
              to the others. Everything is slow meanwhile. It is ended before memory and swap are used up, when the \
              machine does not answer, and after {:.0} minutes; if memory should be out all the same, the kernel ends it \
              first. Ctrl-C ends it at any time.",
             bytes_iec(allowance.reserve_bytes),
-            bounds::MOST_S / 60.0
+            bounds::MAX_S / 60.0
         ),
     };
     let own = set_up::own(machine);
@@ -373,30 +340,15 @@ fn announcement(
     text
 }
 
-fn run_of(
-    machine: Machine,
-    args: &BenchMemory,
-    started: String,
-    elapsed_s: f64,
-    memory: Memory,
-    doubts: Vec<Doubt>,
-) -> Run {
-    let target = TargetFacts {
-        region_bytes: memory
-            .pressure
-            .first()
-            .map_or(0, |first| first.group.memory_bytes),
-        content: format!("compressible to {} %", args.content),
-        ..no_disk("memory")
-    };
-    Run {
-        seed: args.seed,
-        bytes_written: memory
-            .pressure
-            .iter()
-            .map(|pressure| pressure.written_bytes)
-            .sum(),
-        memory: Some(memory),
-        ..run_of_no_jobs(machine, target, SUITE, started, elapsed_s, doubts)
-    }
+/// What a run of memory says of itself besides its figures.
+fn complete(mut run: Run, args: &BenchMemory) -> Run {
+    let pressure = run.memory().map_or(&[][..], |memory| &memory.pressure);
+    let bytes_written = pressure.iter().map(|one| one.written_bytes).sum();
+    let first = pressure.first();
+    let region_bytes = first.map_or(0, |first| first.group.memory_bytes);
+    run.bytes_written = bytes_written;
+    run.target.region_bytes = region_bytes;
+    run.target.content = format!("compressible to {} %", args.content);
+    run.seed = args.seed;
+    run
 }

@@ -4,13 +4,13 @@ use std::io;
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rubus_core::units::bytes_iec;
 use rubus_nbd::server::overlay::{
-    ClientName, FleetError, Kind, Listed, Standing, list, merge, reset, throw_away,
+    ClientName, CloneState, FleetError, Kind, Listed, list, merge, reset, throw_away,
 };
-use serde_json::json;
+use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::{General, NbdClones};
+use crate::documents::{NbdCloneDocument, NbdClonesDocument};
 use crate::exit::{Exit, Refused};
 use crate::places::say;
 use crate::world::Terminal;
@@ -80,14 +80,16 @@ fn copy_out(
 fn show(directory: &Path, json: bool) -> anyhow::Result<Exit> {
     let clones = list(directory).map_err(|error| not_listed(directory, error))?;
     if json {
-        let all: Vec<_> = clones.iter().map(as_json).collect();
-        say(&(serde_json::to_string_pretty(&json!({ "clones": all }))? + "\n"))?;
+        let all = NbdClonesDocument {
+            clones: clones.iter().map(document).collect(),
+        };
+        say(&(serde_json::to_string_pretty(&all)? + "\n"))?;
     } else if clones.is_empty() {
         say(&format!("{} has no clones\n", directory.display()))?;
     } else {
         say(&clones.iter().map(as_text).collect::<String>())?;
     }
-    let is_usable = |clone: &Listed| !matches!(clone.standing, Standing::Unusable(_));
+    let is_usable = |clone: &Listed| !matches!(clone.state, CloneState::Unusable(_));
     Ok(match clones.iter().all(is_usable) {
         true => Exit::Fine,
         false => Exit::AnswerIsNo,
@@ -110,17 +112,17 @@ fn not_listed(directory: &Path, error: io::Error) -> anyhow::Error {
     }
 }
 
-fn standing(standing: &Standing) -> &'static str {
-    match standing {
-        Standing::Closed => "closed",
-        Standing::Open => "in use",
-        Standing::Left => "left by a server that was killed",
-        Standing::Unusable(_) => "unusable",
+fn state(state: &CloneState) -> &'static str {
+    match state {
+        CloneState::Closed => "closed",
+        CloneState::Open => "in use",
+        CloneState::Left => "left by a server that was killed",
+        CloneState::Unusable(_) => "unusable",
     }
 }
 
 fn as_text(clone: &Listed) -> String {
-    let mut text = format!("{}  {}", clone.name, standing(&clone.standing));
+    let mut text = format!("{}  {}", clone.name, state(&clone.state));
     if let Some(contents) = &clone.contents {
         let own = match (contents.kind, contents.own_bytes) {
             (Kind::Shared, _) => format!(
@@ -141,32 +143,31 @@ fn as_text(clone: &Listed) -> String {
             contents.golden.display()
         );
     }
-    if let Standing::Unusable(why) = &clone.standing {
+    if let CloneState::Unusable(why) = &clone.state {
         text += &format!("\n  {why}");
     }
     text + "\n"
 }
 
-fn as_json(clone: &Listed) -> serde_json::Value {
-    let why = match &clone.standing {
-        Standing::Unusable(why) => Some(why),
-        _ => None,
-    };
+fn document(clone: &Listed) -> NbdCloneDocument<'_> {
     let contents = clone.contents.as_ref();
-    json!({
-        "name": clone.name.to_string(),
-        "standing": match clone.standing {
-            Standing::Closed => "closed",
-            Standing::Open => "in-use",
-            Standing::Left => "left",
-            Standing::Unusable(_) => "unusable",
+    NbdCloneDocument {
+        name: clone.name.to_string(),
+        standing: match clone.state {
+            CloneState::Closed => "closed",
+            CloneState::Open => "in-use",
+            CloneState::Left => "left",
+            CloneState::Unusable(_) => "unusable",
         },
-        "why": why,
-        "taken_bytes": clone.taken_bytes,
-        "generation": contents.map(|contents| contents.generation),
-        "size_bytes": contents.map(|contents| contents.size_bytes),
-        "own_bytes": contents.and_then(|contents| contents.own_bytes),
-        "is_shared": contents.map(|contents| contents.kind == Kind::Shared),
-        "golden": contents.map(|contents| contents.golden.display().to_string()),
-    })
+        why: match &clone.state {
+            CloneState::Unusable(why) => Some(why),
+            _ => None,
+        },
+        taken_bytes: clone.taken_bytes,
+        generation: contents.map(|contents| contents.generation),
+        size_bytes: contents.map(|contents| contents.size_bytes),
+        own_bytes: contents.and_then(|contents| contents.own_bytes),
+        is_shared: contents.map(|contents| contents.kind == Kind::Shared),
+        golden: contents.map(|contents| contents.golden.display().to_string()),
+    }
 }

@@ -4,14 +4,14 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use indicatif::ProgressBar;
-use rubus_core::disk_copy::{DiskCopy, DiskCopyProgress};
-use rubus_core::units::{bytes_iec, percent};
 use rubus_host::clock::monotonic_ns;
 use rubus_host::kept_file;
-use rubus_nbd::copy::ground::{Grid, Ledger};
+use rubus_nbd::copy::grid::{Grid, Ledger};
 use rubus_nbd::copy::journal::Head;
 use rubus_nbd::copy::{CopyError, End, Keeper, Options, Progress, compare, copy, cut, recheck};
-use rubus_show::disk_copy::{line, receipt};
+use rubus_nbd::disk_copy::{DiskCopy, DiskCopyProgress};
+use rubus_nbd::text::{line, receipt};
+use rubus_vocabulary::units::{bytes_iec, percent};
 
 use crate::args::{General, NbdCopy};
 use crate::copying::destination::{self, Destination};
@@ -228,7 +228,7 @@ fn not_done(error: CopyError, ledger: &Ledger, destination: &Destination) -> any
     let (done, all) = (ledger.done_bytes(), destination.end.size_bytes());
     let share = percent(done as f64 / all.max(1) as f64);
     let goes_on = match destination.journal.is_some() && destination.end.can_flush() {
-        true => "the same command goes on with what is on stable storage",
+        true => "the same command continues from what is on stable storage",
         false => "to be able to go on after an interruption, give --journal FILE the next time",
     };
     let so_far = format!(

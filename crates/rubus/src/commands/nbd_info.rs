@@ -1,14 +1,16 @@
 //! `rubus nbd info` and `rubus nbd list`: what a server offers, in words and as JSON.
 
 use anyhow::Context;
-use rubus_core::units::bytes_iec;
 use rubus_nbd::client::{Inquiry, Learnt, Listing, Style};
 use rubus_nbd::identity::Identity;
 use rubus_nbd::uri::Uri;
 use rubus_nbd::wire::{OptionRequest, TransmissionFlags};
-use serde_json::{Value, json};
+use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::{NbdInfo, NbdList};
+use crate::documents::{
+    NbdBlockSizesDocument, NbdExportDocument, NbdIdentityDocument, NbdInfoDocument, NbdListDocument,
+};
 use crate::exit::Exit;
 use crate::network::connect::{Line, Place, connect, inquire};
 use crate::places::say;
@@ -97,7 +99,7 @@ pub fn info(arguments: &NbdInfo) -> anyhow::Result<Exit> {
     let trouble = || format!("cannot ask {}", arguments.address);
     let answer = ask(&place).with_context(trouble)?;
     let text = match arguments.json.wanted {
-        true => serde_json::to_string_pretty(&as_json(&place.uri, &answer))? + "\n",
+        true => serde_json::to_string_pretty(&document(&place.uri, &answer))? + "\n",
         false => as_text(&place.uri, &answer),
     };
     say(&text)?;
@@ -285,9 +287,9 @@ fn as_text(uri: &Uri, answer: &Answer) -> String {
         match learnt.block_sizes {
             Some(sizes) => format!(
                 "multiples of {} bytes, best {}, at most {}",
-                sizes.least_bytes,
+                sizes.min_bytes,
                 bytes_iec(u64::from(sizes.preferred_bytes)),
-                bytes_iec(u64::from(sizes.most_bytes))
+                bytes_iec(u64::from(sizes.max_bytes))
             ),
             None => "the server names no block sizes".into(),
         },
@@ -303,38 +305,38 @@ fn as_text(uri: &Uri, answer: &Answer) -> String {
     lines.join("\n") + "\n"
 }
 
-fn as_json(uri: &Uri, answer: &Answer) -> Value {
+fn document<'a>(uri: &Uri, answer: &'a Answer) -> NbdInfoDocument<'a> {
     let learnt = &answer.learnt;
-    let flags = learnt.size_and_flags.map(|(_, flags)| {
-        let each = FLAGS
-            .iter()
-            .map(|(flag, name, ..)| (name.to_string(), json!(flags.has(*flag))));
-        Value::Object(each.collect())
-    });
-    json!({
-        "uri": uri.to_string(),
-        "style": answer.style.name(),
-        "tls": answer.tls,
-        "offers_tls": answer.offers_tls,
-        "structured_replies": answer.structured,
-        "extended_headers": answer.extended,
-        "name": learnt.name,
-        "description": learnt.description,
-        "identity": learnt.description.as_deref().and_then(Identity::parse).map(|identity| json!({
-            "boot": identity.boot.to_string(),
-            "export": identity.export.to_string(),
-            "generation": identity.generation,
-            "sync": identity.sync,
-        })),
-        "size_bytes": learnt.size_and_flags.map(|(size_bytes, _)| size_bytes),
-        "flags": flags,
-        "block_sizes": learnt.block_sizes.map(|sizes| json!({
-            "least_bytes": sizes.least_bytes,
-            "preferred_bytes": sizes.preferred_bytes,
-            "most_bytes": sizes.most_bytes,
-        })),
-        "contexts": answer.contexts,
-    })
+    let identity = learnt.description.as_deref().and_then(Identity::parse);
+    NbdInfoDocument {
+        uri: uri.to_string(),
+        style: answer.style.name(),
+        tls: answer.tls.as_deref(),
+        offers_tls: answer.offers_tls,
+        structured_replies: answer.structured,
+        extended_headers: answer.extended,
+        name: learnt.name.as_deref(),
+        description: learnt.description.as_deref(),
+        identity: identity.map(|identity| NbdIdentityDocument {
+            boot: identity.boot.to_string(),
+            export: identity.export.to_string(),
+            generation: identity.generation,
+            sync: identity.sync,
+        }),
+        size_bytes: learnt.size_and_flags.map(|(size_bytes, _)| size_bytes),
+        flags: learnt.size_and_flags.map(|(_, flags)| {
+            let each = FLAGS
+                .iter()
+                .map(|(flag, name, ..)| (*name, flags.has(*flag)));
+            each.collect()
+        }),
+        block_sizes: learnt.block_sizes.map(|sizes| NbdBlockSizesDocument {
+            least_bytes: sizes.min_bytes,
+            preferred_bytes: sizes.preferred_bytes,
+            most_bytes: sizes.max_bytes,
+        }),
+        contexts: &answer.contexts,
+    }
 }
 
 /// The names of a server's exports.
@@ -381,17 +383,11 @@ pub fn list(arguments: &NbdList) -> anyhow::Result<Exit> {
     }
     let text = match arguments.json.wanted {
         true => {
-            let rows: Vec<_> = rows.iter().map(|(name, details, learnt)| {
-                let learnt = learnt.as_ref().ok();
-                json!({
-                    "name": name,
-                    "description": learnt.and_then(|learnt| learnt.description.as_ref()).or(Some(details).filter(|text| !text.is_empty())),
-                    "size_bytes": learnt.and_then(|learnt| learnt.size_and_flags).map(|(size_bytes, _)| size_bytes),
-                    "read_only": learnt.and_then(|learnt| learnt.size_and_flags)
-                        .map(|(_, flags)| flags.has(TransmissionFlags::READ_ONLY)),
-                })
-            }).collect();
-            serde_json::to_string_pretty(&json!({"exports": rows, "is_all": !listing.more}))? + "\n"
+            let document = NbdListDocument {
+                exports: rows.iter().map(export).collect(),
+                is_all: !listing.more,
+            };
+            serde_json::to_string_pretty(&document)? + "\n"
         }
         false => as_rows(&rows, listing.more),
     };
@@ -404,6 +400,18 @@ type Row = (
     String,
     Result<Learnt, (rubus_nbd::wire::Refusal, String)>,
 );
+
+fn export((name, details, learnt): &Row) -> NbdExportDocument<'_> {
+    let learnt = learnt.as_ref().ok();
+    let description = learnt.and_then(|learnt| learnt.description.as_deref());
+    let size_and_flags = learnt.and_then(|learnt| learnt.size_and_flags);
+    NbdExportDocument {
+        name,
+        description: description.or(Some(&**details).filter(|text| !text.is_empty())),
+        size_bytes: size_and_flags.map(|(size_bytes, _)| size_bytes),
+        read_only: size_and_flags.map(|(_, flags)| flags.has(TransmissionFlags::READ_ONLY)),
+    }
+}
 
 fn as_rows(rows: &[Row], more: bool) -> String {
     if rows.is_empty() {

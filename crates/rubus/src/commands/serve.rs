@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use rubus_core::units::bytes_iec;
 use rubus_host::listening::{self, Listener};
 use rubus_nbd::certificates::{AUTHORITY, SERVER, SERVER_KEY};
 use rubus_nbd::server::disk::Disk;
-use rubus_nbd::server::door::{Event, Server, Settings};
+use rubus_nbd::server::export_table::ExportTable;
 use rubus_nbd::server::handshake::TlsPolicy;
-use rubus_nbd::server::overlay::{CloneShelf, Fleet, GoldenFile, Lasting};
-use rubus_nbd::server::shelf::Shelf;
+use rubus_nbd::server::listener::{Event, Server, Settings};
+use rubus_nbd::server::overlay::{CloneExports, Fleet, GoldenFile, Lasting};
 use rubus_nbd::tls::TlsServerSettings;
 use rubus_nbd::wire::DEFAULT_PORT;
+use rubus_vocabulary::units::bytes_iec;
 
 use super::certificates;
 use crate::args::{Encryption, General, Serve};
@@ -47,6 +47,7 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
         let settings = settings(arguments, &wishes, tls, certificates);
         return serve_clones(directory, arguments, &wishes, settings, &log);
     }
+    identity::sweep();
     let (ready, left_out) =
         exports::open_all(&wishes.exports, &arguments.i_will_lose_everything_on)?;
     for why in left_out {
@@ -63,9 +64,9 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
         log.say(&about(ready));
     }
     let settings = settings(arguments, &wishes, tls, certificates);
-    let shelf = Shelf::new(ready.into_iter().map(|ready| ready.offered).collect());
+    let exports = ExportTable::new(ready.into_iter().map(|ready| ready.offered).collect());
     let told = Arc::clone(&log);
-    let server = Server::new(Arc::new(shelf), settings, move |event| told.event(event))
+    let server = Server::new(Arc::new(exports), settings, move |event| told.event(event))
         .context("cannot begin to serve")?;
     listening::allow_many_files();
     let ended = match arguments.stdin {
@@ -100,7 +101,7 @@ fn settings(
 ) -> Settings {
     Settings {
         allow: wishes.allow.clone(),
-        most_clients: arguments.max_clients as usize,
+        max_clients: arguments.max_clients as usize,
         tls,
         certificates,
         ..Settings::default()
@@ -134,32 +135,32 @@ fn serve_clones(
     let name = exports::name_of(wanted);
     let fate = match lasting {
         Lasting::Kept => format!("kept in {}", directory.display()),
-        Lasting::ThrownAway => "thrown away when this server ends".into(),
+        Lasting::ThrownAway => "discarded when this server ends".into(),
     };
     log.say(&format!(
         "export '{name}/CLIENT': {size}, a clone of {place} for each CLIENT, {fate}"
     ));
     let words = wanted.description.clone().unwrap_or_default();
-    let shelf = CloneShelf::new(name.clone(), words, fleet);
+    let exports = CloneExports::new(name.clone(), words, fleet);
     let is_bound = arguments.verify_clients && !arguments.shared_certificate;
-    let shelf = Arc::new(match is_bound {
-        true => shelf.bound_to_certificates(),
-        false => shelf,
+    let exports = Arc::new(match is_bound {
+        true => exports.bound_to_certificates(),
+        false => exports,
     });
     match arguments.verify_clients {
         true if is_bound => log.say(&format!(
             "'{name}/CLIENT' is opened with a certificate for CLIENT alone (`rubus serve --make-certificates DIR --client \
              CLIENT`); --shared-certificate gives that up"
         )),
-        true => log.say("--shared-certificate: whoever has any certificate can open every clone"),
+        true => log.say("--shared-certificate: anyone with any certificate can open every clone"),
         false => {}
     }
-    let (store, told): (Arc<CloneShelf>, _) = (Arc::clone(&shelf), Arc::clone(log));
+    let (store, told): (Arc<CloneExports>, _) = (Arc::clone(&exports), Arc::clone(log));
     let server = Server::new(store, settings, move |event| told.event(event))
         .context("cannot begin to serve")?;
     listening::allow_many_files();
     // Clients don't wait for what a killed server has left, unless it is their own.
-    let (left, told) = (Arc::clone(&shelf), Arc::clone(log));
+    let (left, told) = (Arc::clone(&exports), Arc::clone(log));
     std::thread::spawn(move || {
         if let Err(error) = left.settle() {
             let why = format!("cannot look for clones that a killed server left: {error}");
@@ -170,7 +171,7 @@ fn serve_clones(
         true => serve_standard_input(&server),
         false => serve_listeners(&server, arguments, wishes, log),
     };
-    shelf
+    exports
         .close()
         .context("ended, and NOT everything that was written is on stable storage")?;
     log.say("ended; everything is on stable storage");
@@ -328,7 +329,7 @@ fn warn_of_the_public(listeners: &[Listener], wishes: &Wishes, arguments: &Serve
         return;
     }
     let who = match &wishes.allow[..] {
-        [] => "whoever reaches this address".into(),
+        [] => "anyone who reaches this address".into(),
         networks => {
             let names: Vec<_> = networks.iter().map(ToString::to_string).collect();
             format!("every machine in {}", names.join(", "))
@@ -349,7 +350,7 @@ fn warn_of_the_public(listeners: &[Listener], wishes: &Wishes, arguments: &Serve
         return;
     }
     log.say(&format!(
-        "without TLS: {who} can {what} these disks, and whoever is on the way can see and change \
+        "without TLS: {who} can {what} these disks, and anyone on the path can see and change \
          what passes{advice}"
     ));
 }

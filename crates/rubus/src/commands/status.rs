@@ -3,20 +3,21 @@
 
 use std::path::Path;
 
-use rubus_apply::change::{BOOT_ID, Change, differences, not_done};
-use rubus_apply::works::{LiveWorks, initramfs_answers};
-use rubus_core::machine::Machine;
-use rubus_core::plan::journal::{StepState, Way};
-use rubus_core::plan::promise::{Look, Promise};
-use rubus_core::plan::verify::{Answer, Standing, verify};
+use rubus_change::apply::{BOOT_ID, Change, differences, not_done};
+use rubus_change::plan::journal::{StepState, Way};
+use rubus_change::plan::promise::{Look, Promise};
+use rubus_change::plan::verify::{Answer, PromiseState, verify};
+use rubus_change::steps::{LiveStepRunner, initramfs_answers};
+use rubus_change::text::{ChangeLine, StepLine, receipts, status as status_text};
 use rubus_host::{Files, Live};
-use rubus_show::plan::{ChangeLine, StepLine, receipts, status as status_text};
+use rubus_vocabulary::machine::Machine;
 
 use super::change::{all_known, must_be_live};
 use super::fallen_back;
 use super::lost::Lost;
 use super::trial::{self, Stage};
 use crate::args::{General, Status};
+use crate::documents::{ChangeStatus, StepStatus};
 use crate::exit::Exit;
 use crate::places::say;
 use crate::world::{Terminal, World};
@@ -70,7 +71,7 @@ pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
         })
         .collect();
     if arguments.json.wanted {
-        let list: Vec<_> = changes.iter().zip(&lines).map(json_of).collect();
+        let list: Vec<_> = changes.iter().zip(&lines).map(document).collect();
         say(&(serde_json::to_string_pretty(&list)? + "\n"))?;
     } else {
         let style = Terminal::of(general).style();
@@ -147,7 +148,7 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
     let is_asked = is_last_word && matches!(stage, None | Some(Stage::Running));
     let broken = answers
         .into_iter()
-        .filter(|answer| answer.standing == Standing::Broken && is_asked);
+        .filter(|answer| answer.standing == PromiseState::Broken && is_asked);
     let mut images = Vec::new();
     if is_applied || is_on_trial {
         images = initramfs_answers(change, later, live);
@@ -155,7 +156,7 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
     let broken = broken.chain(
         images
             .into_iter()
-            .filter(|answer| answer.standing == Standing::Broken),
+            .filter(|answer| answer.standing == PromiseState::Broken),
     );
     let needs_start = change.plan.needs_boot && !started_since;
     let waits_for_start = (is_applied || is_on_trial) && needs_start;
@@ -165,7 +166,7 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
         remarks.push("Part of it takes effect only after a restart.".into());
     }
     Line {
-        differences: differences(change, later, live, &LiveWorks::default()),
+        differences: differences(change, later, live, &LiveStepRunner::default()),
         broken: broken.collect(),
         remarks,
         waits_for_start,
@@ -182,7 +183,7 @@ fn is_ahead_of_journal(change: &Change, live: &Live) -> bool {
         && !state.is_on_trial()
         && state.way == Way::Apply
         && is_under_way
-        && not_done(change, live, &LiveWorks::default()).is_empty()
+        && not_done(change, live, &LiveStepRunner::default()).is_empty()
 }
 
 /// What has to be known of a change that stands in the middle, or was turned back.
@@ -273,7 +274,7 @@ fn quick_ones(promises: &[Promise]) -> Vec<Promise> {
 }
 
 fn quick_answers(promises: &[Promise], machine: &Machine, started_since: bool) -> Vec<Answer> {
-    let found = rubus_probe::promises::look(&Live::new(), machine, promises, &mut || 0.0);
+    let found = rubus_change::promises::look(&Live::new(), machine, promises, &mut || 0.0);
     verify(promises, machine, &found, started_since)
 }
 
@@ -296,55 +297,45 @@ fn steps_of(change: &Change) -> Vec<StepLine<'_>> {
     steps.collect()
 }
 
-fn json_of((change, line): (&Change, &Line)) -> serde_json::Value {
-    let step = |(number, (step, state)): (usize, (&rubus_core::plan::Step, &StepState))| {
-        let state = match state {
-            StepState::Done => "done",
-            StepState::InDoubt => "in_doubt",
-            StepState::NotDone => "not_done",
-        };
-        let receipt = change.receipt_of(number);
-        serde_json::json!({
-            "id": step.id,
-            "title": step.action.title(),
-            "state": state,
-            "planned": receipt.map(|receipt| &receipt.planned),
-            "live": receipt.map(|receipt| &receipt.live),
-        })
-    };
+fn document<'a>((change, line): (&'a Change, &'a Line)) -> ChangeStatus<'a> {
     let steps = change.plan.steps.iter().zip(&change.state.steps);
-    let steps: Vec<_> = steps.enumerate().map(step).collect();
-    serde_json::json!({
-        "name": change.name,
-        "recipe": change.plan.recipe,
-        "title": change.plan.title,
-        "way": change.state.way,
-        "is_finished": change.state.is_finished,
-        "is_half_done": change.state.is_half_done(),
-        "is_on_trial": change.state.is_on_trial(),
-        "waits_for_start": line.waits_for_start,
-        "is_ahead_of_journal": line.is_ahead_of_journal,
-        "lies_on": line.lies_on,
-        "differences": line.differences,
-        "broken": line.broken,
-        "remarks": line.remarks,
-        "steps": steps,
-    })
+    let steps = steps.enumerate().map(|(number, (step, state))| {
+        let receipt = change.receipt_of(number);
+        StepStatus::new(&step.id, step.action.title(), *state, receipt)
+    });
+    ChangeStatus {
+        name: &change.name,
+        recipe: &change.plan.recipe,
+        title: &change.plan.title,
+        way: change.state.way,
+        is_finished: change.state.is_finished,
+        is_half_done: change.state.is_half_done(),
+        is_on_trial: change.state.is_on_trial(),
+        waits_for_start: line.waits_for_start,
+        is_ahead_of_journal: line.is_ahead_of_journal,
+        lies_on: &line.lies_on,
+        differences: &line.differences,
+        broken: &line.broken,
+        remarks: &line.remarks,
+        steps: steps.collect(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use rubus_apply::change::Shelf;
-    use rubus_core::fixture::small_plan;
+    use rubus_change::apply::ChangeStore;
+    use rubus_change::fixture::plans::small_plan;
+    use rubus_change::plan::journal::{Receipt, Record};
     use rubus_host::rehearsal::Rehearsal;
 
     use super::*;
+    use crate::schemas::validator::must_be_valid;
 
     /// A change whose power went in the second of six steps.
     fn interrupted(way: Way) -> Change {
         let machine = &mut Rehearsal::new().directory("/changes");
-        let shelf = Shelf::at("/changes");
-        let mut change = shelf
+        let store = ChangeStore::at("/changes");
+        let mut change = store
             .begin(small_plan(), Vec::new(), "now", machine)
             .unwrap();
         change.state.steps[0] = StepState::Done;
@@ -376,5 +367,30 @@ mod tests {
             ),
             "{said}"
         );
+    }
+
+    #[test]
+    fn the_json_is_as_its_schema_says() {
+        let mut documents = Vec::new();
+        for way in [Way::Apply, Way::Undo] {
+            let mut change = interrupted(way);
+            let receipt = Receipt {
+                planned: "planned".into(),
+                live: "found".into(),
+            };
+            change.records.push(Record::Done { step: 0, receipt });
+            let line = Line {
+                differences: vec!["/etc/example.d/new.conf was changed".into()],
+                broken: vec![Answer {
+                    what: "the disk is mounted".into(),
+                    standing: PromiseState::Broken,
+                    found: "it is not".into(),
+                }],
+                ..line(&change, &[], None, &Live::new())
+            };
+            let list = serde_json::to_value([document((&change, &line))]).unwrap();
+            documents.push((format!("{way:?}"), "status", list));
+        }
+        must_be_valid(&documents);
     }
 }

@@ -1,7 +1,7 @@
 //! `rubus suites`: what can be measured.
 
-use rubus_bench::suites::{LISTED, Listed};
-use rubus_core::spec::SuiteSummary;
+use rubus_measure::suites::{LISTED, Listed};
+use rubus_vocabulary::spec::SuiteSummary;
 
 use crate::args::{General, Suites};
 use crate::exit::Exit;
@@ -15,7 +15,7 @@ pub fn run(general: &General, suites: &Suites) -> anyhow::Result<Exit> {
         places::say(&(serde_json::to_string_pretty(&listed)? + "\n"))?;
     } else {
         let style = Terminal::of(general).style();
-        places::say(&rubus_show::suites::render(&listed, style))?;
+        places::say(&rubus_measure::text::suites::render(&listed, style))?;
     }
     Ok(Exit::Fine)
 }

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use anyhow::Context;
-use rubus_core::finding::Finding;
-use rubus_core::machine::Machine;
-use rubus_core::rules;
 use rubus_host::capture::{self, Identities};
 use rubus_host::recorder::Recorder;
+use rubus_machine::rules;
+use rubus_vocabulary::finding::Finding;
+use rubus_vocabulary::machine::Machine;
 
 use super::fallen_back;
 use crate::args::{General, Survey};
+use crate::documents::{RuleDocument, SurveyDocument};
 use crate::exit::Exit;
 use crate::places;
 use crate::record::{self, Record};
@@ -26,23 +26,27 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     let machine = world.survey_through(&recorder);
     if let Some(path) = &survey.save {
         // So that a plan can be made on the capture too.
-        for recipe in rubus_core::recipe::ALL {
-            rubus_probe::sight::look(
+        for recipe in rubus_change::recipe::ALL {
+            rubus_change::sight::look(
                 &recorder,
-                &(recipe.look_at)(&machine, &rubus_core::recipe::Wishes::new()).paths,
+                &(recipe.look_at)(&machine, &rubus_change::recipe::Wishes::new()).paths,
             );
         }
         // And so that zswap can be explained on it.
-        rubus_probe::zswap::zswap(&recorder, &machine);
+        rubus_memory::zswap_probe::zswap(&recorder, &machine);
         save(&recorder, path, survey, &machine.read_at)?;
     }
     if general.records {
         record::send(&Record::Machine(Box::new(machine)));
     } else if survey.json.wanted {
-        places::say(&(serde_json::to_string_pretty(&json(&machine)?)? + "\n"))?;
+        places::say(&(serde_json::to_string_pretty(&document(&machine))? + "\n"))?;
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();
-        places::say(&rubus_show::survey::render(&machine, survey.verbose, style))?;
+        places::say(&rubus_machine::text::render(
+            &machine,
+            survey.verbose,
+            style,
+        ))?;
         for words in fallen_back::of_machine(&recorder) {
             places::say(&format!("\n{words}\n"))?;
         }
@@ -51,37 +55,31 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
 }
 
 /// The machine as one JSON object, with what the rules find on it beside its fields.
-///
-/// # Errors
-/// When it cannot be written as JSON.
-pub fn json(machine: &Machine) -> anyhow::Result<serde_json::Value> {
+pub fn document(machine: &Machine) -> SurveyDocument<'_> {
     let found = rules::of_machine(machine).into_iter().map(Finding::Rule);
-    let found: Vec<Finding> = found.collect();
-    let mut object = serde_json::to_value(machine).context("cannot write the machine as JSON")?;
-    object["findings"] =
-        serde_json::to_value(found).context("cannot write the findings as JSON")?;
-    Ok(object)
+    SurveyDocument {
+        machine,
+        findings: found.collect(),
+    }
 }
 
 /// Columns of the list of rules, as of a survey.
-const COLUMNS: usize = 96;
+const COLUMNS: usize = 80;
 
 fn list_rules(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     if survey.json.wanted {
-        let each = rules::all().map(|rule| {
-            serde_json::json!({
-                "rule": rule.name,
-                "weight": rule.weight,
-                "when": rule.when,
-                "needs_figures": rule.needs_figures(),
-                "source": rule.source,
-            })
+        let each = rules::all().map(|rule| RuleDocument {
+            rule: rule.name,
+            weight: rule.weight,
+            when: rule.when,
+            needs_figures: rule.needs_figures(),
+            source: rule.source,
         });
-        let list: Vec<serde_json::Value> = each.collect();
+        let list: Vec<RuleDocument> = each.collect();
         places::say(&(serde_json::to_string_pretty(&list)? + "\n"))?;
     } else {
         let style = Terminal::of(general).style();
-        places::say(&rubus_show::findings::rules::list(
+        places::say(&rubus_machine::rules_text::list(
             COLUMNS,
             survey.verbose,
             style,

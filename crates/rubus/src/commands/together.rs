@@ -1,25 +1,23 @@
 //! `rubus bench A B --together`: several targets alone and all at once, to find the pipe that they share.
 
 use anyhow::Context;
-use rubus_bench::suites;
-use rubus_core::finding::{Finding, add_rules};
-use rubus_core::machine::Machine;
-use rubus_core::spec::{FileNeed, FileStart, Suite};
-use rubus_core::together;
-use rubus_core::units::bytes_iec;
-use rubus_core::verdict::verdict;
+use rubus_measure::findings::add_rules;
+use rubus_measure::suites;
+use rubus_measure::verdict::verdict;
+use rubus_runs::together;
+use rubus_vocabulary::finding::Finding;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::spec::{FileNeed, FileStart, Suite};
+use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::{Bench, General};
-use crate::commands::bench::wanted;
+use crate::commands::bench_options::wanted;
 use crate::exit::Exit;
 use crate::measuring::{self, Measured, Places};
 use crate::outputs::{self, Outputs};
 use crate::signals;
 use crate::target::{self, Allowance, Resolved};
 use crate::world::{self, Terminal, World};
-
-/// The suite's name in results.
-pub const NAME: &str = "together";
 
 /// Measures all targets in turns and at once.
 pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
@@ -69,7 +67,7 @@ fn resolved(bench: &Bench, machine: &Machine, world: &World) -> anyhow::Result<V
         };
         let target = target::resolve(name, machine, world.files(), &allowance)?;
         anyhow::ensure!(
-            !matches!(target.target, rubus_bench::Target::Remote { .. }),
+            !matches!(target.target, rubus_measure::Target::Remote { .. }),
             "{} is a network export, and those are not measured together with others yet; attach it or measure it \
              alone",
             target.named
@@ -84,13 +82,13 @@ fn resolved(bench: &Bench, machine: &Machine, world: &World) -> anyhow::Result<V
 /// What will be run on every target.
 struct Plan {
     suite: Suite,
-    kinds: Vec<rubus_core::spec::Job>,
+    kinds: Vec<rubus_vocabulary::spec::Job>,
     needs: Vec<FileNeed>,
     announcement: String,
 }
 
 fn plan(bench: &Bench, targets: &[Resolved]) -> anyhow::Result<Plan> {
-    let wanted = measuring::Wanted {
+    let wanted = measuring::SuiteLimits {
         region_bytes: bench.size,
         budget_bytes: bench.budget,
         is_whole: false,
@@ -110,7 +108,7 @@ fn plan(bench: &Bench, targets: &[Resolved]) -> anyhow::Result<Plan> {
         region_bytes,
         start: FileStart::Filled,
     });
-    let count = u32::try_from(targets.len()).context("so many targets cannot be counted")?;
+    let count = u32::try_from(targets.len()).context("too many targets")?;
     let jobs = together::jobs(&kinds, count);
     let announcement = announcement(
         targets,
@@ -122,7 +120,7 @@ fn plan(bench: &Bench, targets: &[Resolved]) -> anyhow::Result<Plan> {
     Ok(Plan {
         needs: needs.collect(),
         suite: Suite {
-            name: NAME.into(),
+            name: together::SUITE.into(),
             region_bytes,
             content: bench.content,
             seed: bench.seed.unwrap_or(1),

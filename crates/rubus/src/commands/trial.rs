@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use rubus_apply::change::{BOOT_ID, Change, Ending};
-use rubus_core::boot::tryboot;
-use rubus_core::plan::promise::{Look, Promise};
-use rubus_core::plan::verify::{Answer, Standing};
+use rubus_change::apply::{BOOT_ID, Change, Ending};
+use rubus_change::boot::tryboot;
+use rubus_change::plan::promise::{Look, Promise};
+use rubus_change::plan::verify::{Answer, PromiseState};
 use rubus_host::{Files, Live};
 
 /// Where a change is that has a trial.
@@ -34,7 +34,7 @@ pub(super) fn stage(
         return Some(Stage::NotStarted);
     }
     let is_root = |promise: &Promise| matches!(&promise.look, Look::Mounted { at, .. } if at == Path::new("/"));
-    let holds = |answer: &Answer| answer.standing == Standing::Holds;
+    let holds = |answer: &Answer| answer.standing == PromiseState::Holds;
     let root = promises
         .iter()
         .zip(answers)
@@ -56,8 +56,8 @@ pub(super) fn may_be_kept(promises: &[Promise], answers: &[Answer]) -> bool {
     let pairs = promises.iter().zip(answers);
     let mut deciding = pairs.filter(|(promise, _)| promise.look.decides_trial());
     let mut images = answers.iter().skip(promises.len());
-    deciding.all(|(_, answer)| answer.standing == Standing::Holds)
-        && images.all(|answer| answer.standing != Standing::Broken)
+    deciding.all(|(_, answer)| answer.standing == PromiseState::Holds)
+        && images.all(|answer| answer.standing != PromiseState::Broken)
 }
 
 /// What has to be known of a change on trial. `holds`: whether it may be kept ([`may_be_kept`]).
@@ -136,13 +136,13 @@ mod tests {
     /// A kernel setting or a busy card is no reason to go back to the old system at every start.
     #[test]
     fn root_swap_and_boot_files_decide_and_the_rest_is_told() {
-        let promises = rubus_core::fixture::big_plan().promises;
+        let promises = rubus_change::fixture::long_plan::big_plan().promises;
         let answers = |is_broken: &dyn Fn(&Promise) -> bool| -> Vec<Answer> {
             let each = promises.iter().map(|promise| Answer {
                 what: promise.what.clone(),
                 standing: match is_broken(promise) {
-                    true => Standing::Broken,
-                    false => Standing::Holds,
+                    true => PromiseState::Broken,
+                    false => PromiseState::Holds,
                 },
                 found: String::new(),
             });
@@ -158,7 +158,7 @@ mod tests {
         let mut with_image = told;
         with_image.push(Answer {
             what: "initramfs8 starts the root".into(),
-            standing: Standing::Broken,
+            standing: PromiseState::Broken,
             found: String::new(),
         });
         assert!(!may_be_kept(&promises, &with_image));

@@ -5,22 +5,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_apply::change::{BOOT_ID, Change, Ending};
-use rubus_apply::works::initramfs_answers;
-use rubus_core::machine::Machine;
-use rubus_core::parse::btrfs::Compression;
-use rubus_core::plan::journal::Way;
-use rubus_core::plan::promise::{Look, Promise};
-use rubus_core::plan::verify::{Answer, Found, Standing, Unheard, verify, zswap_words};
+use rubus_change::apply::{BOOT_ID, Change, Ending};
+use rubus_change::plan::journal::Way;
+use rubus_change::plan::promise::{Look, Promise};
+use rubus_change::plan::verify::{Answer, Found, PromiseState, Unheard, verify, zswap_words};
+use rubus_change::steps::initramfs_answers;
+use rubus_change::text::{Verified, verified};
 use rubus_host::net::NetError;
 use rubus_host::{Files, Live, clock};
-use rubus_show::plan::{Verified, verified};
+use rubus_machine::parse::btrfs::Compression;
+use rubus_vocabulary::machine::Machine;
 
 use super::change::{all_known, keep, must_be_live};
 use super::nbd_info;
 use super::status::remarks;
 use super::trial::{self, Stage};
 use crate::args::{General, Verify};
+use crate::documents::{
+    CompressionAt, CompressionSeen, VerifiedChange, VerifyDocument, ZswapCounters,
+};
 use crate::exit::Exit;
 use crate::places::say;
 use crate::world::{Terminal, World};
@@ -28,7 +31,7 @@ use crate::world::{Terminal, World};
 /// How long a disk is watched that should be quiet.
 const WATCH: Duration = Duration::from_secs(5);
 /// How long it may take to look how files are compressed.
-const MOST_LOOKING: Duration = Duration::from_secs(60);
+const MAX_LOOKING: Duration = Duration::from_secs(60);
 
 /// A change with its answers.
 struct Looked {
@@ -72,13 +75,13 @@ pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
     if arguments.json.wanted {
         let changes: Vec<_> = looked
             .iter()
-            .map(|looked| json_of(looked, &machine))
+            .map(|looked| document(looked, &machine))
             .collect();
-        let whole = serde_json::json!({
-            "holds": holds,
-            "changes": changes,
-            "half_undone": half_undone,
-        });
+        let whole = VerifyDocument {
+            holds,
+            changes,
+            half_undone: &half_undone,
+        };
         say(&(serde_json::to_string_pretty(&whole)? + "\n"))?;
     } else {
         let shown: Vec<Verified<'_>> = looked.iter().map(Looked::shown).collect();
@@ -165,10 +168,10 @@ fn look(general: &General, live: &Live, machine: &Machine, promises: &[Promise])
         clock::sleep(WATCH);
         (clock::monotonic_ns() - begun_ns) as f64 / 1e9
     };
-    let mut found = rubus_probe::promises::look(live, machine, promises, &mut pause);
+    let mut found = rubus_change::promises::look(live, machine, promises, &mut pause);
     for promise in promises {
         if let Look::Compressed { at, .. } = &promise.look {
-            let seen = rubus_probe::compression::subvolume(at, MOST_LOOKING);
+            let seen = rubus_machine::probe::compression::subvolume(at, MAX_LOOKING);
             let seen = seen.map_err(|error| error.to_string());
             found.compression.insert(at.clone(), seen);
         }
@@ -236,15 +239,18 @@ fn answer(
 impl Looked {
     /// Whether everything holds that has to hold by now.
     fn holds(&self) -> bool {
-        self.answers
-            .iter()
-            .all(|answer| matches!(answer.standing, Standing::Holds | Standing::AfterStart))
+        self.answers.iter().all(|answer| {
+            matches!(
+                answer.standing,
+                PromiseState::Holds | PromiseState::AfterStart
+            )
+        })
     }
 
     /// Whether something can be looked at only after the next start.
     fn waits_for_a_start(&self) -> bool {
         let mut all = self.answers.iter();
-        all.any(|answer| answer.standing == Standing::AfterStart)
+        all.any(|answer| answer.standing == PromiseState::AfterStart)
     }
 
     fn shown(&self) -> Verified<'_> {
@@ -258,27 +264,35 @@ impl Looked {
     }
 }
 
-fn json_of(looked: &Looked, machine: &Machine) -> serde_json::Value {
-    let compression = looked.compression.iter().map(|(at, seen)| match seen {
-        Ok(seen) => serde_json::json!({"at": at, "share": seen.share(), "files": seen}),
-        Err(why) => serde_json::json!({"at": at, "unknown": why}),
+fn document<'a>(looked: &'a Looked, machine: &'a Machine) -> VerifiedChange<'a> {
+    let compression = looked.compression.iter().map(|(at, seen)| CompressionAt {
+        at: at.display().to_string(),
+        seen: match seen {
+            Ok(seen) => CompressionSeen::Known {
+                share: seen.share(),
+                files: seen,
+            },
+            Err(unknown) => CompressionSeen::Unknown { unknown },
+        },
     });
     let counters = machine.swap.zswap.counters.iter().filter_map(|counter| {
         let number: u64 = counter.value.value()?.parse().ok()?;
-        Some((counter.name.clone(), number.into()))
+        Some((&*counter.name, number))
     });
-    let counters: serde_json::Map<String, serde_json::Value> = counters.collect();
-    serde_json::json!({
-        "name": looked.change.name,
-        "title": looked.change.plan.title,
-        "is_finished": looked.change.state.is_finished,
-        "is_on_trial": looked.change.state.is_on_trial(),
-        "is_kept_now": matches!(looked.kept, Some(Ending::Applied)),
-        "started_since": looked.started_since,
-        "holds": looked.holds(),
-        "promises": looked.answers,
-        "compression": compression.collect::<Vec<_>>(),
-        "zswap": {"enabled": machine.swap.zswap.enabled.value(), "counters": counters},
-        "remarks": looked.remarks,
-    })
+    VerifiedChange {
+        name: &looked.change.name,
+        title: &looked.change.plan.title,
+        is_finished: looked.change.state.is_finished,
+        is_on_trial: looked.change.state.is_on_trial(),
+        is_kept_now: matches!(looked.kept, Some(Ending::Applied)),
+        started_since: looked.started_since,
+        holds: looked.holds(),
+        promises: &looked.answers,
+        compression: compression.collect(),
+        zswap: ZswapCounters {
+            enabled: machine.swap.zswap.enabled.get(),
+            counters: counters.collect(),
+        },
+        remarks: &looked.remarks,
+    }
 }

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rubus_core::watch::{Header, Look, Programs, Sample};
 use rubus_host::clock;
-use rubus_probe::watch::Sampler;
-use rubus_show::watch::{Letters, Mode, Screen, Trail, View, has_room_for_programs, prometheus};
+use rubus_watch::probe::Sampler;
+use rubus_watch::text::{Letters, Mode, Screen, Trail, View, has_room_for_programs, prometheus};
+use rubus_watch::{Header, Look, Programs, Sample};
 
 use crate::args::{General, Watch};
+use crate::documents::WatchDocument;
 use crate::exit::Exit;
 use crate::places::{must_be_writable, say, write_whole};
 use crate::signals;
@@ -181,8 +182,11 @@ fn once(general: &General, watcher: &mut Watcher<'_>) -> anyhow::Result<Exit> {
 
 fn print(general: &General, watch: &Watch, header: &Header, look: &Look) -> anyhow::Result<()> {
     if watch.json.wanted {
-        let value =
-            serde_json::json!({"watch": look, "machine": header.machine, "disks": header.disks});
+        let value = WatchDocument {
+            watch: look,
+            machine: &header.machine,
+            disks: &header.disks,
+        };
         return say(&(serde_json::to_string_pretty(&value)? + "\n"));
     }
     let trail = Trail::default();
@@ -197,7 +201,7 @@ fn print(general: &General, watch: &Watch, header: &Header, look: &Look) -> anyh
     let style = Terminal::of(general).style();
     let (columns, _) = terminal::size();
     // A file or a pipe is read with an editor, which knows UTF-8 if the locale says so.
-    say(&rubus_show::watch::lines(
+    say(&rubus_watch::text::lines(
         &view,
         columns.max(40),
         terminal::knows_utf8(),

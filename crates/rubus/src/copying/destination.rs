@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use rubus_apply::guard::{self, Consent, Refusal};
+use rubus_change::guard::{self, Consent, Refusal};
 use rubus_host::Live;
 use rubus_host::blockdev::{NodeKind, Pinned};
 use rubus_host::image::{Image, ImageError};

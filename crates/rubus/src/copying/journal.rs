@@ -4,14 +4,14 @@ use std::path::Path;
 
 use anyhow::Context;
 use rubus_host::kept_file::Appended;
-use rubus_nbd::copy::ground::Ledger;
+use rubus_nbd::copy::grid::Ledger;
 use rubus_nbd::copy::journal::{Head, Journal, parse, record};
 use rubus_nbd::copy::{CopyError, Keeper};
 
 use crate::exit::Refused;
 
 /// No journal is longer: it has a line for each section, and a section twice only if its copy was begun anew.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// A journal that nobody else has.
 pub struct Kept {
@@ -27,7 +27,7 @@ impl Kept {
     /// When it is something else, or another copy uses it.
     pub fn open(path: &Path, anew: bool) -> anyhow::Result<Kept> {
         let place = path.display();
-        let opened = Appended::open(path, MOST_BYTES)
+        let opened = Appended::open(path, MAX_BYTES)
             .with_context(|| format!("cannot open the journal {place}"))?;
         let Some((file, bytes)) = opened else {
             return Err(Refused(format!(
@@ -39,7 +39,7 @@ impl Kept {
             true => None,
             false => Some(parse(&bytes).with_context(|| {
                 format!(
-                    "{place} cannot be gone on with; choose another file with --journal, or remove it to begin anew"
+                    "cannot resume with {place}; choose another file with --journal, or remove it to start over"
                 )
             })?),
         };
@@ -65,8 +65,8 @@ impl Kept {
         };
         if let Err((what, was, is)) = earlier.head.is_of(head) {
             anyhow::bail!(
-                "cannot go on with the copy that {place} is about: its {what} is not what it was\n  \
-                 it was: {was}\n  it is:  {is}\n  to begin anew, give --anew"
+                "cannot resume the copy recorded in {place}: its {what} is not what it was\n  \
+                 it was: {was}\n  it is:  {is}\n  to start over, give --anew"
             );
         }
         let length = earlier.length as u64;

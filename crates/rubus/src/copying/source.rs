@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_apply::guard::{self, TargetFacts};
+use rubus_change::guard::{self, TargetFacts};
 use rubus_host::Live;
 use rubus_host::blockdev::{NodeKind, Pinned};
 use rubus_host::image::{Image, ImageError};

@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use rubus_core::parse::route::interface_to;
-use rubus_core::result::NetworkLink;
 use rubus_host::files::Files;
 use rubus_host::net::{addresses, own_address_towards};
+use rubus_machine::parse::route::interface_to;
 use rubus_nbd::uri::{Server, Uri};
+use rubus_vocabulary::result::NetworkLink;
 
 use crate::attached::Records;
 

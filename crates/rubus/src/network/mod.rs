@@ -9,12 +9,12 @@ pub mod status;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
-use rubus_bench::remote::{Completion, Remote, Request, RequestKind, Wire};
-use rubus_core::result::{NetworkBlockSizes, NetworkFacts, RoundTrip};
 use rubus_host::clock::monotonic_ns;
+use rubus_measure::remote::{Completion, Remote, Request, RequestKind, Wire};
 use rubus_nbd::client::{Answer, Client, Due, Offer, lost, refused};
 use rubus_nbd::uri::Uri;
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
+use rubus_vocabulary::result::{NetworkBlockSizes, NetworkFacts, RoundTrip};
 
 pub use connect::PemFile;
 use connect::{Line, PATIENCE, Place, connect, trust};
@@ -67,9 +67,9 @@ impl Export {
                 Line::Tls(tls) => Some(tls.description()),
             },
             block_sizes: NetworkBlockSizes {
-                least_bytes: blocks.least_bytes,
+                least_bytes: blocks.min_bytes,
                 preferred_bytes: blocks.preferred_bytes,
-                most_bytes: blocks.most_bytes,
+                most_bytes: blocks.max_bytes,
                 is_stated: offer.block_sizes.is_some(),
             },
             is_read_only: can(TransmissionFlags::READ_ONLY),
@@ -128,7 +128,7 @@ impl Remote for Export {
 /// How long the smallest reads at the start of the export take, one after the other. A server that
 /// fails or is silent is found out here.
 fn round_trip(client: &mut Client<Line>, offer: &Offer) -> anyhow::Result<Option<RoundTrip>> {
-    let read_bytes = offer.blocks().least_bytes.max(512);
+    let read_bytes = offer.blocks().min_bytes.max(512);
     if offer.size_bytes < u64::from(read_bytes) {
         return Ok(None);
     }

@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use rubus_bench::Meter;
-use rubus_core::remote::meter::{Answers, Metered, Reading};
-use rubus_core::result::ServerEnd;
 use rubus_host::ssh::{Options, Said, Session, Ssh};
+use rubus_measure::Meter;
+use rubus_remote::meter::{Answers, Metered, Reading};
+use rubus_vocabulary::result::ServerEnd;
 
 /// How long one wait is; between waits, Ctrl-C is looked for.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -139,7 +139,7 @@ impl Meter for OverSsh {
         };
         match earlier.is_some_and(|earlier| reading.has_lost(&earlier)) {
             true => Err(format!(
-                "a process of {program} on {destination} ended, and nobody kept what it had spent"
+                "a process of {program} on {destination} ended, and what it had spent is lost"
             )),
             false => Ok(reading.program_ns()),
         }

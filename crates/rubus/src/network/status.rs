@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rubus_bench::Meter;
-use rubus_core::remote::meter;
 use rubus_host::net::Stream;
 use rubus_host::ssh::Options;
+use rubus_measure::Meter;
+use rubus_remote::meter;
 use serde_json::Value;
 
 use super::over_ssh::OverSsh;
@@ -18,7 +18,7 @@ use super::over_ssh::OverSsh;
 /// How long the answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// No status is longer: it has some hundred bytes for each client.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// The meter at the place of `--server-status`, which is asked once.
 ///
@@ -104,7 +104,7 @@ impl ServerStatus {
                 }
                 None => line.extend(&piece[..count]),
             }
-            anyhow::ensure!(line.len() <= MOST_BYTES, "its answer has no end");
+            anyhow::ensure!(line.len() <= MAX_BYTES, "its answer has no end");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rubus_core::memory::Counters;
+use rubus_vocabulary::memory::Counters;
 
 const VMSTAT: &str = "/proc/vmstat";
 const PRESSURE: &str = "/proc/pressure/memory";

@@ -1,40 +1,40 @@
-//! One search under one set-up: who watches the eater, steers its group, and ends it in time.
+//! One search under one set-up: who watches the load, steers its group, and ends it in time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rubus_core::machine::Machine;
-use rubus_core::memory::group::{ADVICE, Place};
-use rubus_core::memory::search::{Ask, Search};
-use rubus_core::memory::{Access, End, Group, Phase, Pressure, Rung, SetUpKind};
 use rubus_host::memory_group::MemoryGroup;
+use rubus_memory::group::{ADVICE, Place};
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::memory::search::{Ask, Search};
+use rubus_vocabulary::memory::{Access, End, Group, Phase, Pressure, Rung, SetUpKind};
 
 use super::counters;
-use super::eater::{Answer, Line, Silence, Wish};
-use super::fence::{Fence, Ground, Guard};
+use super::fence::{Fence, Guard, Scope};
 use super::keeper::{Deed, Keeper};
-use super::set_up::{self, Made, Pool, Yard, pools_now};
+use super::memory_load::{Answer, Line, Silence, Wish};
+use super::set_up::{self, Made, Pool, SetUpInputs, pools_now};
 
 /// How often the group is steered and the budget looked at.
 const TICK: Duration = Duration::from_millis(10);
 /// By how much the limit is lowered at once: the kernel swaps that out before it goes on.
 const LOWERED_AT_ONCE: u64 = 4 << 20;
 /// Of a machine whose pool leaves less than this share of memory to work in, nothing is left.
-const LEAST_LEFT: f64 = 1.0 / 8.0;
+const MIN_LEFT: f64 = 1.0 / 8.0;
 /// Swap of which less than this share is free is full: the rest goes too fast to be seen.
 const FULL: f64 = 0.05;
 /// How long the kernel may refuse to take memory away before there is none to be taken.
 const STUBBORN: Duration = Duration::from_secs(3);
 /// Touches of a phase at most: enough for the 99.9th percentile, few enough for a card's life.
-const MOST_TOUCHES: u64 = 20_000;
+const MAX_TOUCHES: u64 = 20_000;
 /// Filling may take so many times the seconds of a phase, and at least so many.
 const FILLING: f64 = 20.0;
-const LEAST_FILLING_S: f64 = 120.0;
+const MIN_FILLING_S: f64 = 120.0;
 
 /// What is to be found out, and how.
-pub struct Course<'a> {
+pub struct SearchPlan<'a> {
     /// Where it is done.
-    pub ground: &'a Ground,
+    pub scope: &'a Scope,
     /// Memory that is 1.0 times.
     pub memory_bytes: u64,
     /// Percent to which pages compress.
@@ -87,18 +87,18 @@ pub fn try_group(place: &Place) -> anyhow::Result<bool> {
 /// When it could not begin, or could not be taken away.
 pub fn run(
     which: Which,
-    course: &Course<'_>,
-    yard: &Yard<'_>,
+    course: &SearchPlan<'_>,
+    inputs: &SetUpInputs<'_>,
     tell: &mut dyn FnMut(&str),
 ) -> anyhow::Result<Pressure> {
     let mut keeper = Keeper::start()?;
     let mut made = match which {
-        Which::Own => set_up::own(yard.machine),
-        Which::Temporary(kind) => set_up::make(kind, yard, &mut keeper)?,
+        Which::Own => set_up::own(inputs.machine),
+        Which::Temporary(kind) => set_up::make(kind, inputs, &mut keeper)?,
     };
-    let (fence, kernel_counts_pool) = match course.ground {
-        Ground::Group(place) => group(place, course, &mut made, yard.machine, &mut keeper)?,
-        Ground::Machine(allowance) => {
+    let (fence, kernel_counts_pool) = match course.scope {
+        Scope::Group(place) => group(place, course, &mut made, inputs.machine, &mut keeper)?,
+        Scope::Machine(allowance) => {
             let guard = Guard::post(*allowance, &made)?;
             (Fence::Machine(Box::new(guard)), false)
         }
@@ -114,7 +114,7 @@ pub fn run(
 /// A group for a set-up, and whether the kernel counts the compressed pool to it.
 fn group(
     place: &Place,
-    course: &Course<'_>,
+    course: &SearchPlan<'_>,
     made: &mut Made,
     machine: &Machine,
     keeper: &mut Keeper,
@@ -140,7 +140,7 @@ fn group(
 }
 
 fn search(
-    course: &Course<'_>,
+    course: &SearchPlan<'_>,
     made: &Made,
     fence: Fence,
     kernel_counts_pool: bool,
@@ -149,28 +149,28 @@ fn search(
     let most = course.most.min(room(course, made));
     let mut search = Search::new(most, &Access::ALL);
     let mut watch = Watch::new(course, made, fence, kernel_counts_pool);
-    let mut eater: Option<Line> = None;
+    let mut load: Option<Line> = None;
     while let Some(ask) = search.ask() {
         tell(&format!(
             "{}: {:.2} × {}",
             made.set_up.title,
             ask.overcommit,
-            rubus_core::units::bytes_iec(course.memory_bytes)
+            rubus_vocabulary::units::bytes_iec(course.memory_bytes)
         ));
-        if ask.fresh || eater.is_none() {
-            drop(eater.take());
-            eater = Some(watch.begin(most)?);
+        if ask.fresh || load.is_none() {
+            drop(load.take());
+            load = Some(watch.begin(most)?);
         }
-        let rung = match &mut eater {
+        let rung = match &mut load {
             Some(line) => watch.rung(ask, line),
             None => break,
         };
         if rung.ended_by.is_some() {
-            drop(eater.take());
+            drop(load.take());
         }
         search.tell(rung);
     }
-    drop(eater);
+    drop(load);
     let written_bytes = watch.written_bytes();
     let mut remarks = made.remarks.clone();
     remarks.extend(watch.fence.remarks());
@@ -209,7 +209,7 @@ fn search(
 }
 
 /// The largest working set that memory and free swap hold together, over memory.
-fn room(course: &Course<'_>, made: &Made) -> f64 {
+fn room(course: &SearchPlan<'_>, made: &Made) -> f64 {
     let free = counters::available().unwrap_or_default().1;
     match made.set_up.kind {
         // One step too far, to see that it is.
@@ -230,7 +230,7 @@ fn swappiness() -> Option<u32> {
 
 /// Who looks after the group.
 struct Watch<'a> {
-    course: &'a Course<'a>,
+    course: &'a SearchPlan<'a>,
     made: &'a Made,
     fence: Fence,
     kernel_counts_pool: bool,
@@ -245,13 +245,18 @@ struct Watch<'a> {
     limit_now: u64,
     refused_since: Option<Instant>,
     /// The least swap that was free since the program began.
-    least_free_swap: u64,
+    min_free_swap: u64,
     /// Pages that the program has.
     grown_pages: u64,
 }
 
 impl<'a> Watch<'a> {
-    fn new(course: &'a Course<'a>, made: &'a Made, fence: Fence, kernel_counts_pool: bool) -> Self {
+    fn new(
+        course: &'a SearchPlan<'a>,
+        made: &'a Made,
+        fence: Fence,
+        kernel_counts_pool: bool,
+    ) -> Self {
         Watch {
             course,
             made,
@@ -265,7 +270,7 @@ impl<'a> Watch<'a> {
             overhead_bytes: 0,
             limit_now: u64::MAX,
             refused_since: None,
-            least_free_swap: u64::MAX,
+            min_free_swap: u64::MAX,
             grown_pages: 0,
         }
     }
@@ -279,13 +284,13 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// A fresh eater in the group, with nothing yet.
+    /// A fresh load in the group, with nothing yet.
     fn begin(&mut self, most: f64) -> anyhow::Result<Line> {
         let mut line = Line::start()?;
         self.fence.take(line.process())?;
         self.pool_before = pools_now(&self.made.pools);
         self.refused_since = None;
-        self.least_free_swap = u64::MAX;
+        self.min_free_swap = u64::MAX;
         self.grown_pages = 0;
         let most_bytes = (most * self.course.memory_bytes as f64) as u64;
         line.wish(&Wish::Begin {
@@ -358,7 +363,7 @@ impl<'a> Watch<'a> {
     /// Has so many pages filled, or as many as there is time for, with a look after as many as may be taken without one:
     /// however late this program is let look, the other one has not gone on meanwhile.
     fn grow(&mut self, pages: u64, line: &mut Line) -> Result<(), End> {
-        let most_s = (FILLING * self.course.seconds).max(LEAST_FILLING_S);
+        let most_s = (FILLING * self.course.seconds).max(MIN_FILLING_S);
         let patience = Duration::from_secs_f64(most_s * 2.0 + 10.0);
         let at_once = (self.fence.unseen_bytes() / self.page_bytes).max(1);
         let begun = Instant::now();
@@ -416,7 +421,7 @@ impl<'a> Watch<'a> {
             Err(error) => {
                 let since = *self.refused_since.get_or_insert_with(Instant::now);
                 match since.elapsed() > STUBBORN {
-                    true if error.reason.contains("taken away") => Err(End::OutOfMemory),
+                    true if error.reason.contains("reclaimed") => Err(End::OutOfMemory),
                     true => Err(End::Failed {
                         why: error.to_string(),
                     }),
@@ -436,10 +441,10 @@ impl<'a> Watch<'a> {
         }
         self.fence.look(TICK)?;
         if let Some((_, free)) = counters::available() {
-            self.least_free_swap = self.least_free_swap.min(free);
+            self.min_free_swap = self.min_free_swap.min(free);
         }
         let wanted = self.wanted_limit();
-        if (wanted as f64) < LEAST_LEFT * self.course.memory_bytes as f64 {
+        if (wanted as f64) < MIN_LEFT * self.course.memory_bytes as f64 {
             return Err(End::OutOfMemory);
         }
         if wanted == self.limit_now {
@@ -478,13 +483,12 @@ impl<'a> Watch<'a> {
                 Err(Silence::Gone) => {
                     let killed = self.fence.ended_for_want();
                     let is_full = self.made.set_up.swap_bytes > 0
-                        && (self.least_free_swap as f64)
-                            < FULL * self.made.set_up.swap_bytes as f64;
+                        && (self.min_free_swap as f64) < FULL * self.made.set_up.swap_bytes as f64;
                     return Err(match killed > killed_before || killed.is_none() {
                         true if is_full => End::SwapFull,
                         true => End::OutOfMemory,
                         false => End::Failed {
-                            why: "the program that takes memory was ended by somebody".into(),
+                            why: "the program that takes memory was ended from outside".into(),
                         },
                     });
                 }
@@ -501,7 +505,7 @@ impl<'a> Watch<'a> {
             access,
             warm_up_s: self.course.seconds / 5.0,
             seconds: self.course.seconds,
-            most: MOST_TOUCHES,
+            most: MAX_TOUCHES,
             limit_ns: self.course.limit_ns,
             seed: self.course.seed,
         });

@@ -4,11 +4,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rubus_core::memory::End;
-use rubus_core::memory::bounds::{Allowance, Bounds, Seen};
-use rubus_core::memory::group::Place;
 use rubus_host::WriteError;
 use rubus_host::memory_group::MemoryGroup;
+use rubus_memory::group::Place;
+use rubus_vocabulary::memory::End;
+use rubus_vocabulary::memory::bounds::{Allowance, Bounds, Seen};
 
 use super::counters;
 use super::set_up::Made;
@@ -22,7 +22,7 @@ const UNSEEN_PART: u64 = 8;
 
 /// Where there is room.
 #[derive(Clone, Debug)]
-pub enum Ground {
+pub enum Scope {
     /// In a group that is made here.
     Group(Place),
     /// In all of the machine.
@@ -31,7 +31,6 @@ pub enum Ground {
 
 /// A fence that stands.
 pub enum Fence {
-    /// A group.
     Group(MemoryGroup),
     /// Somebody who looks.
     Machine(Box<Guard>),

@@ -163,7 +163,7 @@ impl Keeper {
         let status = self.child.wait().context("cannot wait for the keeper")?;
         ensure!(
             status.success(),
-            "not everything that was made could be taken away again, as was said on standard error"
+            "not everything that was made could be removed again; standard error says what"
         );
         Ok(())
     }

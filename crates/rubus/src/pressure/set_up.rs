@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, bail, ensure};
-use rubus_core::machine::{Machine, Setting, SwapArea};
-use rubus_core::memory::{SetUp, SetUpKind};
-use rubus_core::units::{bytes_iec, percent};
 use rubus_host::loop_device::{LoopDevice, Part};
 use rubus_host::mounting::swap_on;
 use rubus_host::programs;
+use rubus_vocabulary::machine::{Machine, Setting, SwapArea};
+use rubus_vocabulary::memory::{SetUp, SetUpKind};
+use rubus_vocabulary::units::{bytes_iec, percent};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 
 use super::counters;
@@ -142,12 +142,11 @@ fn zswap_words(machine: &Machine) -> String {
 }
 
 /// What is needed to make swap.
-pub struct Yard<'a> {
+pub struct SetUpInputs<'a> {
     /// The machine before anything was made.
     pub machine: &'a Machine,
     /// A directory on the disk that stands for the swap disk.
     pub directory: &'a Path,
-    /// Bytes of swap.
     pub swap_bytes: u64,
     /// The user wants no more.
     pub cancel: &'a AtomicBool,
@@ -157,7 +156,11 @@ pub struct Yard<'a> {
 ///
 /// # Errors
 /// When something is missing: root, a driver, a program, room on the disk.
-pub fn make(kind: SetUpKind, yard: &Yard<'_>, keeper: &mut Keeper) -> anyhow::Result<Made> {
+pub fn make(
+    kind: SetUpKind,
+    inputs: &SetUpInputs<'_>,
+    keeper: &mut Keeper,
+) -> anyhow::Result<Made> {
     let mut made = Made {
         set_up: SetUp {
             kind,
@@ -166,7 +169,7 @@ pub fn make(kind: SetUpKind, yard: &Yard<'_>, keeper: &mut Keeper) -> anyhow::Re
             swap_bytes: if kind == SetUpKind::None {
                 0
             } else {
-                yard.swap_bytes
+                inputs.swap_bytes
             },
             pool_share: None,
         },
@@ -181,14 +184,14 @@ pub fn make(kind: SetUpKind, yard: &Yard<'_>, keeper: &mut Keeper) -> anyhow::Re
         rustix::process::geteuid().is_root(),
         "only root can make swap; run it with sudo"
     );
-    let areas = &yard.machine.swap.areas;
+    let areas = &inputs.machine.swap.areas;
     ensure!(
         areas.iter().all(|area| area.priority < FIRST_OF_ALL),
         "an area of this machine has the highest priority of all, so pages would go there"
     );
     match kind {
-        SetUpKind::Disk | SetUpKind::Zswap => on_file(&mut made, yard, keeper)?,
-        SetUpKind::Zram => on_zram(&mut made, yard, keeper)?,
+        SetUpKind::Disk | SetUpKind::Zswap => on_file(&mut made, inputs, keeper)?,
+        SetUpKind::Zram => on_zram(&mut made, inputs, keeper)?,
         SetUpKind::None | SetUpKind::Mixed => bail!("there is no such set-up to be made"),
     }
     let zswap = Path::new(ZSWAP).join("enabled");
@@ -205,18 +208,18 @@ pub fn make(kind: SetUpKind, yard: &Yard<'_>, keeper: &mut Keeper) -> anyhow::Re
 }
 
 /// Swap on a file without a name, through a loop device.
-fn on_file(made: &mut Made, yard: &Yard<'_>, keeper: &mut Keeper) -> anyhow::Result<()> {
-    let directory = yard.directory;
+fn on_file(made: &mut Made, inputs: &SetUpInputs<'_>, keeper: &mut Keeper) -> anyhow::Result<()> {
+    let directory = inputs.directory;
     let device = (|| {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file: File = rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR)?.into();
-        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, yard.swap_bytes)?;
+        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, inputs.swap_bytes)?;
         Ok::<_, rustix::io::Errno>(file)
     })();
     let file = device.map_err(std::io::Error::from).with_context(|| {
         format!(
             "cannot make a file of {} without a name in {}: choose another directory (--directory) or less memory",
-            bytes_iec(yard.swap_bytes),
+            bytes_iec(inputs.swap_bytes),
             directory.display()
         )
     })?;
@@ -228,15 +231,15 @@ fn on_file(made: &mut Made, yard: &Yard<'_>, keeper: &mut Keeper) -> anyhow::Res
              --directory"
         );
     }
-    use_area(device.path(), yard, keeper)?;
+    use_area(device.path(), inputs, keeper)?;
     let path = device.path().display();
     made.set_up.title = match made.set_up.kind {
         SetUpKind::Zswap => {
             made.pools.push(Pool::Zswap);
-            made.set_up.pool_share = pool_percent(yard.machine).map(|p| p / 100.0);
+            made.set_up.pool_share = pool_percent(inputs.machine).map(|p| p / 100.0);
             format!(
                 "{} before a file in {}",
-                zswap_words(yard.machine),
+                zswap_words(inputs.machine),
                 directory.display()
             )
         }
@@ -246,7 +249,7 @@ fn on_file(made: &mut Made, yard: &Yard<'_>, keeper: &mut Keeper) -> anyhow::Res
     Ok(())
 }
 
-fn on_zram(made: &mut Made, yard: &Yard<'_>, keeper: &mut Keeper) -> anyhow::Result<()> {
+fn on_zram(made: &mut Made, inputs: &SetUpInputs<'_>, keeper: &mut Keeper) -> anyhow::Result<()> {
     let control = Path::new("/sys/class/zram-control/hot_add");
     let number = std::fs::read_to_string(control).context(
         "cannot make a zram device: the kernel has no zram, or its module is not loaded (`modprobe zram`)",
@@ -258,22 +261,22 @@ fn on_zram(made: &mut Made, yard: &Yard<'_>, keeper: &mut Keeper) -> anyhow::Res
     keeper.promise(&Deed::Zram(number))?;
     let name = format!("zram{number}");
     let sysfs = Path::new("/sys/block").join(&name);
-    std::fs::write(sysfs.join("disksize"), yard.swap_bytes.to_string())
+    std::fs::write(sysfs.join("disksize"), inputs.swap_bytes.to_string())
         .with_context(|| format!("cannot give {name} a size"))?;
     let algorithm = std::fs::read_to_string(sysfs.join("comp_algorithm")).unwrap_or_default();
     let chosen = algorithm
         .split_whitespace()
         .find(|word| word.starts_with('['));
-    use_area(&Path::new("/dev").join(&name), yard, keeper)?;
+    use_area(&Path::new("/dev").join(&name), inputs, keeper)?;
     let chosen = chosen.unwrap_or("").trim_matches(['[', ']']);
-    made.set_up.title = format!("zram ({chosen}, {})", bytes_iec(yard.swap_bytes));
+    made.set_up.title = format!("zram ({chosen}, {})", bytes_iec(inputs.swap_bytes));
     made.pools.push(Pool::Zram(name));
     Ok(())
 }
 
-fn use_area(path: &Path, yard: &Yard<'_>, keeper: &mut Keeper) -> anyhow::Result<()> {
+fn use_area(path: &Path, inputs: &SetUpInputs<'_>, keeper: &mut Keeper) -> anyhow::Result<()> {
     let name = path.to_string_lossy();
-    programs::run("mkswap", &["--label", "rubus-bench", &name], yard.cancel)?;
+    programs::run("mkswap", &["--label", "rubus-bench", &name], inputs.cancel)?;
     keeper.promise(&Deed::Swap(path.into()))?;
     swap_on(path, Some(FIRST_OF_ALL))?;
     Ok(())

@@ -2,18 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
-use rubus_bench::processor::one_core;
-use rubus_core::estimate::Estimate;
-use rubus_core::processor::ciphers::{Algorithm, Work};
-use rubus_core::processor::implementation::Offer;
-use rubus_core::processor::peers::{ASKED, Peer, of_openssl, parse_speed, parse_version};
-use rubus_core::processor::{LeftOut, Part, ProcessorRun};
 use rubus_host::programs;
+use rubus_processor::run::one_core;
+use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::processor::ciphers::{Algorithm, Work};
+use rubus_vocabulary::processor::implementation::Offer;
+use rubus_vocabulary::processor::peers::{ASKED, Peer, of_openssl, parse_speed, parse_version};
+use rubus_vocabulary::processor::{LeftOut, Part, ProcessorRun};
 
-use crate::commands::cpu::Course;
+use super::CpuRun;
 
 /// Measures each algorithm here, there, and here again, so that a drift of the machine does not look like a difference.
-pub fn peers(course: &Course<'_>, offer: &Offer<'_>, processor: &mut ProcessorRun) -> Vec<Peer> {
+pub fn peers(course: &CpuRun<'_>, offer: &Offer<'_>, processor: &mut ProcessorRun) -> Vec<Peer> {
     let mut leave_out = |what: String| {
         let part = Part::Ciphers;
         processor.left_out.push(LeftOut { part, what });
@@ -83,6 +83,6 @@ fn both(before: Option<Estimate>, after: Option<Estimate>) -> Option<Estimate> {
     ))
 }
 
-fn ask(course: &Course<'_>, arguments: &[&str]) -> Option<String> {
+fn ask(course: &CpuRun<'_>, arguments: &[&str]) -> Option<String> {
     programs::run("openssl", arguments, course.cancel).ok()
 }

@@ -1,17 +1,17 @@
 //! The machine's own ssh, measured from this machine to itself.
 
 use anyhow::{Context, anyhow, ensure};
-use rubus_bench::processor::Programs;
-use rubus_core::processor::{LeftOut, Part, ProcessorRun, Ssh, ssh};
 use rubus_host::programs;
+use rubus_processor::run::Programs;
+use rubus_vocabulary::processor::{LeftOut, Part, ProcessorRun, Ssh, ssh};
 
-use crate::commands::cpu::Course;
+use super::CpuRun;
 
 /// A cipher takes so many times as long as another figure: ssh has more to settle than a loop.
 const TIMES: f64 = 5.0;
 
 /// Every cipher that both ends offer. One that fails is left out.
-pub fn ssh(course: &Course<'_>, processor: &mut ProcessorRun) -> anyhow::Result<Ssh> {
+pub fn ssh(course: &CpuRun<'_>, processor: &mut ProcessorRun) -> anyhow::Result<Ssh> {
     let installed = |program: &str, package: &str| {
         programs::find(program).with_context(|| {
             format!("{program} is not installed (the package {package} on Debian)")
@@ -24,7 +24,7 @@ pub fn ssh(course: &Course<'_>, processor: &mut ProcessorRun) -> anyhow::Result<
     };
     must_have_a_shell(course, &programs.user)?;
     let seconds = course.args.seconds * TIMES;
-    let measured = rubus_bench::processor::ssh(&programs, seconds, course.cancel, &mut |what| {
+    let measured = rubus_processor::run::ssh(&programs, seconds, course.cancel, &mut |what| {
         course.line.says(what);
     });
     let (ssh, failed) = measured.map_err(|why| anyhow!(why))?;
@@ -35,19 +35,19 @@ pub fn ssh(course: &Course<'_>, processor: &mut ProcessorRun) -> anyhow::Result<
 }
 
 /// A server runs what it is asked for with the user's login shell.
-fn must_have_a_shell(course: &Course<'_>, user: &str) -> anyhow::Result<()> {
+fn must_have_a_shell(course: &CpuRun<'_>, user: &str) -> anyhow::Result<()> {
     let line = programs::run("getent", &["passwd", user], course.cancel).unwrap_or_default();
     let shell = ssh::login_shell(&line);
     ensure!(
         !ssh::lets_nobody_in(shell),
-        "the login shell of {user} is {shell}, which lets nobody in, and sshd runs with it what is measured; measure \
+        "the login shell of {user} is {shell}, which refuses every login, and sshd runs with it what is measured; measure \
          as a user who may log in (`sudo -u USER rubus bench cpu ssh`), or give this one a shell (`chsh -s /bin/sh {user}`)"
     );
     Ok(())
 }
 
 /// The name that the server knows this process's user by.
-fn user(course: &Course<'_>) -> anyhow::Result<String> {
+fn user(course: &CpuRun<'_>) -> anyhow::Result<String> {
     let printed = programs::run("id", &["-un"], course.cancel);
     let printed = printed.context("the user that runs this has no name, and so cannot log in")?;
     Ok(printed.trim().to_string())

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use rubus_core::remote::answer::{KeeperAnswer, Place};
-use rubus_core::remote::{Destination, script};
-use rubus_core::units::bytes_iec;
 use rubus_host::ssh::{Options, Said, Session, Ssh};
+use rubus_remote::answer::{KeeperAnswer, Place};
+use rubus_remote::{Destination, script};
+use rubus_vocabulary::units::bytes_iec;
 
-use super::copy::Candidates;
+use super::candidates::Candidates;
 use super::screen::Screen;
 use super::task::Task;
 use crate::args::Remote;
@@ -84,7 +84,7 @@ impl Connection {
             runtime.as_deref().map(Path::new),
         )
         .with_context(|| format!("cannot measure on {destination}"))?;
-        let needed = candidates.most_bytes() + task.files_bytes()? + SPARE_BYTES;
+        let needed = candidates.max_bytes() + task.files_bytes()? + SPARE_BYTES;
         let mut keeper = ssh.open(&script::keeper(needed))?;
         let place = match wait_for_place(&mut keeper, number, screen, cancel)? {
             Ok(place) => place,

@@ -3,6 +3,7 @@
 //! Connect to one machine after the other (ssh may ask for passwords), then let all of them work in
 //! parallel, each with its own live line; take their results as if they had been measured here.
 
+mod candidates;
 mod connection;
 mod copy;
 mod screen;
@@ -16,14 +17,14 @@ use std::sync::mpsc::{Receiver, channel};
 
 use anyhow::Context;
 use clap::ArgMatches;
-use rubus_core::machine::Machine;
-use rubus_core::remote::Destination;
-use rubus_core::result::Run;
-use rubus_core::verdict::verdict;
+use rubus_measure::verdict::verdict;
+use rubus_remote::Destination;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::result::Run;
 
 use crate::args::{Args, Bench, Command, General, Remote, Survey};
-use crate::commands::survey::json as survey_json;
-use crate::commands::{against, bench, checkup};
+use crate::commands::survey::document;
+use crate::commands::{against, bench_options, checkup};
 use crate::exit::Exit;
 use crate::measuring::Measured;
 use crate::outputs::{self, Outputs};
@@ -101,7 +102,7 @@ fn connect(
     screen: &Screen,
     cancel: &Arc<AtomicBool>,
 ) -> anyhow::Result<Connected> {
-    let candidates = copy::Candidates::gather(way)?;
+    let candidates = candidates::Candidates::gather(way)?;
     let (mut connections, mut failures) = (Vec::new(), Vec::new());
     for (number, machine) in way.on.iter().enumerate() {
         // No live line: ssh may ask something on the terminal, and a line that is drawn again and again
@@ -185,7 +186,7 @@ enum Results<'a> {
 impl<'a> Results<'a> {
     fn new(args: &'a Args, expected: usize) -> anyhow::Result<Self> {
         let wanted = match &args.command {
-            Some(Command::Bench(bench)) => bench::wanted(bench),
+            Some(Command::Bench(bench)) => bench_options::wanted(bench),
             Some(Command::Checkup(checkup)) => checkup::wanted(checkup),
             Some(Command::Survey(survey)) => {
                 return Ok(Results::Machines {
@@ -287,8 +288,7 @@ fn show(
 ) -> anyhow::Result<Exit> {
     let known: Vec<&Machine> = all.iter().flatten().collect();
     if survey.json.wanted && !known.is_empty() {
-        let objects = known.iter().map(|machine| survey_json(machine));
-        let objects: Vec<_> = objects.collect::<anyhow::Result<_>>()?;
+        let objects: Vec<_> = known.iter().map(|machine| document(machine)).collect();
         let text = match &objects[..] {
             [only] if machines.len() == 1 => serde_json::to_string_pretty(only),
             several => serde_json::to_string_pretty(several),
@@ -303,7 +303,7 @@ fn show(
         if machines.len() > 1 {
             places::say(&format!("=== {name}\n"))?;
         }
-        places::say(&rubus_show::survey::render(machine, survey.verbose, style))?;
+        places::say(&rubus_machine::text::render(machine, survey.verbose, style))?;
         if machines.len() > 1 {
             places::say("\n")?;
         }

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rubus_core::remote::Destination;
-use rubus_show::progress::{self, Progress};
+use rubus_measure::text::progress::{self, Progress};
+use rubus_remote::Destination;
 
 use crate::progress::terminal_columns;
 use crate::world::Terminal;

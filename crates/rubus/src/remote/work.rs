@@ -4,18 +4,18 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use rubus_core::parse::stat::{self, CpuTimes};
-use rubus_core::remote::script::{self, ABANDONED};
-use rubus_core::result::{RemoteFacts, Run};
 use rubus_host::ssh::{Said, Session};
+use rubus_machine::parse::stat::{self, CpuTimes};
+use rubus_remote::script::{self, ABANDONED};
+use rubus_vocabulary::result::{RemoteFacts, Run};
 
 use super::Told;
 use super::connection::{Connection, MOMENT};
 use super::copy::{self, Program};
 use super::screen::Screen;
 use super::task::{CAPTURE, Task};
-use crate::leash::{BEAT, STOP};
 use crate::record::{self, Record};
+use crate::watchdog::{BEAT, STOP};
 
 /// How long a machine may take to stop when it is asked to; its slowest request has to come back.
 const STOPPING: Duration = Duration::from_secs(60);

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use rubus_apply::guard::{self, Consent, Refusal};
-use rubus_core::callers::{Network, listen_address};
-use rubus_core::images;
-use rubus_core::units::{bytes_iec, parse_size};
+use rubus_change::guard::{self, Consent, Refusal};
 use rubus_host::Live;
 use rubus_host::blockdev::{NodeKind, Pinned};
 use rubus_host::image::{Image, ImageError};
 use rubus_host::new_file::NewFile;
+use rubus_nbd::callers::{Network, listen_address};
+use rubus_nbd::images;
 use rubus_nbd::server::disk::Disk;
+use rubus_nbd::server::export_table::{Offered, OneDisk};
 use rubus_nbd::server::file_disk::FileDisk;
-use rubus_nbd::server::shelf::{Offered, OneDisk};
+use rubus_vocabulary::units::{bytes_iec, parse_size};
 use serde::Deserialize;
 
 use crate::args::Serve;
@@ -27,7 +27,7 @@ use super::identity::{self, Known};
 
 /// One export, as it is wanted.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct ExportRequest {
     pub path: PathBuf,
     pub name: Option<String>,
     pub description: Option<String>,
@@ -42,7 +42,7 @@ pub struct Wanted {
 /// Everything that is wanted.
 #[derive(Debug, Default)]
 pub struct Wishes {
-    pub exports: Vec<Wanted>,
+    pub exports: Vec<ExportRequest>,
     pub listen: Vec<SocketAddr>,
     pub unix: Vec<PathBuf>,
     pub allow: Vec<Network>,
@@ -124,8 +124,8 @@ pub fn wishes(arguments: &Serve) -> anyhow::Result<Wishes> {
     Ok(wishes)
 }
 
-fn of_arguments(path: &Path, arguments: &Serve) -> Wanted {
-    Wanted {
+fn of_arguments(path: &Path, arguments: &Serve) -> ExportRequest {
+    ExportRequest {
         path: path.to_path_buf(),
         name: arguments.name.clone(),
         description: arguments.description.clone(),
@@ -162,7 +162,7 @@ fn list(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Result<(
     for (name, export) in listed.export {
         let size = export.size.as_deref().map(parse_size).transpose();
         let size = size.map_err(|why| anyhow::anyhow!("{place}: export '{name}': {why}"))?;
-        wishes.exports.push(Wanted {
+        wishes.exports.push(ExportRequest {
             // Beside the list, wherever rubus was started.
             path: here.join(export.path),
             name: Some(name),
@@ -197,17 +197,20 @@ fn directory(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Res
         !found.is_empty(),
         "{place} has no images; their names end with .img, .raw or .iso"
     );
-    wishes.exports.extend(found.iter().map(|image| Wanted {
-        found_in: Some(path.to_path_buf()),
-        // What is burnt on a disc is not written.
-        read_only: arguments.read_only || image.extension().is_some_and(|ending| ending == "iso"),
-        ..of_arguments(image, arguments)
-    }));
+    wishes
+        .exports
+        .extend(found.iter().map(|image| ExportRequest {
+            found_in: Some(path.to_path_buf()),
+            // What is burnt on a disc is not written.
+            read_only: arguments.read_only
+                || image.extension().is_some_and(|ending| ending == "iso"),
+            ..of_arguments(image, arguments)
+        }));
     Ok(())
 }
 
 /// The name of an export: the one that is wanted, or the file's without its ending.
-pub fn name_of(wanted: &Wanted) -> String {
+pub fn name_of(wanted: &ExportRequest) -> String {
     if let Some(name) = &wanted.name {
         return name.clone();
     }
@@ -224,7 +227,10 @@ struct LeftOut(String);
 ///
 /// # Errors
 /// As [`open`]; when nothing is left.
-pub fn open_all(wanted: &[Wanted], losses: &[String]) -> anyhow::Result<(Vec<Ready>, Vec<String>)> {
+pub fn open_all(
+    wanted: &[ExportRequest],
+    losses: &[String],
+) -> anyhow::Result<(Vec<Ready>, Vec<String>)> {
     let (mut ready, mut left_out): (Vec<Ready>, Vec<String>) = Default::default();
     for wanted in wanted {
         match open(wanted, losses, &ready) {
@@ -247,7 +253,7 @@ pub fn open_all(wanted: &[Wanted], losses: &[String]) -> anyhow::Result<(Vec<Rea
 ///
 /// # Errors
 /// In words; [`Refused`] when data could be lost.
-fn open(wanted: &Wanted, losses: &[String], before: &[Ready]) -> anyhow::Result<Ready> {
+fn open(wanted: &ExportRequest, losses: &[String], before: &[Ready]) -> anyhow::Result<Ready> {
     let place = wanted.path.display().to_string();
     let cannot = || format!("cannot serve {place}");
     let mut told = String::new();
@@ -287,7 +293,7 @@ fn open(wanted: &Wanted, losses: &[String], before: &[Ready]) -> anyhow::Result<
     Ok(ready(wanted, Arc::new(image), known, told))
 }
 
-fn ready(wanted: &Wanted, image: Arc<Image>, known: Known, told: String) -> Ready {
+fn ready(wanted: &ExportRequest, image: Arc<Image>, known: Known, told: String) -> Ready {
     let read_only = !image.is_writable();
     let inode = image.inode().ok();
     let Known { identity, ledger } = known;
@@ -313,7 +319,7 @@ fn ready(wanted: &Wanted, image: Arc<Image>, known: Known, told: String) -> Read
 }
 
 /// Opens an image of a directory.
-fn found(wanted: &Wanted, before: &[Ready]) -> anyhow::Result<Image> {
+fn found(wanted: &ExportRequest, before: &[Ready]) -> anyhow::Result<Image> {
     let place = wanted.path.display();
     let image = file(wanted).map_err(|error| match same_file(wanted, before) {
         Some(other) => LeftOut(format!(
@@ -329,14 +335,14 @@ fn found(wanted: &Wanted, before: &[Ready]) -> anyhow::Result<Image> {
 }
 
 /// The export that is open already and has the file of this one under another name.
-fn same_file<'a>(wanted: &Wanted, before: &'a [Ready]) -> Option<&'a str> {
+fn same_file<'a>(wanted: &ExportRequest, before: &'a [Ready]) -> Option<&'a str> {
     let metadata = std::fs::metadata(&wanted.path).ok()?;
     let inode = Some((metadata.dev(), metadata.ino()));
     let other = before.iter().find(|ready| ready.inode == inode)?;
     Some(&other.offered.name)
 }
 
-fn file(wanted: &Wanted) -> anyhow::Result<Image> {
+fn file(wanted: &ExportRequest) -> anyhow::Result<Image> {
     let place = wanted.path.display();
     if !wanted.read_only {
         guard::file_unused(&Live::new(), &wanted.path).map_err(|refusal| {
@@ -378,7 +384,7 @@ fn file(wanted: &Wanted) -> anyhow::Result<Image> {
 }
 
 /// Makes a new image, and says how.
-fn make(wanted: &Wanted, size: u64) -> anyhow::Result<String> {
+fn make(wanted: &ExportRequest, size: u64) -> anyhow::Result<String> {
     anyhow::ensure!(size > 0, "--size must be more than 0");
     let Some(mut new) = NewFile::begin(&wanted.path)? else {
         anyhow::bail!("another program makes it just now");
@@ -398,7 +404,7 @@ fn make(wanted: &Wanted, size: u64) -> anyhow::Result<String> {
 }
 
 /// Opens a block device, past the guard if it is to be written.
-fn device(wanted: &Wanted, losses: &[String]) -> anyhow::Result<Image> {
+fn device(wanted: &ExportRequest, losses: &[String]) -> anyhow::Result<Image> {
     let refused = |refusal: Refusal| anyhow::Error::from(Refused(refusal.to_string()));
     anyhow::ensure!(
         wanted.size.is_none(),

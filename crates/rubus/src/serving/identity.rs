@@ -8,7 +8,7 @@ use rubus_host::digest::sha256;
 use rubus_host::image::Image;
 use rubus_nbd::identity::{Identity, Uuid};
 use rubus_nbd::server::file_disk::FileDisk;
-use rubus_nbd::server::ledger::{Ledger, Noted, Seen, Told, judge};
+use rubus_nbd::server::ledger::{self, Ledger, Noted, Place, Seen, Told, judge};
 
 /// Where the image keeps a number that nothing else has, if its filesystem can keep one.
 const LABEL: &str = "user.rubus.export";
@@ -38,7 +38,7 @@ fn known(image: &Image, path: &Path, sync: bool) -> Option<Known> {
     let before = seen(image, path, boot)?;
     let (sum, _) = sha256(&mut marks(image, path)?.as_bytes()).ok()?;
     let export = Uuid(u128::from_str_radix(sum.get(..32)?, 16).ok()?);
-    let name = format!("rubus-export-{export}");
+    let name = format!("{}{export}", ledger::PREFIX);
     let fresh = Uuid::parse(random_uuid().ok()?.trim())?;
     let noted = image.label(NOTE).and_then(|text| Noted::parse(&text));
     let ledger = Ledger::find(&name);
@@ -64,6 +64,13 @@ fn known(image: &Image, path: &Path, sync: bool) -> Option<Known> {
     if let Some(ledger) = ledger.as_ref().filter(|_| image.is_writable() || is_news) {
         ledger.keep(&seen(image, path, boot)?, &told);
     }
+    if let Some(ledger) = &ledger {
+        let noted = image.label(NOTE).and_then(|text| Noted::parse(&text));
+        let is_noted =
+            noted.is_some_and(|noted| (noted.boot, noted.generation) == (boot, told.generation));
+        let place = place(image, path).filter(|_| is_noted);
+        ledger.keep_place(place.as_ref());
+    }
     Some(Known {
         identity: Some(Identity {
             boot: told.epoch,
@@ -73,6 +80,26 @@ fn known(image: &Image, path: &Path, sync: bool) -> Option<Known> {
         }),
         ledger: ledger.filter(|_| image.is_writable()),
     })
+}
+
+/// Where an image is. A device is none.
+fn place(image: &Image, path: &Path) -> Option<Place> {
+    if image.is_device() {
+        return None;
+    }
+    Some(Place {
+        path: std::fs::canonicalize(path).ok()?,
+        inode: image.inode().ok()?,
+    })
+}
+
+/// Forgets what earlier servers have kept about images that are gone.
+pub fn sweep() {
+    // What cannot be forgotten now takes a page of memory until the machine restarts.
+    let _ = ledger::sweep(&|path| {
+        let found = std::fs::metadata(path)?;
+        Ok((found.dev(), found.ino()))
+    });
 }
 
 /// Keeps how an image is left whose writes are all on stable storage.
@@ -211,7 +238,7 @@ mod tests {
     }
 
     fn forget(identity: &Identity) {
-        let name = format!("rubus-export-{}", identity.export);
+        let name = format!("{}{}", ledger::PREFIX, identity.export);
         rubus_host::live_words::forget(&name).unwrap();
     }
 
@@ -252,6 +279,36 @@ mod tests {
         drop(disk);
         let image = Image::open(&path, false).unwrap();
         assert_eq!(of(&image, &path, false).identity, Some(again));
+        forget(&first);
+    }
+
+    #[test]
+    fn an_image_that_was_moved_and_written_over_is_another_one_after_a_sweep() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("disk.img");
+        std::fs::write(&path, vec![1; 8192]).unwrap();
+        let (disk, first) = served(&path);
+        disk.write(0, &[2]).unwrap();
+        let name = format!("{}{}", ledger::PREFIX, first.export);
+        let moved = directory.path().join("moved.img");
+        std::fs::rename(&path, &moved).unwrap();
+        sweep();
+        assert!(Ledger::find(&name).is_some(), "its server is there");
+        // Killed.
+        drop(disk);
+        std::fs::rename(&moved, &path).unwrap();
+        sweep();
+        assert!(Ledger::find(&name).is_some(), "the image is there");
+        std::fs::rename(&path, &moved).unwrap();
+        std::fs::write(&moved, vec![3; 8192]).unwrap();
+        sweep();
+        assert!(Ledger::find(&name).is_none(), "the image is gone");
+        let (disk, second) = served(&moved);
+        assert_eq!(second.export, first.export);
+        assert_ne!(second.generation, first.generation);
+        drop(disk);
+        let (_disk, third) = served(&moved);
+        assert_eq!(third, second);
         forget(&first);
     }
 
@@ -300,7 +357,7 @@ mod tests {
         assert_eq!(
             device_name(&link, &disks),
             None,
-            "nobody knows which of the two"
+            "it is unknown which of the two"
         );
     }
 }

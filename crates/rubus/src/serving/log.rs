@@ -2,19 +2,18 @@
 
 use std::sync::Mutex;
 
-use rubus_core::units::{bytes_si, duration_ns};
 use rubus_host::clock::{monotonic_ns, now_rfc3339};
 use rubus_nbd::server::Gone;
-use rubus_nbd::server::door::{Client, Event};
+use rubus_nbd::server::listener::{Client, Event};
 use rubus_nbd::server::tally::Counts;
+use rubus_vocabulary::units::{bytes_si, duration_ns};
 use serde_json::{Value, json};
 
 /// So many lines about callers that were refused are written in a second. A flood of callers is not
 /// to become a flood of lines.
-const MOST_REFUSALS: u32 = 5;
+const MAX_REFUSALS: u32 = 5;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The log.
 pub struct Log {
     quiet: bool,
     json: bool,
@@ -100,7 +99,7 @@ impl Log {
                 ..Refusals::default()
             };
         }
-        if refusals.written >= MOST_REFUSALS {
+        if refusals.written >= MAX_REFUSALS {
             refusals.kept_back += 1;
             return;
         }

@@ -10,12 +10,12 @@ use std::time::Duration;
 use rubus_host::clock::{monotonic_ns, now_rfc3339, process_cpu_ns};
 use rubus_host::listening::{ListenError, Listener};
 use rubus_host::net::Stream;
-use rubus_nbd::server::door::{Client, Server, Snapshot};
+use rubus_nbd::server::listener::{Client, Server, Snapshot};
 use rubus_nbd::server::tally::Counts;
 use serde_json::{Value, json};
 
 /// So many may look at once.
-const MOST_READERS: usize = 8;
+const MAX_READERS: usize = 8;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Listens where the status is to be had: a path, or an address with a port.
@@ -37,7 +37,7 @@ pub fn answer(listener: Arc<Listener>, server: Arc<Server>) {
             let Ok(Some((stream, _))) = listener.accept() else {
                 continue;
             };
-            if readers.fetch_add(1, Ordering::Relaxed) >= MOST_READERS {
+            if readers.fetch_add(1, Ordering::Relaxed) >= MAX_READERS {
                 readers.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }
@@ -50,7 +50,6 @@ pub fn answer(listener: Arc<Listener>, server: Arc<Server>) {
     });
 }
 
-/// One moment.
 struct Moment {
     at_ns: u64,
     cpu_ns: u64,

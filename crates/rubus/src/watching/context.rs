@@ -1,9 +1,9 @@
 //! What does not change while a machine is watched: what its disks are, and what they can carry.
 
-use rubus_core::machine::Machine;
-use rubus_core::units::bytes_si;
-use rubus_core::watch::{FORMAT, Header, Pipe, measured_pipe};
-use rubus_store::History;
+use rubus_runs::store::History;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::units::bytes_si;
+use rubus_watch::{FORMAT, Header, Pipe, measured_pipe};
 
 use crate::places;
 

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rubus_core::watch::{Attached, Nbd, NbdClient, NbdServer};
+use rubus_watch::{Attached, Nbd, NbdClient, NbdServer};
 use serde_json::Value;
 
 use crate::attached::Records;
@@ -16,7 +16,7 @@ const PACE: Duration = Duration::from_secs(5);
 /// Time until a server that is gone is called again.
 const AGAIN: Duration = Duration::from_secs(2);
 /// A status with thousands of clients is shorter.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Looks after both.
 pub struct Disks {
@@ -89,7 +89,7 @@ fn attached(record: crate::attached::Record) -> Attached {
         replaced: record.replaced,
         trouble: match watched {
             true => record.trouble,
-            false => Some("nobody watches it: it will not survive a restart of the server".into()),
+            false => Some("no watcher: it will not survive a restart of the server".into()),
         },
     }
 }
@@ -133,7 +133,7 @@ fn follow(stream: Box<dyn Read>, place: &str, heard: &Mutex<Heard>) -> std::io::
         line.clear();
         lines
             .by_ref()
-            .take(MOST_BYTES)
+            .take(MAX_BYTES)
             .read_until(b'\n', &mut line)?;
         if line.is_empty() {
             return Ok(());

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_core::watch::{Header, Sample, header_line, sample_line};
+use rubus_watch::{Header, Sample, header_line, sample_line};
 
 /// A recording that is being made.
 pub struct Recorder {

@@ -6,12 +6,12 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::Context;
-use rubus_core::watch::{Header, Look, Sample, parse_header, parse_sample};
+use rubus_watch::{Header, Look, Sample, parse_header, parse_sample};
 
 /// So many samples further back is looked for programs: they are not in every one.
 const PROGRAMS_WITHIN: usize = 60;
 /// No line is longer; what is has no end.
-const MOST_LINE_BYTES: u64 = 64 << 20;
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// A recording.
 pub struct Replay {
@@ -107,8 +107,6 @@ impl Replay {
 
 fn read_line(file: &mut BufReader<File>, line: &mut Vec<u8>) -> std::io::Result<()> {
     line.clear();
-    file.by_ref()
-        .take(MOST_LINE_BYTES)
-        .read_until(b'\n', line)?;
+    file.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', line)?;
     Ok(())
 }

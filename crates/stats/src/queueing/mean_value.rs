@@ -32,9 +32,9 @@ pub struct Station {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// By the asymptotic bounds: nothing waits until the narrowest station is full.
-    pub least_s: f64,
+    pub min_s: f64,
     /// By balanced jobs: what the path of as much work would take if all stations were as narrow as the narrowest.
-    pub most_s: f64,
+    pub max_s: f64,
 }
 
 impl Station {
@@ -47,7 +47,7 @@ impl Station {
     }
 
     /// Seconds for which it is not free for another operation: 1 / this is what it lets through.
-    pub fn least_s(&self) -> f64 {
+    pub fn min_s(&self) -> f64 {
         self.seconds / self.servers.max(1.0)
     }
 
@@ -125,8 +125,8 @@ fn with(rates: &[f64], station: &Station) -> Vec<f64> {
 /// Systems*, Large Scale Systems 12, 1987).
 pub fn bounds(delay_s: f64, stations: &[Station], depth: u32) -> Bounds {
     let depth = f64::from(depth.max(1));
-    let work_s: f64 = stations.iter().map(Station::least_s).sum();
-    let most_s = stations.iter().map(Station::least_s).fold(0.0, f64::max);
+    let work_s: f64 = stations.iter().map(Station::min_s).sum();
+    let max_s = stations.iter().map(Station::min_s).fold(0.0, f64::max);
     let alone_s = delay_s + stations.iter().map(|one| one.seconds).sum::<f64>();
     let beside_s = alone_s - work_s;
     // Of those in flight so many are in the delay that they are not in the way.
@@ -135,8 +135,8 @@ pub fn bounds(delay_s: f64, stations: &[Station], depth: u32) -> Bounds {
         false => 0.0,
     };
     Bounds {
-        least_s: alone_s.max(depth * most_s),
-        most_s: alone_s + in_the_way * most_s,
+        min_s: alone_s.max(depth * max_s),
+        max_s: alone_s + in_the_way * max_s,
     }
 }
 

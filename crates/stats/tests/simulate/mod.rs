@@ -209,6 +209,8 @@ fn steady(ops: f64) -> Bin {
 /// One measurement of a simulated device.
 pub struct Trial {
     pub iops: Estimate,
+    /// Half width of the noise alone, as a share: without what stalls may do.
+    pub noise: f64,
     pub truth: f64,
     pub outcome: Outcome,
     pub elapsed_s: f64,
@@ -235,7 +237,14 @@ pub fn measure(process: Process, spec: StopSpec, seed: u64) -> Trial {
     }
     let kept = &expected[rule.warm_up_bins()..];
     let measured = rule.finish();
+    let counts: Vec<f64> = measured
+        .series
+        .bytes
+        .iter()
+        .map(|bytes| (bytes / BLOCK_BYTES) as f64)
+        .collect();
     Trial {
+        noise: interval::rate(&counts, measured.series.bin_s, 1.0).relative_half_width(),
         truth: kept.iter().sum::<f64>() / kept.len() as f64 / BIN_S,
         iops: measured.iops,
         outcome: measured.outcome,
@@ -262,6 +271,8 @@ pub struct Summary {
     pub mean_s: f64,
     /// Median of the relative half widths.
     pub median_half_width: f64,
+    /// Median of the half widths of the noise alone.
+    pub median_noise: f64,
     /// Mean of the relative half widths that are finite.
     pub mean_half_width: f64,
     /// Mean of value over truth.
@@ -282,6 +293,8 @@ pub fn summarise(process: Process, spec: StopSpec, trials: usize, seed: u64) -> 
     };
     let mut widths: Vec<f64> = runs.iter().map(|r| r.iops.relative_half_width()).collect();
     widths.sort_by(f64::total_cmp);
+    let mut noises: Vec<f64> = runs.iter().map(|r| r.noise).collect();
+    noises.sort_by(f64::total_cmp);
     let finite: Vec<f64> = widths.iter().copied().filter(|w| w.is_finite()).collect();
     Summary {
         trials,
@@ -290,6 +303,7 @@ pub fn summarise(process: Process, spec: StopSpec, trials: usize, seed: u64) -> 
         too_low: share(&|run| run.iops.high < run.truth),
         mean_s: runs.iter().map(|r| r.elapsed_s).sum::<f64>() / trials as f64,
         median_half_width: widths[trials / 2],
+        median_noise: noises[trials / 2],
         mean_half_width: finite.iter().sum::<f64>() / finite.len() as f64,
         bias: runs.iter().map(|r| r.iops.value / r.truth).sum::<f64>() / trials as f64,
         outcomes: [Outcome::Converged, Outcome::Capped, Outcome::Inconclusive]
@@ -393,8 +407,8 @@ pub const DEVICES: &[Device] = &[
 #[allow(dead_code)]
 pub const TABLE_HEAD: &str = "\
 | simulated device | holds the truth | too high | too low | mean time | half width: median \
-| mean | bias | converged, capped, inconclusive |
-|---|---:|---:|---:|---:|---:|---:|---:|---:|
+| mean | median, noise alone | bias | converged, capped, inconclusive |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 ";
 
 /// A row of a table in `docs/statistics.md`.
@@ -403,7 +417,7 @@ pub fn table_row(device: &Device, summary: &Summary) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let [converged, capped, inconclusive] = summary.outcomes.map(|x| (x * 100.0).round());
     format!(
-        "| {} | {} | {} | {} | {:.1} s | ±{} | ±{} | {:+.1} % \
+        "| {} | {} | {} | {} | {:.1} s | ±{} | ±{} | ±{} | {:+.1} % \
          | {converged}, {capped}, {inconclusive} % |\n",
         device.name,
         percent(summary.coverage),
@@ -412,6 +426,7 @@ pub fn table_row(device: &Device, summary: &Summary) -> String {
         summary.mean_s,
         percent(summary.median_half_width),
         percent(summary.mean_half_width),
+        percent(summary.median_noise),
         (summary.bias - 1.0) * 100.0,
     )
 }

@@ -511,7 +511,7 @@ fn run(seed: u64) -> (u32, bool) {
         vouched_for: false,
         fenced: true,
     };
-    let (mut log, mut tell) = (|_: Urgency, _: &str| {}, |_: &Standing| {});
+    let (mut log, mut tell) = (|_: Urgency, _: &str| {}, |_: &AttachmentState| {});
     let leave: Leave = Arc::new(|| Err("it is mounted".into()));
     let mut watcher = Watcher::new(
         attached,

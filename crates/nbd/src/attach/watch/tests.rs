@@ -1,7 +1,7 @@
 //! The watcher with a driver and servers that are not there: what it goes on with, what it refuses, and
 //! what it says.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
@@ -77,11 +77,16 @@ struct FakeServer {
     offers: Vec<Result<Offer, &'static str>>,
     peers: Rc<RefCell<Vec<UnixStream>>>,
     asked: Asked,
+    /// It is away for so long.
+    is_away: Rc<Cell<bool>>,
 }
 
 impl Server for FakeServer {
     fn connect(&mut self, lane: usize, ended: &[usize]) -> Result<(Stream, Offer), String> {
         self.asked.borrow_mut().push((lane, ended.to_vec()));
+        if self.is_away.get() {
+            return Err("away".into());
+        }
         if self.offers.is_empty() {
             self.driver.borrow_mut().disconnected = true;
             return Err("no more".into());
@@ -125,10 +130,12 @@ struct Case {
     peers: Rc<RefCell<Vec<UnixStream>>>,
     attached: Attached,
     said: Vec<String>,
-    standings: Vec<Standing>,
+    states: Vec<AttachmentState>,
     asked: Asked,
     stop: AtomicBool,
     leave: Leave,
+    /// The server is away until this was said.
+    away_until: Option<&'static str>,
     /// How the first flush ends.
     flushed: Option<Result<(), FlushError>>,
 }
@@ -152,10 +159,11 @@ impl Case {
             },
             peers,
             said: Vec::new(),
-            standings: Vec::new(),
+            states: Vec::new(),
             asked: Rc::default(),
             stop: AtomicBool::new(false),
             leave: Arc::new(|| Err("it is mounted".into())),
+            away_until: None,
             flushed: None,
         }
     }
@@ -177,17 +185,24 @@ impl Case {
             offers,
             peers: Rc::clone(&self.peers),
             asked: Rc::clone(&self.asked),
+            is_away: Rc::new(Cell::new(self.away_until.is_some())),
         };
+        let (away_until, is_away) = (self.away_until, Rc::clone(&server.is_away));
         let said = &mut self.said;
-        let mut log = |_: Urgency, text: &str| said.push(text.to_owned());
-        let standings = &mut self.standings;
+        let mut log = |_: Urgency, text: &str| {
+            if away_until.is_some_and(|words| text.contains(words)) {
+                is_away.set(false);
+            }
+            said.push(text.to_owned());
+        };
+        let states = &mut self.states;
         let driver = Rc::clone(&self.driver);
-        let mut tell = |standing: &Standing| {
+        let mut tell = |state: &AttachmentState| {
             // All is well again: the case is over.
-            if standing.replaced > 0 && standing.trouble.is_none() {
+            if state.replaced > 0 && state.trouble.is_none() {
                 driver.borrow_mut().disconnected = true;
             }
-            standings.push(standing.clone());
+            states.push(state.clone());
         };
         let lines = self.attached.lines.drain(..).collect();
         let attached = Attached {
@@ -240,10 +255,10 @@ fn a_server_that_was_restarted_goes_on() {
     let said = case.said.join("\n");
     assert_eq!(said.matches("nobody listens").count(), 1, "{said}");
     assert!(said.contains("to the same disk"), "{said}");
-    let troubles: Vec<_> = case.standings.iter().map(|s| s.trouble.is_some()).collect();
+    let troubles: Vec<_> = case.states.iter().map(|s| s.trouble.is_some()).collect();
     assert_eq!(troubles, [false, true, true, false]);
-    assert_eq!(case.standings[1].alive, 0);
-    assert_eq!(case.standings.last().unwrap().alive, 1);
+    assert_eq!(case.states[1].alive, 0);
+    assert_eq!(case.states.last().unwrap().alive, 1);
 }
 
 #[test]
@@ -252,7 +267,7 @@ fn every_connection_that_ended_is_replaced() {
     let offers = (0..3).map(|_| Ok(offer(of_boot(1)))).collect();
     assert_eq!(case.run(3, true, offers), End::Detached);
     assert_eq!(case.replaced(), 3);
-    assert_eq!(case.standings.last().unwrap().alive, 4);
+    assert_eq!(case.states.last().unwrap().alive, 4);
 }
 
 #[test]
@@ -271,7 +286,7 @@ fn a_machine_that_was_restarted_without_writes_is_followed() {
     let end = case.run(1, false, vec![Ok(offer(of_boot(2)))]);
     assert_eq!(end, End::Detached);
     assert_eq!(case.replaced(), 1);
-    let now = case.standings.last().unwrap().appearance.identity;
+    let now = case.states.last().unwrap().appearance.identity;
     assert_eq!(now, of_boot(2));
 }
 
@@ -382,7 +397,8 @@ fn a_wish_to_stop_that_is_refused_makes_nothing_durable() {
     let mut case = Case::with_lines(1, of_boot(1));
     case.stop.store(true, Ordering::Relaxed);
     // Mounted, so it stays; then its server's machine loses power.
-    let end = case.run(1, true, vec![Err("gone"), Ok(offer(of_boot(2)))]);
+    case.away_until = Some("stays attached");
+    let end = case.run(1, true, vec![Ok(offer(of_boot(2)))]);
     assert!(matches!(end, End::GivenUp(_)), "{end:?}");
     let said = case.said.join("\n");
     assert!(said.contains("stays attached: it is mounted"), "{said}");
@@ -426,7 +442,7 @@ fn a_failed_flush_fails_the_device_and_one_that_could_not_begin_does_not() {
     let end = case.run(0, true, vec![]);
     assert!(matches!(end, End::GivenUp(ref why) if why.contains("a flush failed")));
     assert!(case.driver.borrow().disconnected);
-    assert!(case.standings.last().unwrap().unflushed);
+    assert!(case.states.last().unwrap().unflushed);
 
     let mut case = Case::with_lines(1, of_boot(1));
     case.flushed = Some(Err(FlushError::NotBegun(error())));

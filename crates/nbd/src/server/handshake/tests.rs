@@ -206,7 +206,7 @@ fn an_old_client_has_no_other_options() {
 fn an_unknown_option_is_refused_and_the_next_is_heard() {
     let mut server = begun(TlsPolicy::Off, FIXED);
     for option in [0, 4, 12, 13, 0xffff, u32::MAX] {
-        for length in [0, 1, 4096, MOST_OPTION_BYTES] {
+        for length in [0, 1, 4096, MAX_OPTION_BYTES] {
             let other = OptionRequest::Other {
                 option,
                 data: vec![0x49; length],
@@ -222,12 +222,12 @@ fn an_unknown_option_is_refused_and_the_next_is_heard() {
 fn a_long_option_is_thrown_away_and_the_next_is_heard() {
     for option in [3, 5, 6, 7, 8, 9, 10, 11, 99] {
         let mut server = begun(TlsPolicy::Off, FIXED);
-        for length in [MOST_OPTION_BYTES + 1, 0xffff] {
+        for length in [MAX_OPTION_BYTES + 1, 0xffff] {
             let mut bytes = raw(option, length as u32);
             bytes.resize(bytes.len() + length, 0xff);
             for piece in bytes.chunks(4000) {
                 assert_eq!(server.received(piece, &Untouchable), piece.len());
-                assert!(server.input.capacity() <= MOST_OPTION_BYTES);
+                assert!(server.input.capacity() <= MAX_OPTION_BYTES);
             }
             assert_eq!(refusal(&replies(&server.to_send())), Refusal::TooBig);
         }
@@ -246,8 +246,8 @@ fn an_option_that_is_longer_than_everything_ends_it() {
         }
     }
     let mut server = begun(TlsPolicy::Off, FIXED);
-    let mut bytes = raw(1, MOST_OPTION_BYTES as u32 + 1);
-    bytes.resize(bytes.len() + MOST_OPTION_BYTES + 1, b'a');
+    let mut bytes = raw(1, MAX_OPTION_BYTES as u32 + 1);
+    bytes.resize(bytes.len() + MAX_OPTION_BYTES + 1, b'a');
     server.received(&bytes, &Untouchable);
     assert_eq!(server.step(), Step::Close);
 }
@@ -273,7 +273,7 @@ fn names_whose_length_is_not_that_of_the_option_are_refused() {
 #[test]
 fn a_client_comes_to_the_point_or_goes() {
     let mut server = begun(TlsPolicy::Off, FIXED);
-    for _ in 0..MOST_OPTIONS {
+    for _ in 0..MAX_OPTIONS {
         ask(&mut server, &OptionRequest::List);
     }
     server.received(&bytes_of(&OptionRequest::List), &Untouchable);
@@ -290,7 +290,7 @@ fn a_client_comes_to_the_point_or_goes() {
         }
         rounds += 1;
     }
-    assert_eq!(rounds, (MOST_HANDSHAKE_BYTES / 40_016 + 1) as u32);
+    assert_eq!(rounds, (MAX_HANDSHAKE_BYTES / 40_016 + 1) as u32);
 }
 
 #[test]

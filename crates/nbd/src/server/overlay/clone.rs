@@ -17,9 +17,9 @@ use crate::server::pool::lock;
 const REGION_BLOCKS: u64 = 256;
 const LOCKS: usize = 64;
 /// Pages of the map that are held at once while they are written: 4 MiB.
-const MOST_PAGES: usize = 1024;
+const MAX_PAGES: usize = 1024;
 /// Extents that are told at once.
-const MOST_EXTENTS: usize = 8192;
+const MAX_EXTENTS: usize = 8192;
 const BLOCK: usize = BLOCK_BYTES as usize;
 
 /// What is written by flushes alone.
@@ -138,13 +138,13 @@ impl<S: Store> CloneDisk<S> {
         let mut records = lock(&self.records);
         let mut from = 0;
         loop {
-            let pages = present.take_changed(&mut from, MOST_PAGES);
+            let pages = present.take_changed(&mut from, MAX_PAGES);
             // The blocks of these pages, and the pages before them.
             self.store.sync()?;
             for page in &pages {
                 self.write_page(&mut records, page)?;
             }
-            if pages.len() < MOST_PAGES {
+            if pages.len() < MAX_PAGES {
                 return match pages.is_empty() {
                     true => Ok(()),
                     false => self.store.sync(),
@@ -185,7 +185,7 @@ impl<S: Store> CloneDisk<S> {
     fn check(&self) -> io::Result<()> {
         match self.is_broken.load(Ordering::Acquire) {
             true => Err(io::Error::other(
-                "this clone was closed, or a flush of it failed; it takes no more writes until it is opened anew",
+                "this clone was closed, or a flush of it failed; it takes no more writes until it is opened again",
             )),
             false => Ok(()),
         }
@@ -426,7 +426,7 @@ impl<S: Store> Disk for CloneDisk<S> {
                 add(&mut extents, Extent::data(end - start));
                 at = end.max(start);
             }
-            Ok(extents.len() < if only_one { 2 } else { MOST_EXTENTS })
+            Ok(extents.len() < if only_one { 2 } else { MAX_EXTENTS })
         })?;
         if only_one {
             extents.truncate(1);

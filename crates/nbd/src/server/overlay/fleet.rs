@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use rubus_host::clone_file::{CloneFile, Lock, make_directory, names_in, random_uuid};
 
 use super::clone::CloneDisk;
-use super::format::{Header, Kind, Layout, MOST_PATH_BYTES};
+use super::format::{Header, Kind, Layout, MAX_PATH_BYTES};
 use super::golden::GoldenFile;
 use super::open::{OpenError, Surroundings, fleeting, open, read_header, write_new};
 use super::store::{Golden, SharedMemory};
@@ -21,7 +21,7 @@ use crate::server::pool::lock;
 
 /// What a clone's file ends with.
 pub const ENDING: &str = ".clone";
-const MOST_NAME_BYTES: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 /// Whether clones outlive the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +45,14 @@ impl ClientName {
     pub fn asked(name: &str) -> Result<Self, String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         let first = name.bytes().next();
-        if name.len() <= MOST_NAME_BYTES
+        if name.len() <= MAX_NAME_BYTES
             && name.bytes().all(is_plain)
             && first.is_some_and(|byte| byte.is_ascii_alphanumeric())
         {
             return Ok(ClientName(name.into()));
         }
         Err(format!(
-            "a client's name has 1 to {MOST_NAME_BYTES} letters, digits, dots, dashes and underscores, and begins with a \
+            "a client's name has 1 to {MAX_NAME_BYTES} letters, digits, dots, dashes and underscores, and begins with a \
              letter or a digit; a board's serial number is a good one"
         ))
     }
@@ -87,7 +87,6 @@ pub enum FleetError {
     Open {
         /// Its file.
         path: PathBuf,
-        /// Why.
         why: OpenError,
     },
     /// It cannot be made.
@@ -95,7 +94,6 @@ pub enum FleetError {
     Make {
         /// Its file.
         path: PathBuf,
-        /// Why.
         why: io::Error,
     },
     /// The golden image is not what it was when the server started.
@@ -355,7 +353,7 @@ pub(super) fn write_untouched(
 ) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt;
     let golden_path = golden.path().as_os_str().as_bytes();
-    if golden_path.len() > MOST_PATH_BYTES {
+    if golden_path.len() > MAX_PATH_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "the golden image's path is too long",
@@ -490,7 +488,7 @@ impl Disk for OpenClone {
 #[cfg(test)]
 #[allow(clippy::disallowed_methods)]
 mod tests {
-    use super::super::maintain::{Standing, list};
+    use super::super::maintain::{CloneState, list};
     use super::super::open::memory_name;
     use super::super::store::Memory;
     use super::*;
@@ -514,20 +512,20 @@ mod tests {
         let identity = killed.identity();
         let memory = memory_name(identity.export, identity.boot);
         let words = killed.disk.layout.pages * super::super::format::PAGE_WORDS;
-        let stands = || list(&clones).unwrap().remove(0).standing;
+        let stands = || list(&clones).unwrap().remove(0).state;
         // While its server lives nobody takes it.
         let next = fleet();
         next.settle().unwrap();
-        assert_eq!(stands(), Standing::Open);
+        assert_eq!(stands(), CloneState::Open);
         // What the end of a process does.
         killed.disk.store.unlock();
         std::mem::forget(killed);
-        assert_eq!(stands(), Standing::Left);
+        assert_eq!(stands(), CloneState::Left);
         assert!(SharedMemory.find(&memory, words).is_some());
         drop(next.clone_of(&other).unwrap());
 
         next.settle().unwrap();
-        assert_eq!(stands(), Standing::Closed);
+        assert_eq!(stands(), CloneState::Closed);
         assert!(SharedMemory.find(&memory, words).is_none());
         let again = next.clone_of(&name).unwrap();
         let mut seen = [0; 4];

@@ -8,7 +8,7 @@
 //! ```
 //! Integers are little-endian. A slot is written whole, never both of a pair without making the first durable.
 
-use rubus_core::checksum::crc32c;
+use rubus_vocabulary::checksum::crc32c;
 
 use crate::identity::Uuid;
 
@@ -31,7 +31,7 @@ const DATA_ALIGNMENT: u64 = 1 << 20;
 /// Where in the header the golden image's path begins.
 const PATH_AT: usize = 156;
 /// The longest path of a golden image that is kept.
-pub const MOST_PATH_BYTES: usize = NOTE_AT - PATH_AT;
+pub const MAX_PATH_BYTES: usize = NOTE_AT - PATH_AT;
 /// Where in the header the note about the map is; earlier servers had no note, and more of the path there.
 const NOTE_AT: usize = 2040;
 const NOTE_MARK: &[u8; 4] = b"mapn";
@@ -39,7 +39,7 @@ const NOTE_MARK_AT: usize = SLOT_BYTES - 4;
 const NOTE_PAGES_AT: usize = NOTE_AT + 4;
 const NOTE_BITS: usize = (NOTE_MARK_AT - NOTE_PAGES_AT) * 8;
 /// No disk is larger: offsets are signed, and something comes before the disk.
-pub const MOST_DISK_BYTES: u64 = 1 << 60;
+pub const MAX_DISK_BYTES: u64 = 1 << 60;
 
 /// How a clone holds what the golden image holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,6 @@ pub enum Kind {
 /// By what a golden image is recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoldenId {
-    /// Its size.
     pub size_bytes: u64,
     /// When it was last changed, nanoseconds since 1970; a block device has none.
     pub changed_ns: Option<i128>,
@@ -61,7 +60,6 @@ pub struct GoldenId {
     pub fingerprint: [u8; 32],
 }
 
-/// The header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Which clone; it never changes.
@@ -147,7 +145,7 @@ impl Header {
     pub fn encode(&self, sequence: u64) -> Box<[u8; SLOT_BYTES]> {
         let mut slot = Box::new([0; SLOT_BYTES]);
         let path = &self.golden_path[..self.golden_path.len().min(SLOT_BYTES - PATH_AT)];
-        let note = self.note.as_ref().filter(|_| path.len() <= MOST_PATH_BYTES);
+        let note = self.note.as_ref().filter(|_| path.len() <= MAX_PATH_BYTES);
         let mut put = |at: usize, bytes: &[u8]| slot[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, HEADER_MARK);
         put(16, &VERSION.to_le_bytes());
@@ -195,10 +193,10 @@ impl Header {
         let flag = |at: usize| u32::from_le_bytes(part(slot, at));
         let path_bytes = flag(152) as usize;
         let size_bytes = u64::from_le_bytes(part(slot, 80));
-        if !is_whole || path_bytes > SLOT_BYTES - PATH_AT || size_bytes > MOST_DISK_BYTES {
+        if !is_whole || path_bytes > SLOT_BYTES - PATH_AT || size_bytes > MAX_DISK_BYTES {
             return Slot::Torn;
         }
-        let has_note = path_bytes <= MOST_PATH_BYTES && slot[NOTE_MARK_AT..] == NOTE_MARK[..];
+        let has_note = path_bytes <= MAX_PATH_BYTES && slot[NOTE_MARK_AT..] == NOTE_MARK[..];
         let header = Header {
             clone: Uuid(u128::from_be_bytes(part(slot, 32))),
             generation: u64::from_le_bytes(part(slot, 48)),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rubus_host::clone_file::{CloneFile, Stamp, real_path};
 use rubus_host::digest;
 
-use super::format::{GoldenId, MOST_DISK_BYTES};
+use super::format::{GoldenId, MAX_DISK_BYTES};
 use super::store::Golden;
 
 /// So much at each end, and so many pieces of so much in between, go into the fingerprint.
@@ -41,7 +41,7 @@ impl GoldenFile {
             _ => error,
         })?;
         let stamp = file.stamp()?;
-        if stamp.size_bytes == 0 || stamp.size_bytes > MOST_DISK_BYTES {
+        if stamp.size_bytes == 0 || stamp.size_bytes > MAX_DISK_BYTES {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("a disk cannot have {} bytes", stamp.size_bytes),
@@ -78,7 +78,7 @@ impl GoldenFile {
     fn refuse_if_changed(&self) -> io::Result<()> {
         match self.is_changed.load(Ordering::Relaxed) {
             true => Err(io::Error::other(format!(
-                "somebody changed the golden image {} while clones of it are served; stop the server and bring the old \
+                "the golden image {} was changed while clones of it are served; stop the server and bring the old \
                  image back",
                 self.path.display()
             ))),
@@ -155,7 +155,7 @@ mod tests {
             std::fs::FileTimes::new().set_modified(time + std::time::Duration::from_secs(1));
         file.set_times(later).unwrap();
         let why = golden.check().unwrap_err().to_string();
-        assert!(why.contains("somebody changed"), "{why}");
+        assert!(why.contains("was changed while"), "{why}");
         assert!(golden.read_at(0, &mut [0]).is_err());
         let now = GoldenFile::open(&path).unwrap();
         let why = compare(golden.id(), now.id()).unwrap_err();

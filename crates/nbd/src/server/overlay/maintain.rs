@@ -21,7 +21,7 @@ pub struct Listed {
     /// Whose it is.
     pub name: ClientName,
     /// How it stands.
-    pub standing: Standing,
+    pub state: CloneState,
     /// What its header says, and how many bytes it has of its own as far as its map says; nothing where it cannot be
     /// read.
     pub contents: Option<Contents>,
@@ -46,7 +46,7 @@ pub struct Contents {
 
 /// How a clone stands.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum CloneState {
     /// Its server closed it.
     Closed,
     /// A server or a command has it open.
@@ -74,7 +74,7 @@ pub fn list(directory: &Path) -> io::Result<Vec<Listed>> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => found.push(Listed {
                 name,
-                standing: Standing::Unusable(error.to_string()),
+                state: CloneState::Unusable(error.to_string()),
                 contents: None,
                 taken_bytes: 0,
             }),
@@ -93,7 +93,7 @@ fn look_at(directory: &Path, name: ClientName) -> io::Result<Listed> {
     );
     let unusable = |why: String| Listed {
         name: name.clone(),
-        standing: Standing::Unusable(why),
+        state: CloneState::Unusable(why),
         contents: None,
         taken_bytes,
     };
@@ -108,17 +108,17 @@ fn look_at(directory: &Path, name: ClientName) -> io::Result<Listed> {
         Err(why) => return Ok(unusable(why.to_string())),
     };
     let golden = golden_path(&header);
-    let standing = match (is_open, header.in_use) {
-        (true, _) => Standing::Open,
-        (false, true) => Standing::Left,
-        (false, false) => Standing::Closed,
+    let state = match (is_open, header.in_use) {
+        (true, _) => CloneState::Open,
+        (false, true) => CloneState::Left,
+        (false, false) => CloneState::Closed,
     };
-    let standing = match golden_fits(&header, &golden) {
-        Err(why) if standing != Standing::Open => Standing::Unusable(why),
-        _ => standing,
+    let state = match golden_fits(&header, &golden) {
+        Err(why) if state != CloneState::Open => CloneState::Unusable(why),
+        _ => state,
     };
     Ok(Listed {
-        standing,
+        state,
         contents: Some(Contents {
             generation: header.generation,
             size_bytes: header.golden.size_bytes,

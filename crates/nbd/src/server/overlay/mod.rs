@@ -6,6 +6,7 @@
 //! layout and the reasons why no crash hurts it.
 
 mod clone;
+mod clone_exports;
 #[cfg(test)]
 #[allow(clippy::disallowed_methods)]
 mod crash_tests;
@@ -16,16 +17,15 @@ mod golden;
 mod maintain;
 mod open;
 mod present;
-mod shelf;
 mod store;
 #[cfg(test)]
 #[allow(clippy::disallowed_methods)]
 mod tests;
 
 pub use clone::CloneDisk;
+pub use clone_exports::CloneExports;
 pub use fleet::{ClientName, Fleet, FleetError, Lasting, OpenClone};
 pub use format::{BLOCK_BYTES, GoldenId, Kind};
 pub use golden::GoldenFile;
-pub use maintain::{Listed, Standing, list, merge, reset, throw_away};
+pub use maintain::{CloneState, Listed, list, merge, reset, throw_away};
 pub use open::OpenError;
-pub use shelf::CloneShelf;

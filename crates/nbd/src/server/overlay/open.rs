@@ -26,8 +26,8 @@ pub enum OpenError {
     Version(u32),
     /// It does not hold what was written.
     #[error(
-        "it is damaged ({0}), so nobody knows which of its blocks were written; look at the disk it lies on, then \
-         throw it away, or bring it back from a backup"
+        "it is damaged ({0}), so it is unknown which of its blocks were written; look at the disk it is on, then \
+         delete it, or restore it from a backup"
     )]
     Damaged(String),
     /// The image below it is another one now.

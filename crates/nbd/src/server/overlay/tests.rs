@@ -8,7 +8,7 @@ use super::crash_tests::{Dice, Rig, golden_byte};
 use super::fleet::{ClientName, Fleet, FleetError, Lasting};
 use super::format::Kind;
 use super::golden::GoldenFile;
-use super::maintain::{Standing, list, merge, reset, throw_away};
+use super::maintain::{CloneState, list, merge, reset, throw_away};
 use crate::server::disk::{Disk, Zeroing};
 
 const SIZE: u64 = (3 << 20) + 1000;
@@ -263,7 +263,7 @@ fn an_image_that_changed_below_a_clone_is_refused() {
         why.contains("golden image") && why.contains("reset the clone"),
         "{why}"
     );
-    assert!(matches!(kind.standing, Standing::Unusable(_)));
+    assert!(matches!(kind.state, CloneState::Unusable(_)));
     assert_eq!(reset(&place.clones(), &name("a"), None).unwrap(), 2);
     let disk = place.fleet(Lasting::Kept).clone_of(&name("a")).unwrap();
     assert_eq!(&all_of(&*disk)[..5], b"other");
@@ -282,7 +282,7 @@ fn clones_are_listed_reset_merged_and_thrown_away() {
     let before = disk.identity();
     let listed = list(&place.clones()).unwrap();
     assert_eq!(listed.len(), 1);
-    assert_eq!(listed[0].standing, Standing::Open);
+    assert_eq!(listed[0].state, CloneState::Open);
     for refused in [
         reset(&place.clones(), &name("board-1"), None).map(drop),
         throw_away(&place.clones(), &name("board-1")),
@@ -291,7 +291,7 @@ fn clones_are_listed_reset_merged_and_thrown_away() {
     }
     drop(disk);
     let listed = list(&place.clones()).unwrap();
-    assert_eq!(listed[0].standing, Standing::Closed);
+    assert_eq!(listed[0].state, CloneState::Closed);
     let contents = listed[0].contents.as_ref().unwrap();
     assert_eq!((contents.generation, contents.size_bytes), (1, SIZE));
     assert_eq!(
@@ -395,7 +395,7 @@ fn a_clone_that_was_cut_off_or_partly_zeroed_is_refused() {
         assert!(why.contains("damaged") && why.contains(words), "{why}");
         let listed = list(&place.clones()).unwrap().remove(0);
         assert!(
-            matches!(listed.standing, Standing::Unusable(ref why) if why.contains(words)),
+            matches!(listed.state, CloneState::Unusable(ref why) if why.contains(words)),
             "{listed:?}"
         );
         std::fs::write(&path, &whole).unwrap();

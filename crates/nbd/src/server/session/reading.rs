@@ -161,7 +161,7 @@ impl Session {
         let (head, data) = room.split_at_mut(head_bytes);
         match read(&*self.disk, data) {
             Ok(()) => {
-                let mut bytes = [0; Replies::MOST_DATA_HEAD_BYTES];
+                let mut bytes = [0; Replies::MAX_DATA_HEAD_BYTES];
                 replies.data_head(ticket, offset, length as u32, true, &mut bytes);
                 head.copy_from_slice(&bytes[..head_bytes]);
                 self.outbox.filled(head_bytes + length);
@@ -205,7 +205,7 @@ impl Session {
                 return Ok(false);
             }
         }
-        let mut head = [0; Replies::MOST_DATA_HEAD_BYTES];
+        let mut head = [0; Replies::MAX_DATA_HEAD_BYTES];
         let replies = self.rules.replies;
         let head_bytes = replies.data_head(ticket, offset, length as u32, last, &mut head);
         self.outbox
@@ -241,7 +241,7 @@ impl Session {
             return Ok(Some(need));
         }
         self.inbox.used(header_bytes);
-        let memory = self.spare.take(length, &self.house.spare);
+        let memory = self.spare.take(length, &self.shared.spare);
         self.defer(request, None, memory)?;
         Ok(None)
     }
@@ -277,7 +277,7 @@ impl Session {
         let Work::Read { offset, length, .. } = work else {
             return Ok(());
         };
-        let mut head = [0; Replies::MOST_DATA_HEAD_BYTES];
+        let mut head = [0; Replies::MAX_DATA_HEAD_BYTES];
         let replies = self.rules.replies;
         let head_bytes = replies.data_head(ticket, offset, length, true, &mut head);
         let (line, outbox) = (&mut self.line, &mut self.outbox);
@@ -294,7 +294,7 @@ impl Session {
             });
         account.came(now_ns());
         sent.map_err(sending)?;
-        self.spare.keep(data, &self.house.spare);
+        self.spare.keep(data, &self.shared.spare);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use rubus_host::conduit::Conduit;
 use super::super::line::Line;
 use super::super::pool::now_ns;
 use super::super::transmission::{Request, Ticket, Work};
-use super::{Gone, Need, PIECE_BYTES, Session, UNCOPIED_BYTES, Wanted};
+use super::{ClientInput, Gone, Need, PIECE_BYTES, Session, UNCOPIED_BYTES};
 
 /// Disks and filesystems seldom have larger ones.
 const BLOCK_BYTES: usize = 4096;
@@ -17,7 +17,7 @@ const BLOCK_BYTES: usize = 4096;
 const LARGE_BYTES: usize = 64 << 10;
 /// Writes that wait in the pool for a slow device hold so many bytes of a client at most; more are
 /// waited for.
-const MOST_SLOW_BYTES: usize = 512 << 10;
+const MAX_SLOW_BYTES: usize = 512 << 10;
 
 /// A large write that is being received.
 pub(super) struct Taking {
@@ -82,7 +82,7 @@ impl Session {
         let whole = length as usize;
         let end = header_bytes + whole;
         let is_slow =
-            self.slowness.is_slow(self.turn_ns) && self.in_flight_bytes + whole <= MOST_SLOW_BYTES;
+            self.slowness.is_slow(self.turn_ns) && self.in_flight_bytes + whole <= MAX_SLOW_BYTES;
         let is_pooled = whole <= PIECE_BYTES && (durable || is_slow);
         let is_uncopied = whole >= UNCOPIED_BYTES
             && !is_pooled
@@ -176,7 +176,7 @@ impl Session {
             Err(need) => {
                 self.taking = Some(taking);
                 let first = match need {
-                    Need::Client(Wanted::Bytes(bytes)) => self.count_inbox(bytes),
+                    Need::Client(ClientInput::Bytes(bytes)) => self.count_inbox(bytes),
                     _ => None,
                 };
                 return Ok(Some(first.unwrap_or(need)));

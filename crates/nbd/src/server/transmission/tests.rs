@@ -2,8 +2,12 @@
 
 use proptest::prelude::*;
 
+use super::replies::allocation;
 use super::*;
-use crate::wire::{ReplyHeader, read_error_body, read_status_body};
+use crate::server::disk;
+use crate::wire::{
+    Chunk, ChunkKind, Extent, MAX_EXTENTS, ReplyHeader, read_error_body, read_status_body,
+};
 
 const SIZE: u64 = 1 << 20;
 
@@ -29,9 +33,9 @@ fn rules(replies: Replies) -> Rules {
         size_bytes: SIZE,
         flags,
         block_sizes: BlockSizes {
-            least_bytes: 1,
+            min_bytes: 1,
             preferred_bytes: 4096,
-            most_bytes: 1 << 16,
+            max_bytes: 1 << 16,
         },
         replies,
         allocation: (replies != Replies::Simple).then_some(1),
@@ -191,7 +195,7 @@ fn lengths_that_overflow_are_refused_or_end_the_connection() {
 fn an_oversized_write_keeps_both_in_step() {
     for replies in ALL {
         let rules = rules(replies);
-        let most = u64::from(rules.block_sizes.most_bytes);
+        let most = u64::from(rules.block_sizes.max_bytes);
         work(ask(&rules, Command::Write, PLAIN, 0, most));
         assert_eq!(
             refused(ask(&rules, Command::Write, PLAIN, 0, most + 1)),
@@ -263,7 +267,7 @@ fn an_export_that_is_only_read_is_not_changed() {
 #[test]
 fn requests_are_multiples_of_the_block_size() {
     let mut rules = rules(Replies::Simple);
-    rules.block_sizes.least_bytes = 512;
+    rules.block_sizes.min_bytes = 512;
     work(ask(&rules, Command::Read, PLAIN, 512, 1024));
     for (offset, length) in [(1, 512), (0, 511), (0, 513)] {
         assert_eq!(
@@ -341,13 +345,13 @@ fn a_block_status_may_name_its_contexts() {
 #[test]
 fn the_longest_list_of_extents_is_whole() {
     let kinds = [disk::Extent::data(4096), disk::Extent::hole(4096)];
-    let extents: Vec<_> = (0..MOST_EXTENTS + 7).map(|at| kinds[at % 2]).collect();
+    let extents: Vec<_> = (0..MAX_EXTENTS + 7).map(|at| kinds[at % 2]).collect();
     let ticket = Ticket {
         cookie: 1,
         offset: 0,
     };
     for (replies, head) in [(Replies::Structured, 20), (Replies::Extended, 32)] {
-        for length in [4096 * MOST_EXTENTS as u64, u64::MAX] {
+        for length in [4096 * MAX_EXTENTS as u64, u64::MAX] {
             let mut out = Vec::new();
             replies.extents(ticket, 1, (length, false), &extents, &mut out);
             let (header, _) = ReplyHeader::decode(&out).unwrap().unwrap();
@@ -358,7 +362,7 @@ fn the_longest_list_of_extents_is_whole() {
             };
             assert_eq!(body as usize, out.len() - head);
             let (_, told) = read_status_body(kind, &out[head..]).unwrap();
-            assert_eq!(told.len(), MOST_EXTENTS);
+            assert_eq!(told.len(), MAX_EXTENTS);
         }
     }
 }
@@ -423,7 +427,7 @@ fn heads_of_data_are_as_long_as_they_say() {
         offset: 4096,
     };
     for replies in ALL {
-        let mut head = [0; Replies::MOST_DATA_HEAD_BYTES];
+        let mut head = [0; Replies::MAX_DATA_HEAD_BYTES];
         let length = replies.data_head(ticket, 4096, 512, true, &mut head);
         assert_eq!(length, replies.data_head_bytes());
         let (header, _) = ReplyHeader::decode(&head).unwrap().unwrap();
@@ -469,18 +473,18 @@ proptest! {
         match rules.parse(&bytes) {
             Parsed::Need(more) => prop_assert!(more > bytes.len() && more <= 32 + 12),
             Parsed::Disconnect => prop_assert_eq!(command, Command::Disconnect),
-            Parsed::Fatal(_) => prop_assert!(length > MOST_SKIPPED_BYTES),
+            Parsed::Fatal(_) => prop_assert!(length > MAX_SKIPPED_BYTES),
             Parsed::Refuse { refusal, skip_bytes, .. } => {
                 prop_assert_eq!(refusal.ticket.cookie, cookie);
                 prop_assert!(refusal.error != ErrorCode::NONE && !refusal.words.is_empty());
-                prop_assert!(skip_bytes <= MOST_SKIPPED_BYTES);
+                prop_assert!(skip_bytes <= MAX_SKIPPED_BYTES);
             }
             Parsed::Request { request, header_bytes } => {
                 prop_assert_eq!(request.ticket.cookie, cookie);
                 prop_assert!(header_bytes <= bytes.len());
                 let (offset, length) = match request.work {
                     Work::Read { offset, length, .. } | Work::Write { offset, length, .. } => {
-                        prop_assert!(length <= rules.block_sizes.most_bytes);
+                        prop_assert!(length <= rules.block_sizes.max_bytes);
                         (offset, u64::from(length))
                     }
                     Work::Trim { offset, length, .. }

@@ -134,9 +134,9 @@ proptest! {
         path in proptest::collection::vec(station(), 1..6), delay_s in delay(), depth in 1_u32..80,
     ) {
         let response = f64::from(depth) / last(delay_s, &path, depth);
-        let Bounds { least_s, most_s } = bounds(delay_s, &path, depth);
-        prop_assert!(response >= least_s * (1.0 - 1e-9), "{response} {least_s}");
-        prop_assert!(response <= most_s * (1.0 + 1e-9), "{response} {most_s}");
+        let Bounds { min_s, max_s } = bounds(delay_s, &path, depth);
+        prop_assert!(response >= min_s * (1.0 - 1e-9), "{response} {min_s}");
+        prop_assert!(response <= max_s * (1.0 + 1e-9), "{response} {max_s}");
     }
 
     #[test]
@@ -146,7 +146,7 @@ proptest! {
         let rates = rates(delay_s, &path, 60);
         let alone_s = delay_s + path.iter().map(|one| one.seconds).sum::<f64>();
         prop_assert!((rates[0] * alone_s - 1.0).abs() < 1e-9);
-        let most = 1.0 / path.iter().map(Station::least_s).fold(0.0, f64::max);
+        let most = 1.0 / path.iter().map(Station::min_s).fold(0.0, f64::max);
         prop_assert!(rates.windows(2).all(|pair| pair[0] <= pair[1] * (1.0 + 1e-9)));
         prop_assert!(rates.iter().all(|rate| *rate <= most * (1.0 + 1e-9)));
     }

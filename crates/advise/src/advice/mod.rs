@@ -1,0 +1,354 @@
+//! Advice: what a machine could be, what each would give, which is best for a purpose, and why.
+//!
+//! Plain values. The model makes them, the tables and pages draw them, JSON carries them.
+
+mod bases;
+mod known;
+pub mod picture;
+
+use serde::{Deserialize, Serialize};
+
+use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::published::kinds::DeviceClass;
+use rubus_vocabulary::units::iops;
+
+pub use bases::Bases;
+pub use known::{Carried, Known, KnownProcessor, MeasuredDisk};
+pub use rubus_machine::purpose::{AHEAD, Purpose, Visit, What};
+pub use rubus_machine::wish::Wish;
+pub use rubus_vocabulary::basis::{Basis, LEGEND};
+
+/// Times within this factor count as alike.
+pub const ALIKE: f64 = 1.1;
+/// What is not faster than now by more than this factor is not worth a change.
+pub const WORTH_A_CHANGE: f64 = 1.2;
+/// A part of the time below this share is not worth a word.
+pub const WORTH_SAYING: f64 = 0.1;
+
+/// Version of the structure; fields are only added within a version.
+pub const FORMAT: u32 = 1;
+
+/// What to do with a machine, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Advice {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The board, or what stands for it.
+    pub machine: String,
+    /// Where its facts come from, where it is not this machine.
+    pub from: Option<String>,
+    /// What for.
+    pub purpose: Purpose,
+    /// The work whose time ranks the candidates, in words.
+    pub unit: String,
+    /// What the machine could be, the best first.
+    pub candidates: Vec<Candidate>,
+    /// Why the first one, in three sentences: what it gives, why, and what is narrow next.
+    pub because: Vec<String>,
+    /// The command that plans it, as words; absent where no recipe does it.
+    pub command: Option<Vec<String>>,
+    /// What is to be done besides the command, or in place of it, as a sentence.
+    pub to_do: Option<String>,
+    /// Advice on single subjects.
+    pub subjects: Vec<Subject>,
+    /// Which compression is best for which link, where compression was weighed.
+    pub curve: Option<Curve>,
+    /// What is not known, and what settles it.
+    pub unknown: Vec<Unknown>,
+}
+
+/// Something that a machine could be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Candidate {
+    /// Short: "sda", "usb3-ssd", "nbd://nas/root".
+    pub name: String,
+    /// What it is, for people.
+    pub what: String,
+    /// Whether it is how the machine is now.
+    pub is_now: bool,
+    /// Whether everything that it needs is there.
+    pub is_here: bool,
+    /// What it gives.
+    pub figures: Figures,
+    /// Seconds that it takes for one second of the purpose's work.
+    pub time_s: Estimate,
+    /// Where that time goes, in the order of the purpose's work.
+    pub demands: Vec<Demand>,
+    /// The resources in its way while it does what takes most of the time, the narrowest first.
+    pub pipes: Vec<Pipe>,
+    /// Share of all cores that the work keeps busy, 0 to 1.
+    pub cpu_share: Estimate,
+    /// What happens beyond memory, with the swap on it.
+    pub swap: Option<Swapping>,
+    /// What it costs in euros, from and to.
+    pub euros: (u32, u32),
+    /// What may go wrong, as sentences.
+    pub risks: Vec<String>,
+    /// Whether all figures by which it is ranked were measured on this machine.
+    pub is_measured: bool,
+    /// How each figure is known.
+    pub basis: Bases,
+    /// Where the figures come from.
+    pub source: String,
+}
+
+/// What a place for data gives.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Figures {
+    /// 4 KiB random reads per second, one at a time.
+    pub random_read: Estimate,
+    /// The same with 32 in flight.
+    pub random_read_deep: Estimate,
+    /// 4 KiB random writes per second, one at a time.
+    pub random_write: Estimate,
+    /// The same with 32 in flight.
+    pub random_write_deep: Estimate,
+    /// Reading in order, bytes per second.
+    pub sequential_read: Estimate,
+    /// Writing in order, bytes per second.
+    pub sequential_write: Estimate,
+    /// Small writes made durable, per second.
+    pub commits: Estimate,
+}
+
+/// A part of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Demand {
+    /// The kind of operation.
+    pub what: What,
+    pub seconds: Estimate,
+    /// Operations in flight meanwhile, at least 1.
+    pub in_flight: u32,
+    /// What it gives with so many: bytes per second where it is in order, else operations.
+    pub per_second: Estimate,
+}
+
+impl Demand {
+    /// The rate of what is asked for with a queue, for people: "12.9k/s with 8 in flight". What is asked one at a time or in order is
+    /// among the figures.
+    pub fn deep(&self) -> Option<String> {
+        (self.in_flight > 1 && !self.what.is_in_order()).then(|| {
+            let rate = iops(self.per_second.value).replace(' ', "");
+            format!("{rate}/s with {} in flight", self.in_flight)
+        })
+    }
+}
+
+/// What kind of thing a stage of a storage path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum StageKind {
+    /// A disk, a card, a stick.
+    Device,
+    /// What devices are connected by, often shared: USB, PCIe, an SD host.
+    Bus,
+    /// Encryption by the processor.
+    Cipher,
+    /// Compression by the processor.
+    Compression,
+    /// The filesystem's own work.
+    Filesystem,
+    /// Where memory goes that does not fit.
+    Swap,
+    /// A cable between machines.
+    Network,
+    /// A program on another machine.
+    Server,
+    /// The processor, for anything else.
+    Processor,
+}
+
+/// A resource on the way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Pipe {
+    /// What it is called.
+    pub name: String,
+    /// What kind of stage asks the most of it.
+    pub kind: StageKind,
+    /// Operations per second that it would let through alone.
+    pub capacity_iops: Estimate,
+    /// How busy it is, 0 to 1.
+    pub utilisation: f64,
+}
+
+/// What a set-up of swap carries.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Swapping {
+    /// As many times the memory, before pages go to a disk.
+    pub carries: Estimate,
+    /// Seconds that a page takes to come back beyond that; absent where there is no place for it.
+    pub beyond_s: Option<Estimate>,
+}
+
+/// Advice on one subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Subject {
+    /// "compression", "cipher", "raid", "network", "swap", "card".
+    pub name: String,
+    /// What to do, with the numbers, in a sentence or two; assumed figures have `~` before them.
+    pub advice: String,
+    /// The command that plans it, as words.
+    pub command: Option<Vec<String>>,
+}
+
+/// Compression on links of different speed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Curve {
+    /// What the speeds of the processor are from.
+    pub source: String,
+    /// Whether they were measured on this machine and its data.
+    pub is_measured: bool,
+    /// Cores that compress.
+    pub cores: u32,
+    /// How the speeds are known.
+    pub basis: Basis,
+    /// Up to which link each method pays.
+    pub break_even: Vec<PaysUpTo>,
+    /// One entry per speed, ascending.
+    pub points: Vec<CurvePoint>,
+}
+
+/// The fastest links on which a method still pays, bytes per second; absent where it pays on none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PaysUpTo {
+    /// As btrfs names it.
+    pub method: String,
+    /// For writing alone.
+    pub writes: Option<f64>,
+    /// For reading alone.
+    pub reads: Option<f64>,
+    /// For what the purpose reads and writes in order.
+    pub mix: Option<f64>,
+}
+
+/// Compression on one link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CurvePoint {
+    /// What the link carries, bytes per second.
+    pub link_bytes_per_second: f64,
+    /// The method that is worth most for the purpose's reads and writes in order, as btrfs names it; "none" where plain is.
+    pub best: String,
+    /// Bytes of the original written per second by method, plain first.
+    pub writes: Vec<Rated>,
+    /// Bytes of the original read per second by method, plain first.
+    pub reads: Vec<Rated>,
+}
+
+/// A method of compression with a rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Rated {
+    /// "none", "zstd:1".
+    pub method: String,
+    pub bytes_per_second: Estimate,
+}
+
+/// Something that is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unknown {
+    /// What, as a sentence without a full stop.
+    pub what: String,
+    /// The measurement that settles it, as the words of a command; absent where none can be made here.
+    pub measurement: Option<Vec<String>>,
+}
+
+/// Whether the place of this name is a network disk.
+pub fn is_network(name: &str) -> bool {
+    name == "nbd" || name.contains("://")
+}
+
+impl Figures {
+    /// The figures of a kind of device.
+    pub fn of_class(class: &DeviceClass) -> Figures {
+        Figures {
+            random_read: class.random_read.estimate(),
+            random_read_deep: class.random_read_deep.estimate(),
+            random_write: class.random_write.estimate(),
+            random_write_deep: class.random_write_deep.estimate(),
+            sequential_read: class.sequential_read.estimate(),
+            sequential_write: class.sequential_write.estimate(),
+            commits: class.commits.estimate(),
+        }
+    }
+}
+
+impl Advice {
+    /// How the machine is now.
+    pub fn now(&self) -> Option<&Candidate> {
+        self.candidates.iter().find(|candidate| candidate.is_now)
+    }
+
+    /// The best of what is there.
+    pub fn best_here(&self) -> Option<&Candidate> {
+        self.candidates.iter().find(|candidate| candidate.is_here)
+    }
+}
+
+impl Candidate {
+    /// Whether a network is in the way.
+    pub fn is_network(&self) -> bool {
+        is_network(&self.name)
+    }
+
+    /// Whether it does the work in a time that is enough, going by the longest that is likely.
+    pub fn is_enough(&self, purpose: Purpose) -> bool {
+        self.time_s.high <= purpose.enough_s()
+    }
+
+    /// The demands that were measured, or those that were not.
+    pub fn measured(&self, purpose: Purpose, is_measured: bool) -> Vec<What> {
+        self.by_basis(purpose, |basis| (basis == Basis::Measured) == is_measured)
+    }
+
+    /// Share of its time that rests on assumed figures, 0 to 1.
+    pub fn assumed_share(&self, purpose: Purpose) -> f64 {
+        let assumed = self.by_basis(purpose, |basis| basis == Basis::Assumed);
+        let of_it = self.demands.iter();
+        let of_it = of_it.filter(|demand| assumed.contains(&demand.what));
+        let assumed_s: f64 = of_it.map(|demand| demand.seconds.value).sum();
+        assumed_s / self.time_s.value.max(f64::MIN_POSITIVE)
+    }
+
+    /// What of its work is assumed and takes a tenth of the time or more; where no part does, all that is assumed.
+    pub fn assumed(&self, purpose: Purpose) -> Vec<What> {
+        let assumed = self.by_basis(purpose, |basis| basis == Basis::Assumed);
+        let is_large = |what: &What| {
+            let demand = self.demand(*what);
+            demand.is_some_and(|demand| demand.seconds.value >= self.time_s.value * WORTH_SAYING)
+        };
+        let large: Vec<What> = assumed.iter().copied().filter(is_large).collect();
+        match large.is_empty() {
+            true => assumed,
+            false => large,
+        }
+    }
+
+    fn by_basis(&self, purpose: Purpose, is_it: impl Fn(Basis) -> bool) -> Vec<What> {
+        let visits = purpose.visits().into_iter();
+        let of_it = visits.filter(|visit| is_it(self.basis.of(visit.what, visit.depth)));
+        of_it.map(|visit| visit.what).collect()
+    }
+
+    /// What a part of its work takes.
+    pub fn demand(&self, what: What) -> Option<&Demand> {
+        self.demands.iter().find(|demand| demand.what == what)
+    }
+
+    /// The demand that takes most of the time.
+    pub fn largest(&self) -> Option<&Demand> {
+        let largest = |a: &&Demand, b: &&Demand| a.seconds.value.total_cmp(&b.seconds.value);
+        self.demands.iter().max_by(largest)
+    }
+}

@@ -1,0 +1,102 @@
+//! What is not known and would change the order, and the measurement that settles it.
+
+use crate::advice::{Basis, Candidate, Unknown};
+use rubus_machine::purpose::{Purpose, Visit};
+
+use super::Question;
+use super::phrases::{list, seconds};
+use super::place::{self, Is, Place};
+
+/// The most important first.
+pub(super) fn unknown(
+    question: &Question<'_>,
+    places: &[Place],
+    candidates: &[Candidate],
+) -> Vec<Unknown> {
+    let mut unknown: Vec<Unknown> = Vec::new();
+    let is_swap = question.purpose == Purpose::Swap;
+    for candidate in candidates {
+        let name = candidate
+            .name
+            .trim_start_matches("zswap+")
+            .trim_start_matches("swap on ");
+        let place = places.iter().find(|place| place.name == name);
+        let Some(place) = place.filter(|place| is_open(question, place)) else {
+            continue;
+        };
+        let Some(measurement) = measurement(question, place) else {
+            continue;
+        };
+        if unknown
+            .iter()
+            .any(|known| known.measurement.as_ref() == Some(&measurement))
+        {
+            continue;
+        }
+        unknown.push(Unknown {
+            what: match is_swap {
+                true => format!("speed of {name}"),
+                false => format!(
+                    "{name}, {} to {}{}",
+                    seconds(candidate.time_s.low),
+                    seconds(candidate.time_s.high),
+                    what_is_left(question.purpose, candidate)
+                ),
+            },
+            measurement: Some(measurement),
+        });
+    }
+    if is_swap && question.known.page_ratio.is_none() {
+        unknown.push(Unknown {
+            what: "how far pages shrink here".into(),
+            measurement: Some(["rubus", "bench", "memory"].map(str::to_string).into()),
+        });
+    }
+    if candidates.iter().any(|candidate| candidate.name == "nbd") {
+        unknown.push(Unknown {
+            what: "the network disk: start a server, then --with nbd://SERVER/NAME".into(),
+            measurement: None,
+        });
+    }
+    unknown
+}
+
+/// Whether a kind of operation by which it is ranked was not measured.
+fn is_open(question: &Question<'_>, place: &Place) -> bool {
+    let visits = question.purpose.visits();
+    let of = |visit: &Visit| place.bases.of(visit.what, visit.depth);
+    visits.iter().any(|visit| of(visit) != Basis::Measured)
+}
+
+/// Of a disk that was measured in part: what was, and what not.
+fn what_is_left(purpose: Purpose, candidate: &Candidate) -> String {
+    let seen = candidate.measured(purpose, true);
+    let left = candidate.measured(purpose, false);
+    match seen.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; measured: {}; not: {}",
+            list(seen.iter().map(|what| what.words())),
+            list(left.iter().map(|what| what.words()))
+        ),
+    }
+}
+
+fn measurement(question: &Question<'_>, place: &Place) -> Option<Vec<String>> {
+    let target = match &place.is {
+        Is::Network(_, address) if !address.is_empty() => address.clone(),
+        Is::Network(..) => return None,
+        Is::Stripe(_) => return None,
+        Is::Disk(_) if !place.is_here || place.name.contains('@') => return None,
+        Is::Disk(_) => match &place.directory {
+            Some(directory) => directory.clone(),
+            None => format!("/dev/{}", place.name),
+        },
+    };
+    // A bus that was found on it must be one of this machine's disks.
+    let is_disk = place::disks(question.machine).any(|disk| disk.name == place.name);
+    if matches!(place.is, Is::Disk(_)) && !is_disk {
+        return None;
+    }
+    Some(vec!["rubus".into(), "bench".into(), target])
+}

@@ -1,0 +1,463 @@
+//! Set-ups of swap: what there is now, zram, and zswap before each disk; which is right, how large, and how readily to swap.
+//!
+//! zswap writes what is not needed on to its disk; zram keeps all of it and has no place for more. So zswap comes first where a disk
+//! takes small writes well, and zram where there is only a card or a stick, which swapping stops and wears out.
+
+use crate::advice::{Bases, Basis, Candidate, Demand, Figures, Swapping};
+use rubus_machine::purpose::What;
+use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::memory::SetUpKind;
+use rubus_vocabulary::units::bytes_iec;
+
+use super::phrases::{ToDo, times};
+use super::place::{Is, LOST, Place};
+use super::swap_costs::{POOL_PERCENT, TIMES, base, page_s, pool_percent, ratio_basis};
+use super::{Question, weigh};
+use crate::predict::{Bend, Operation, predict};
+use crate::stages::swap::SetUp;
+
+/// A disk that takes at least so many random writes per second is one to swap on.
+const TAKES_SWAP: f64 = 1000.0;
+/// How names of disks begin that wear out or stop when they are swapped on.
+const CARD: &str = "mmcblk";
+
+/// What a set-up is.
+struct SwapPlace {
+    name: String,
+    what: String,
+    kind: SetUpKind,
+    set_up: SetUp,
+    /// The place that takes what is over; of zram the root's, whose programs' pages are read again.
+    disk: Place,
+    is_now: bool,
+    risks: Vec<String>,
+}
+
+/// Whether a place is one to swap on.
+fn takes_swap(place: &Place, figures: &Figures) -> bool {
+    let is_card = place.name.starts_with(CARD) || place.name.contains("card");
+    let stops = place.what.contains("USB stick");
+    !is_card && !stops && figures.random_write.value >= TAKES_SWAP
+}
+
+pub(super) fn candidates(question: &Question<'_>, places: &[Place]) -> Vec<Candidate> {
+    let options = options(question, places);
+    let mut candidates: Vec<Candidate> = options
+        .iter()
+        .map(|option| candidate(question, option))
+        .collect();
+    // Of those that are as fast the one that has a place for what is over comes first.
+    super::rank(&mut candidates, question.purpose, |candidate| {
+        let option = options.iter().find(|option| option.name == candidate.name);
+        option.map_or(u8::MAX, standing)
+    });
+    candidates
+}
+
+/// Zswap before a disk that takes it, then what stays in memory, then disks that swapping stops or wears out.
+fn standing(option: &SwapPlace) -> u8 {
+    let is_good = takes_swap(&option.disk, &weigh::figures(&option.disk));
+    match (option.kind, is_good) {
+        (SetUpKind::Zswap, true) => 0,
+        (SetUpKind::Zram, _) => 1,
+        (_, true) => 2,
+        (_, false) => 3,
+    }
+}
+
+fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
+    let Some(base) = base(question) else {
+        return Vec::new();
+    };
+    let machine = question.machine;
+    let disks = places
+        .iter()
+        .filter(|place| matches!(place.is, Is::Disk(_)) && !place.name.contains('@'))
+        // The network needs memory itself when memory is short.
+        .filter(|place| !place.name.starts_with("nbd"));
+    let disks: Vec<&Place> = disks.collect();
+    let root = disks.iter().find(|place| place.is_now).or(disks.first());
+    let Some(root) = root else {
+        return Vec::new();
+    };
+    let now = now(machine, &base, root, &disks);
+    let mut options: Vec<SwapPlace> = vec![now];
+    let zram = zram(&base, base.memory_bytes);
+    if !is_alike(&options[0], &zram) {
+        options.push(SwapPlace {
+            name: "zram".into(),
+            what: format!(
+                "zram as large as the memory, {}",
+                bytes_iec(base.memory_bytes as u64)
+            ),
+            kind: SetUpKind::Zram,
+            set_up: zram,
+            disk: (*root).clone(),
+            is_now: false,
+            risks: vec!["What does not fit has no place: a program is ended.".into()],
+        });
+    }
+    for place in disks {
+        let name = format!("zswap+{}", place.name);
+        let mut risks = place.risks.clone();
+        // A swap file takes nothing from anybody.
+        if place.directory.is_some() {
+            risks.retain(|risk| !risk.starts_with(LOST));
+        }
+        let option = SwapPlace {
+            what: format!("zswap before a swap on {}", place.what),
+            kind: SetUpKind::Zswap,
+            set_up: SetUp {
+                pool_share: f64::from(pool_percent(&base)) / 100.0,
+                ..base.clone()
+            },
+            disk: place.clone(),
+            is_now: false,
+            risks,
+            name,
+        };
+        let now = &options[0];
+        let is_so = now.name == option.name && now.set_up.pool_share >= option.set_up.pool_share;
+        if !is_so {
+            options.push(option);
+        }
+    }
+    options
+}
+
+fn zram(base: &SetUp, size_bytes: f64) -> SetUp {
+    SetUp {
+        pool_share: size_bytes / base.memory_bytes / base.ratio.value,
+        writes_on: false,
+        ..base.clone()
+    }
+}
+
+fn is_alike(now: &SwapPlace, other: &SetUp) -> bool {
+    !now.set_up.writes_on && (now.set_up.pool_share - other.pool_share).abs() < 0.02
+}
+
+/// How the machine swaps now.
+fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapPlace {
+    let areas = &machine.swap.areas;
+    let first = areas.iter().max_by_key(|area| area.priority);
+    let Some(area) = first else {
+        return SwapPlace {
+            name: "none".into(),
+            what: "no swap".into(),
+            kind: SetUpKind::None,
+            set_up: SetUp {
+                writes_on: false,
+                ..base.clone()
+            },
+            disk: root.clone(),
+            is_now: true,
+            risks: vec!["When memory is full a program is ended.".into()],
+        };
+    };
+    if area.path.starts_with("/dev/zram") {
+        let size = area.size_bytes;
+        let name = area.path.trim_start_matches("/dev/");
+        return SwapPlace {
+            name: name.into(),
+            what: format!("zram of {}", bytes_iec(size)),
+            kind: SetUpKind::Zram,
+            set_up: zram(base, size as f64),
+            disk: root.clone(),
+            is_now: true,
+            risks: vec!["What does not fit has no place: a program is ended.".into()],
+        };
+    }
+    let device = area.device.text().unwrap_or_default();
+    let below = machine.disks_below(device);
+    let disk = disks
+        .iter()
+        .find(|place| below.iter().any(|disk| disk.name == place.name));
+    let disk = disk.unwrap_or(&root);
+    let is_zswap = machine.swap.zswap.enabled.get() == Some(true);
+    let percent = machine
+        .swap
+        .zswap
+        .parameters
+        .iter()
+        .find(|setting| setting.name == "max_pool_percent")
+        .and_then(|setting| setting.value.text()?.parse::<f64>().ok());
+    let pool_share = match is_zswap {
+        true => percent.unwrap_or(20.0) / 100.0,
+        false => 0.0,
+    };
+    SwapPlace {
+        name: match is_zswap {
+            true => format!("zswap+{}", disk.name),
+            false => format!("swap on {}", disk.name),
+        },
+        what: match is_zswap {
+            true => format!("zswap before a swap on {}", disk.what),
+            false => format!("swap on {} without zswap", disk.what),
+        },
+        kind: match is_zswap {
+            true => SetUpKind::Zswap,
+            false => SetUpKind::Disk,
+        },
+        set_up: SetUp {
+            pool_share,
+            ..base.clone()
+        },
+        disk: (*disk).clone(),
+        is_now: true,
+        risks: disk
+            .risks
+            .iter()
+            .filter(|risk| !risk.starts_with(LOST))
+            .cloned()
+            .collect(),
+    }
+}
+
+fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
+    let place = &option.disk;
+    let mut figures = weigh::figures(place);
+    let page = |what: What, depth: u32| {
+        let steps = option
+            .set_up
+            .steps(TIMES, &place.name, &figures, what, depth);
+        let operation = Operation {
+            bytes: what.bytes(),
+            depth,
+            bend: Bend::Stations,
+        };
+        predict(&steps, &operation)
+    };
+    let (read, write) = (page(What::RandomRead, 1), page(What::RandomWrite, 1));
+    let (read_deep, write_deep) = (page(What::RandomRead, 32), page(What::RandomWrite, 32));
+    let demands: Vec<Demand> = question
+        .purpose
+        .visits()
+        .iter()
+        .map(|visit| {
+            let prediction = if visit.what == What::RandomRead {
+                &read
+            } else {
+                &write
+            };
+            weigh::demand(visit, prediction)
+        })
+        .collect();
+    let swapping = Swapping {
+        beyond_s: option
+            .set_up
+            .writes_on
+            .then(|| option.set_up.swapping(Some(&figures)).beyond_s)
+            .flatten(),
+        carries: measured(question, option).unwrap_or(option.set_up.carries()),
+    };
+    let basis = bases(question, option);
+    let narrow = match read.iops.value < write.iops.value {
+        true => &read,
+        false => &write,
+    };
+    let pipes = weigh::pipes(narrow);
+    let busy = option
+        .set_up
+        .page_s
+        .scaled(4000.0 / f64::from(option.set_up.cores));
+    let busy = match option.set_up.pool_share > 0.0 {
+        true => busy,
+        false => Estimate::new(0.02, 0.0, 0.1),
+    };
+    (figures.random_read, figures.random_write) = (read.iops, write.iops);
+    (figures.random_read_deep, figures.random_write_deep) = (read_deep.iops, write_deep.iops);
+    Candidate {
+        name: option.name.clone(),
+        what: option.what.clone(),
+        is_now: option.is_now,
+        is_here: place.is_here,
+        figures,
+        time_s: weigh::sum(demands.iter().map(|demand| demand.seconds)),
+        demands,
+        pipes,
+        cpu_share: Estimate::new(busy.value.min(1.0), busy.low.min(1.0), busy.high.min(1.0)),
+        swap: Some(swapping),
+        euros: place.euros,
+        risks: option.risks.clone(),
+        is_measured: basis.time_s == Basis::Measured,
+        basis,
+        source: place.source.clone(),
+    }
+}
+
+/// What such a set-up was found to carry on this machine.
+fn measured(question: &Question<'_>, option: &SwapPlace) -> Option<Estimate> {
+    let is_alike = |found: &&crate::advice::Carried| {
+        let shares = found
+            .pool_share
+            .map(|share| share - option.set_up.pool_share);
+        let is_same_pool = match option.kind {
+            SetUpKind::Zswap => shares.is_some_and(|apart| apart.abs() < 0.02),
+            _ => true,
+        };
+        found.kind == option.kind && is_same_pool && option.is_now
+    };
+    let found = question.known.carried.iter().find(is_alike)?;
+    Some(found.times)
+}
+
+/// Pages meet the processor, whose speed is that of its kind, and the disk as far as they do not fit.
+fn bases(question: &Question<'_>, option: &SwapPlace) -> Bases {
+    let set_up = &option.set_up;
+    let memory = match set_up.pool_share > 0.0 {
+        true => page_s(question).map_or(Basis::Assumed, |(_, basis)| basis),
+        false => Basis::Measured,
+    };
+    let is_all_in_memory = set_up.pool_share > 0.0 && set_up.hits(TIMES).value >= 1.0;
+    let met = |disk: Basis| match is_all_in_memory {
+        true => memory,
+        false => memory.max(disk),
+    };
+    let disk = option.disk.bases;
+    let (read, write) = (met(disk.random_read), met(disk.random_write));
+    Bases {
+        random_read: read,
+        random_read_deep: met(disk.random_read_deep),
+        random_write: write,
+        random_write_deep: met(disk.random_write_deep),
+        time_s: read.max(write),
+        cpu_share: Basis::Assumed,
+        carries: match measured(question, option) {
+            Some(_) => Basis::Measured,
+            None => ratio_basis(question),
+        },
+        beyond_s: disk.random_read,
+        ..disk
+    }
+}
+
+/// What does it.
+pub(super) fn to_do(question: &Question<'_>, places: &[Place], best: &Candidate) -> ToDo {
+    let words = |words: &[&str]| Some(words.iter().map(|word| word.to_string()).collect());
+    if best.is_now {
+        return ToDo::nothing("Nothing: it is set up like that.");
+    }
+    if best.name == "zram" {
+        let memory = question
+            .machine
+            .memory
+            .total_bytes
+            .get()
+            .unwrap_or_default();
+        let size = format!("size={}M", memory >> 20);
+        let swappiness = swappiness(question, places, best);
+        let swappiness = swappiness.map(|found| format!("swappiness={}", found.value));
+        let mut command = vec!["rubus", "plan", "swap", "to=zram", &size];
+        command.extend(swappiness.as_deref());
+        return ToDo {
+            command: words(&command),
+            sentence: None,
+        };
+    }
+    let name = best.name.trim_start_matches("zswap+");
+    let percent = base(question).map_or(POOL_PERCENT.0 as u32, |base| pool_percent(&base));
+    let percent = format!("max-pool-percent={percent}");
+    let zswap = format!("rubus plan zswap {percent}");
+    let swappiness = swappiness(question, places, best);
+    let swappiness = swappiness.map(|found| format!("swappiness={}", found.value));
+    let place = places.iter().find(|place| place.name == name);
+    let Some(place) = place.filter(|place| place.is_here && !name.contains('@')) else {
+        return ToDo::nothing(&format!(
+            "When it is there: rubus plan swap to=disk:/dev/NAME (the NAME that `rubus survey` shows), then {zswap}."
+        ));
+    };
+    let is_there = question.machine.swap.areas.iter().any(|area| {
+        let below = area
+            .device
+            .text()
+            .map(|device| question.machine.disks_below(device));
+        below.is_some_and(|disks| disks.iter().any(|disk| disk.name == name))
+    });
+    if is_there {
+        return ToDo {
+            command: words(&["rubus", "plan", "zswap", &percent]),
+            sentence: None,
+        };
+    }
+    let to = match &place.directory {
+        Some(directory) => format!("to=file:{}/swapfile", directory.trim_end_matches('/')),
+        None => format!("to=disk:/dev/{name}"),
+    };
+    let mut command = vec!["rubus", "plan", "swap", &to];
+    command.extend(swappiness.as_deref());
+    ToDo {
+        command: words(&command),
+        sentence: Some(format!("After it: {zswap}")),
+    }
+}
+
+/// How readily programs' pages should go to swap rather than files out of the cache.
+pub(super) struct Swappiness {
+    pub value: u32,
+    /// In words.
+    pub why: String,
+}
+
+/// By the kernel's rule: with swap that is r times as fast at random access as the files' disk, 200 r / (1 + r) (Linux,
+/// Documentation/admin-guide/sysctl/vm.rst), to the nearest ten.
+pub(super) fn swappiness(
+    question: &Question<'_>,
+    places: &[Place],
+    best: &Candidate,
+) -> Option<Swappiness> {
+    let disks = places
+        .iter()
+        .filter(|place| matches!(place.is, Is::Disk(_)));
+    let root = disks.clone().find(|place| place.is_now);
+    let files = root.or(disks.clone().next())?;
+    let of_files = weigh::figures(files);
+    let both = |figures: &Figures| {
+        2.0 / (1.0 / figures.random_read.value + 1.0 / figures.random_write.value)
+    };
+    let ratio = both(&best.figures) / both(&of_files);
+    let value = (20.0 * ratio / (1.0 + ratio)).round() * 10.0;
+    let basis = best.basis.time_s;
+    let basis = basis.max(files.bases.random_read.max(files.bases.random_write));
+    let now = question.machine.vm.iter();
+    let mut now = now.filter(|setting| setting.name == "swappiness");
+    let now = now.next().and_then(|setting| setting.value.text());
+    Some(Swappiness {
+        value: value.clamp(10.0, 200.0) as u32,
+        why: format!(
+            "{}{value:.0}{}: a page from {} is back {}{} as fast as a file from {} (the kernel's rule 200 r / (1 + r)).",
+            basis.mark(),
+            now.map_or(String::new(), |now| format!(", now {now}")),
+            best.name,
+            basis.mark(),
+            times(ratio),
+            files.name
+        ),
+    })
+}
+
+/// Why zswap before a disk, or why not.
+pub(super) fn why(question: &Question<'_>, places: &[Place], best: &Candidate) -> Option<String> {
+    let base = base(question)?;
+    let has_disk = places.iter().find(|place| {
+        place.is_here
+            && matches!(place.is, Is::Disk(_))
+            && takes_swap(place, &weigh::figures(place))
+    });
+    match (best.name.as_str(), has_disk) {
+        (name, _) if name.starts_with("zswap+") => Some(format!(
+            "zram would be as fast while all fits, and end a program when it does not; behind zswap what is not needed goes to {}. \
+             A pool of {} % holds {TIMES} times the memory if pages shrink to {}{:.0} %.",
+            name.trim_start_matches("zswap+"),
+            pool_percent(&base),
+            ratio_basis(question).mark(),
+            100.0 / base.ratio.value
+        )),
+        (name, None) if name.starts_with("zram") => Some(
+            "There is no disk here to swap on: small writes stop cards and sticks and wear them out, so all stays in memory."
+                .into(),
+        ),
+        _ => None,
+    }
+}

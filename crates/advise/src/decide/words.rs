@@ -1,0 +1,349 @@
+//! Why the best one is best, and what does it.
+
+use crate::advice::{ALIKE, Basis, Candidate, Demand, WORTH_SAYING};
+use rubus_machine::purpose::{Purpose, What};
+use rubus_vocabulary::units::{iops, percent, rate_si};
+
+use super::Question;
+use super::phrases::{ToDo, list, seconds, times};
+use super::place::{Is, LOST, Place};
+use super::swapping;
+
+/// Three sentences: what the best gives, why, and what is narrow after it.
+pub(super) fn because(
+    question: &Question<'_>,
+    places: &[Place],
+    candidates: &[Candidate],
+) -> Vec<String> {
+    let Some(best) = candidates.first() else {
+        return vec!["This machine shows no disk, and so there is nothing to advise on.".into()];
+    };
+    let now = candidates.iter().find(|candidate| candidate.is_now);
+    let mut sentences = vec![what_it_gives(question.purpose, best, now, candidates)];
+    let why = why(best, now, candidates);
+    let after = why.is_some();
+    sentences.extend(why);
+    if question.purpose == Purpose::Swap {
+        sentences.extend(swapping::why(question, places, best));
+    }
+    sentences.extend(what_is_next(best, after));
+    sentences
+}
+
+fn what_it_gives(
+    purpose: Purpose,
+    best: &Candidate,
+    now: Option<&Candidate>,
+    all: &[Candidate],
+) -> String {
+    let range = format!(
+        "{} ({} to {})",
+        time(best),
+        seconds(best.time_s.low),
+        seconds(best.time_s.high)
+    );
+    let alone = on_assumptions(purpose, best);
+    let work = match purpose {
+        Purpose::Swap => "2000 pages in and out",
+        _ => "one second of this work",
+    };
+    let Some(now) = now else {
+        let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
+        return format!("{} takes {range} for {work}{alone}.", named(best));
+    };
+    if best.is_now && best.is_enough(purpose) {
+        return what_is_enough(best, work, &range, alone.as_deref(), all);
+    }
+    if best.is_now {
+        let second = all.get(1).map(|next| {
+            let money = match next.euros {
+                (0, 0) => String::new(),
+                (low, high) => format!(" for {low} to {high} EUR"),
+            };
+            format!("; {}{money} would take {}", short(next), time(next))
+        });
+        let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
+        return format!(
+            "{} is the best that was weighed: {range} for {work}{alone}{}.",
+            named(best),
+            second.unwrap_or_default()
+        );
+    }
+    let is_sure = best.time_s.high < now.time_s.low;
+    let overlap = (!is_sure).then(|| "the ranges overlap".to_string());
+    let doubts: Vec<String> = alone.into_iter().chain(overlap).collect();
+    let but = match doubts.is_empty() {
+        true => String::new(),
+        false => format!(", but {}: measure before you decide", doubts.join(", and ")),
+    };
+    format!(
+        "{} would need {range} for {work}; the current {} needs {}: {} as fast{but}.",
+        named(best),
+        now.name,
+        time(now),
+        times(now.time_s.value / best.time_s.value)
+    )
+}
+
+/// That nothing is to be changed, and what else would be faster.
+fn what_is_enough(
+    now: &Candidate,
+    work: &str,
+    range: &str,
+    alone: Option<&str>,
+    all: &[Candidate],
+) -> String {
+    let mark = now.basis.time_s.mark();
+    let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
+    let by_time = |a: &&Candidate, b: &&Candidate| a.time_s.value.total_cmp(&b.time_s.value);
+    let fastest = all.iter().min_by(by_time);
+    let fastest = fastest.filter(|fastest| fastest.time_s.value * ALIKE < now.time_s.value);
+    let faster = fastest.map_or(String::new(), |fastest| {
+        format!(
+            " The fastest that was weighed, {}, takes {}.",
+            short(fastest),
+            time(fastest)
+        )
+    });
+    format!(
+        "{} does {work} in {range}, {mark}{} of the time and {} at most{alone}: nothing to change.{faster}",
+        named(now),
+        percent(now.time_s.value),
+        percent(now.time_s.high)
+    )
+}
+
+/// A name within a sentence.
+fn short(candidate: &Candidate) -> &str {
+    match candidate.name.as_str() {
+        "nbd" => "a network disk",
+        name => name,
+    }
+}
+
+/// A time with its mark: "~85 ms".
+pub(super) fn time(candidate: &Candidate) -> String {
+    let mark = candidate.basis.time_s.mark();
+    format!("{mark}{}", seconds(candidate.time_s.value))
+}
+
+/// What a time rests on that nobody knows: "on assumed figures alone (commits)".
+fn on_assumptions(purpose: Purpose, candidate: &Candidate) -> Option<String> {
+    if candidate.basis.time_s != Basis::Assumed {
+        return None;
+    }
+    let assumed = candidate.assumed(purpose);
+    let what = match purpose {
+        Purpose::Swap => "what a page costs".into(),
+        _ if assumed.is_empty() => "what the network carries".into(),
+        _ => list(assumed.iter().map(|what| what.words())),
+    };
+    Some(
+        match candidate.assumed_share(purpose) > 1.0 - WORTH_SAYING {
+            true => format!("on assumed figures alone ({what})"),
+            false => format!("partly on assumed figures ({what})"),
+        },
+    )
+}
+
+/// "sda, SSD on USB 3 X".
+fn named(candidate: &Candidate) -> String {
+    match candidate.what.starts_with(&candidate.name) || candidate.name == "nbd" {
+        true => candidate.what.clone(),
+        false => format!("{} ({})", candidate.name, candidate.what),
+    }
+}
+
+/// The rate behind a part of the time, in the words of its kind.
+pub(super) fn rate(candidate: &Candidate, what: What) -> String {
+    let Some(demand) = candidate.demand(what) else {
+        return "unknown".into();
+    };
+    let rate = demand.per_second.value;
+    let mark = candidate.basis.of(what, demand.in_flight).mark();
+    match what.is_in_order() {
+        true => format!("{mark}{}", rate_si(rate)),
+        false => format!("{mark}{}/s", iops(rate).replace(' ', "")),
+    }
+}
+
+/// Where the difference is, if the other one is slower.
+fn why(best: &Candidate, now: Option<&Candidate>, all: &[Candidate]) -> Option<String> {
+    let other = now.filter(|now| now.name != best.name).or(all.get(1))?;
+    if other.time_s.value < best.time_s.value {
+        return None;
+    }
+    let saved = |what: What| -> Option<f64> {
+        let of = |candidate: &Candidate| Some(candidate.demand(what)?.seconds.value);
+        Some(of(other)? - of(best)?)
+    };
+    let most = best.demands.iter().max_by(|a, b| {
+        let of = |demand: &Demand| saved(demand.what).unwrap_or(0.0);
+        of(a).total_cmp(&of(b))
+    })?;
+    let saved_s = saved(most.what).filter(|saved| *saved > 0.0)?;
+    Some(format!(
+        "Most of the difference, {}, is in {}: {} now, {} then.",
+        seconds(saved_s),
+        most.what.words(),
+        rate(other, most.what),
+        rate(best, most.what)
+    ))
+}
+
+fn what_is_next(best: &Candidate, after: bool) -> Option<String> {
+    let largest = best.largest()?;
+    let share = largest.seconds.value / best.time_s.value.max(f64::MIN_POSITIVE);
+    let pipe = best.pipes.first()?;
+    let next = best.pipes.get(1).map(|next| {
+        let is_near = next.capacity_iops.low < pipe.capacity_iops.high;
+        match is_near {
+            true => format!(", and {} is about as narrow", next.name),
+            false => format!(
+                ", then {}, which could carry {} as much",
+                next.name,
+                times(next.capacity_iops.value / pipe.capacity_iops.value)
+            ),
+        }
+    });
+    let first = match after {
+        true => "After that the",
+        false => "The",
+    };
+    Some(format!(
+        "{first} narrowest pipe is {} at {} ({:.0} % of the time){}.",
+        pipe.name,
+        largest.what.words(),
+        share * 100.0,
+        next.unwrap_or_default()
+    ))
+}
+
+/// What does the best one: a recipe where there is one.
+pub(super) fn to_do(question: &Question<'_>, places: &[Place], candidates: &[Candidate]) -> ToDo {
+    let Some(best) = candidates.first() else {
+        return ToDo {
+            command: None,
+            sentence: None,
+        };
+    };
+    if question.purpose == Purpose::Swap {
+        return swapping::to_do(question, places, best);
+    }
+    if best.is_now {
+        return ToDo::nothing(match best.is_enough(question.purpose) {
+            true => "Nothing: what is there is enough.",
+            false => "Nothing: the system is there already.",
+        });
+    }
+    let place = places.iter().find(|place| place.name == best.name);
+    place.map_or(ToDo::nothing(""), |place| of_place(question, place))
+}
+
+fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
+    let words = |words: &[&str]| -> Option<Vec<String>> {
+        Some(words.iter().map(|word| word.to_string()).collect())
+    };
+    let is_system = matches!(question.purpose, Purpose::Desktop | Purpose::Server);
+    match &place.is {
+        Is::Stripe(members) => {
+            let nodes: Vec<String> = members
+                .iter()
+                .map(|member| format!("/dev/{}", member.name))
+                .collect();
+            let devices = format!("devices={}", nodes.join(","));
+            ToDo {
+                command: words(&["rubus", "plan", "raid0", &devices, "at=/mnt/fast"]),
+                sentence: None,
+            }
+        }
+        _ if place.is_network() && is_system => {
+            let address = match place.name.as_str() {
+                "nbd" => "nbd://SERVER/root",
+                address => address,
+            };
+            ToDo {
+                command: words(&["rubus", "plan", "network-root"]),
+                sentence: Some(format!(
+                    "Before that: on the other machine `rubus serve root.img --size 32GiB --listen 0.0.0.0 --allow NETWORK` (NETWORK: who \
+                     may read and write it, such as 192.168.1.0/24), here `sudo rubus attach {address} /dev/nbd0`."
+                )),
+            }
+        }
+        _ if place.is_network() => match place.name.as_str() {
+            "nbd" => ToDo::nothing(
+                "On the other machine `rubus serve disk.img --size 32GiB --listen 0.0.0.0 --allow NETWORK` (NETWORK: who may read and \
+                 write it, such as 192.168.1.0/24), then here `rubus plan network-disk address=nbd://SERVER/disk at=/mnt/network`.",
+            ),
+            address => ToDo {
+                command: words(&[
+                    "rubus",
+                    "plan",
+                    "network-disk",
+                    &format!("address={address}"),
+                    "at=/mnt/network",
+                ]),
+                sentence: None,
+            },
+        },
+        _ if place.name.ends_with("@usb3") => {
+            ToDo::nothing(&then(question, place, "Put it into a USB 3 port (blue)"))
+        }
+        _ if place.name.ends_with("@gen3") => ToDo::nothing(
+            "Write dtparam=pciex1_gen=3 into config.txt and restart; take it out again if the drive fails.",
+        ),
+        _ if !place.is_here && place.name.contains("card") => ToDo::nothing(
+            "Copy the card to the new one: `rubus copy` copies a directory with everything in it, or use an imager.",
+        ),
+        _ if !place.is_here => ToDo::nothing(&format!(
+            "When it is plugged in: {} (the NAME that `rubus survey` shows).",
+            match is_system {
+                true => "rubus plan desktop device=/dev/NAME",
+                false => "rubus plan format device=/dev/NAME at=/srv/data",
+            }
+        )),
+        _ => match (&place.directory, is_system) {
+            (_, true) => ToDo {
+                command: words(&[
+                    "rubus",
+                    "plan",
+                    "desktop",
+                    &format!("device=/dev/{}", place.name),
+                ]),
+                sentence: lost(place),
+            },
+            (Some(directory), false) => ToDo::nothing(&format!(
+                "Put the data below {directory}, which is on {}.",
+                place.name
+            )),
+            (None, false) => ToDo {
+                command: words(&[
+                    "rubus",
+                    "plan",
+                    "format",
+                    &format!("device=/dev/{}", place.name),
+                    "at=/srv/data",
+                ]),
+                sentence: lost(place),
+            },
+        },
+    }
+}
+
+fn lost(place: &Place) -> Option<String> {
+    let risk = place.risks.iter().find(|risk| risk.starts_with(LOST));
+    risk.cloned()
+}
+
+fn then(question: &Question<'_>, place: &Place, first: &str) -> String {
+    let is_system = matches!(question.purpose, Purpose::Desktop | Purpose::Server);
+    let name = place.name.split('@').next().unwrap_or_default();
+    let root = place.directory.as_deref() == Some("/");
+    match (is_system && !root, &place.directory) {
+        (true, _) => format!("{first}, then rubus plan desktop device=/dev/{name}."),
+        (false, Some(directory)) => format!("{first}; the data stays below {directory}."),
+        (false, None) => {
+            format!("{first}, then rubus plan format device=/dev/{name} at=/srv/data.")
+        }
+    }
+}

@@ -1,0 +1,499 @@
+//! Advice as text: the answer, the candidates in a table, what to do, single subjects, what is not known.
+//!
+//! Nothing but ASCII is written, so that every terminal shows it.
+
+use crate::advice::{Advice, Basis, Candidate, Curve, LEGEND, PaysUpTo};
+use rubus_machine::purpose::Purpose;
+use rubus_remote::quote::quote;
+use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::units::{iops, percent, rate_si};
+
+use rubus_draw::style::{Style, Tone};
+use rubus_draw::table::{Align, Cell, Table};
+use rubus_draw::text::{bind_units, clean, hang, shorten};
+
+/// No line is wider.
+const COLUMNS: usize = 80;
+/// More rows are no help; the JSON has all.
+const MAX_ROWS: usize = 8;
+/// Letters of the first column.
+const NAME_COLUMNS: usize = 26;
+
+/// What to draw besides the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Where the time goes, which pipes are in the way, and the curve of compression.
+    pub pipes: bool,
+}
+
+/// The whole text; ends in a line feed.
+pub fn render(advice: &Advice, depth: Depth, style: Style) -> String {
+    let mut lines = vec![style.paint(Tone::Strong, &title(advice))];
+    lines.extend(paragraph(
+        &format!("Time for {}.", advice.unit),
+        style,
+        Tone::Faint,
+    ));
+    for (i, sentence) in advice.because.iter().enumerate() {
+        let tone = if i == 0 { Tone::Good } else { Tone::Plain };
+        lines.extend(paragraph(sentence, style, tone));
+    }
+    if !advice.candidates.is_empty() {
+        lines.push(String::new());
+        lines.extend(table(advice).lines(style));
+        lines.extend(legend(advice, style));
+    }
+    lines.extend(to_do(advice, style));
+    if depth.pipes {
+        lines.extend(pipes(advice, style));
+    }
+    lines.extend(subjects(advice, style));
+    if let (true, Some(curve)) = (depth.pipes, &advice.curve) {
+        lines.extend(drawn_curve(curve, style));
+    }
+    lines.extend(unknown(advice, style));
+    let lines: Vec<String> = lines.iter().map(|line| ascii(line)).collect();
+    lines.join("\n") + "\n"
+}
+
+fn title(advice: &Advice) -> String {
+    let title = format!("{}, for {}", advice.machine, advice.purpose.words());
+    shorten(&clean(&title), COLUMNS)
+}
+
+fn paragraph(text: &str, style: Style, tone: Tone) -> Vec<String> {
+    let lines = hang("", &bind_units(&clean(text)), COLUMNS);
+    lines.iter().map(|line| style.paint(tone, line)).collect()
+}
+
+fn table(advice: &Advice) -> Table {
+    match advice.purpose {
+        Purpose::Swap => swap_table(advice),
+        _ => place_table(advice),
+    }
+}
+
+/// The rows that are drawn: the first ones, and always how it is now.
+fn rows(advice: &Advice) -> Vec<&Candidate> {
+    let mut rows: Vec<&Candidate> = advice.candidates.iter().take(MAX_ROWS).collect();
+    if let Some(now) = advice.now() {
+        if !rows.iter().any(|row| row.is_now) {
+            rows.pop();
+            rows.push(now);
+        }
+    }
+    rows
+}
+
+fn first_cell(candidate: &Candidate) -> Cell {
+    let mark = if candidate.is_now { "* " } else { "  " };
+    // What it is says less than its name where both do not fit.
+    let words = match candidate.what.contains(&candidate.name) || candidate.name == "nbd" {
+        true => candidate.what.clone(),
+        false => format!("{}: {}", candidate.name, candidate.what),
+    };
+    let tone = if candidate.is_now {
+        Tone::Strong
+    } else {
+        Tone::Plain
+    };
+    Cell::toned(&format!("{mark}{}", cut(&words, NAME_COLUMNS)), tone)
+}
+
+/// As [`shorten`], in ASCII; what was cut is two dots, since `~` has its meaning.
+fn cut(text: &str, columns: usize) -> String {
+    match text.chars().count() > columns {
+        true => {
+            text.chars()
+                .take(columns - 2)
+                .collect::<String>()
+                .trim_end()
+                .to_string()
+                + ".."
+        }
+        false => text.to_string(),
+    }
+}
+
+fn place_table(advice: &Advice) -> Table {
+    let right = Align::Right;
+    let mut table = Table::new(&[
+        ("  place", Align::Left),
+        ("time", right),
+        ("read", right),
+        ("write", right),
+        ("4K r/s", right),
+        ("4K w/s", right),
+        ("commits", right),
+        ("~EUR", right),
+    ])
+    .close();
+    for candidate in rows(advice) {
+        let (figures, basis) = (&candidate.figures, &candidate.basis);
+        table.row(vec![
+            first_cell(candidate),
+            marked(basis.time_s, time(&candidate.time_s)),
+            marked(basis.sequential_read, mega(figures.sequential_read.value)),
+            marked(basis.sequential_write, mega(figures.sequential_write.value)),
+            marked(basis.random_read, count(&figures.random_read)),
+            marked(basis.random_write, count(&figures.random_write)),
+            marked(basis.commits, count(&figures.commits)),
+            Cell::from(euros(candidate)),
+        ]);
+    }
+    table
+}
+
+/// A figure with the mark of what is assumed.
+fn marked(basis: Basis, words: String) -> Cell {
+    Cell::from(format!("{}{words}", basis.mark()))
+}
+
+fn swap_table(advice: &Advice) -> Table {
+    let right = Align::Right;
+    let mut table = Table::new(&[
+        ("  set-up", Align::Left),
+        ("time", right),
+        ("in/s", right),
+        ("out/s", right),
+        ("carries", right),
+        ("beyond", right),
+        ("~EUR", right),
+    ])
+    .close();
+    for candidate in rows(advice) {
+        let (figures, basis) = (&candidate.figures, &candidate.basis);
+        let swap = candidate.swap.as_ref();
+        let carries = swap.map_or(Cell::from("?"), |swap| {
+            marked(basis.carries, format!("{:.2}", swap.carries.value))
+        });
+        let beyond = match swap.map(|swap| swap.beyond_s) {
+            None => Cell::from("?"),
+            Some(None) => Cell::from("nothing"),
+            Some(Some(beyond)) => marked(basis.beyond_s, seconds(beyond.value)),
+        };
+        table.row(vec![
+            first_cell(candidate),
+            marked(basis.time_s, time(&candidate.time_s)),
+            marked(basis.random_read, count(&figures.random_read)),
+            marked(basis.random_write, count(&figures.random_write)),
+            carries,
+            beyond,
+            Cell::from(euros(candidate)),
+        ]);
+    }
+    table
+}
+
+fn time(time_s: &Estimate) -> String {
+    seconds(time_s.value)
+}
+
+fn seconds(time_s: f64) -> String {
+    match time_s {
+        s if s >= 9.95 => format!("{s:.0} s"),
+        s if s >= 0.095 => format!("{s:.1} s"),
+        s if s >= 0.000_95 => format!("{:.1} ms", s * 1e3),
+        s => format!("{:.2} ms", s * 1e3),
+    }
+}
+
+fn mega(rate: f64) -> String {
+    let mega = rate / 1e6;
+    match mega >= 9.95 {
+        true => format!("{mega:.0}"),
+        false => format!("{mega:.1}"),
+    }
+}
+
+fn count(rate: &Estimate) -> String {
+    match rate.value {
+        rate if rate >= 9_999.5 => iops(rate).replace(' ', ""),
+        rate => format!("{rate:.0}"),
+    }
+}
+
+fn euros(candidate: &Candidate) -> String {
+    match candidate.euros {
+        (0, 0) => "-".into(),
+        (low, high) => format!("{low}-{high}"),
+    }
+}
+
+fn legend(advice: &Advice, style: Style) -> Vec<String> {
+    let mut words = vec![
+        match advice.purpose {
+            Purpose::Swap => {
+                "* now; carries: times the memory before it gets slow; beyond: a page then"
+            }
+            _ => "* now; read and write: MB/s in order; 4K: one at a time; commits per second",
+        }
+        .to_string(),
+    ];
+    words.push(format!("{LEGEND}; {}", what_was_measured(advice)));
+    let all = rows(advice).len();
+    let more = advice.candidates.len() - all;
+    if more > 0 {
+        words.push(format!("{more} more in --json."));
+    }
+    let words: Vec<String> = words
+        .iter()
+        .flat_map(|words| hang("  ", words, COLUMNS))
+        .collect();
+    words
+        .iter()
+        .map(|line| style.paint(Tone::Faint, line))
+        .collect()
+}
+
+/// Which places were measured, which in part, and what of those.
+fn what_was_measured(advice: &Advice) -> String {
+    let rows = rows(advice);
+    let of = |row: &&Candidate| {
+        let seen = row.measured(advice.purpose, true);
+        let seen: Vec<&str> = seen.iter().map(|what| what.words()).collect();
+        match (row.is_measured, seen.is_empty()) {
+            (true, _) => Some(row.name.clone()),
+            (false, true) => None,
+            (false, false) => Some(format!("of {} {}", row.name, seen.join(", "))),
+        }
+    };
+    let seen: Vec<String> = rows.iter().filter_map(of).collect();
+    match rows.iter().all(|row| row.is_measured) {
+        _ if seen.is_empty() => "nothing was measured.".into(),
+        true => "all measured here.".into(),
+        false => format!(
+            "measured here: {}; all else is usual for its kind.",
+            seen.join("; ")
+        ),
+    }
+}
+
+/// The words of a command, as they can be typed.
+pub fn typed(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    words.join(" ")
+}
+
+fn to_do(advice: &Advice, style: Style) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    if let Some(command) = &advice.command {
+        lines.push(format!(
+            "To do:  {}",
+            style.paint(Tone::Strong, &clean(&typed(command)))
+        ));
+    }
+    if let Some(sentence) = advice
+        .to_do
+        .as_ref()
+        .filter(|sentence| !sentence.is_empty())
+    {
+        let first = if advice.command.is_some() {
+            "        "
+        } else {
+            "To do:  "
+        };
+        lines.extend(hang(first, &bind_units(&clean(sentence)), COLUMNS));
+    }
+    let risks = advice
+        .candidates
+        .first()
+        .map_or(&[][..], |best| &best.risks);
+    // What the sentence above says is not said twice.
+    let is_said = |risk: &String| {
+        advice
+            .to_do
+            .as_ref()
+            .is_some_and(|said| said.contains(risk.as_str()))
+    };
+    let risks: Vec<&str> = risks
+        .iter()
+        .filter(|risk| !is_said(risk))
+        .map(String::as_str)
+        .collect();
+    if !risks.is_empty() && !advice.candidates.first().is_some_and(|best| best.is_now) {
+        lines.extend(hang(
+            "Risk:   ",
+            &bind_units(&clean(&risks.join(" "))),
+            COLUMNS,
+        ));
+    }
+    match lines.len() {
+        1 => Vec::new(),
+        _ => lines,
+    }
+}
+
+fn subjects(advice: &Advice, style: Style) -> Vec<String> {
+    if advice.subjects.is_empty() {
+        return Vec::new();
+    }
+    let longest = advice
+        .subjects
+        .iter()
+        .map(|subject| subject.name.len())
+        .max();
+    let columns = longest.unwrap_or(0) + 2;
+    let mut lines = vec![String::new(), style.paint(Tone::Strong, "Besides")];
+    for subject in &advice.subjects {
+        let first = format!("  {:columns$}", subject.name);
+        let mut words = clean(&subject.advice);
+        if let Some(command) = &subject.command {
+            words.push_str(&format!(" To do: {}", clean(&typed(command))));
+        }
+        lines.extend(hang(&first, &bind_units(&words), COLUMNS));
+    }
+    lines
+}
+
+fn unknown(advice: &Advice, style: Style) -> Vec<String> {
+    const MAX: usize = 3;
+    if advice.unknown.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![
+        String::new(),
+        style.paint(
+            Tone::Strong,
+            "Not known, and what settles it (--measure runs it)",
+        ),
+    ];
+    for unknown in advice.unknown.iter().take(MAX) {
+        let words = match &unknown.measurement {
+            Some(command) => format!("{}: {}", unknown.what, typed(command)),
+            None => unknown.what.clone(),
+        };
+        lines.extend(hang("  ", &bind_units(&clean(&words)), COLUMNS));
+    }
+    lines
+}
+
+/// For each candidate where its time goes, and what is in the way.
+fn pipes(advice: &Advice, style: Style) -> Vec<String> {
+    let mut lines = vec![
+        String::new(),
+        style.paint(Tone::Strong, "Where the time goes"),
+    ];
+    for candidate in rows(advice) {
+        let parts: Vec<String> = candidate
+            .demands
+            .iter()
+            .map(|demand| {
+                let visits = advice.purpose.visits();
+                let visit = visits.iter().find(|visit| visit.what == demand.what);
+                let basis = visit.map(|visit| candidate.basis.of(visit.what, visit.depth));
+                let mark = basis.map_or("", Basis::mark);
+                let deep = demand.deep().map(|deep| format!(" ({mark}{deep})"));
+                format!(
+                    "{} {mark}{}{}",
+                    demand.what.words(),
+                    seconds(demand.seconds.value),
+                    deep.unwrap_or_default()
+                )
+            })
+            .collect();
+        let pipes: Vec<String> = candidate
+            .pipes
+            .iter()
+            .map(|pipe| format!("{} {}", pipe.name, percent(pipe.utilisation)))
+            .collect();
+        let title = format!(
+            "  {}, {} to {}",
+            candidate.name,
+            seconds(candidate.time_s.low),
+            seconds(candidate.time_s.high)
+        );
+        lines.push(style.paint(Tone::Strong, &shorten(&clean(&title), COLUMNS)));
+        let words = format!(
+            "{}. Busy at what takes most: {}. Processor: {}{} of all cores. Figures: {}.",
+            parts.join(", "),
+            pipes.join(", "),
+            candidate.basis.cpu_share.mark(),
+            percent(candidate.cpu_share.value),
+            candidate.source
+        );
+        lines.extend(hang("    ", &bind_units(&clean(&words)), COLUMNS));
+    }
+    lines
+}
+
+/// What the last column goes by.
+const BEST: &str = "best: for what the purpose reads and writes in order";
+
+/// The end of a method's range for one kind of work, where it has one.
+type Ends = fn(&PaysUpTo) -> Option<f64>;
+
+/// The rows that say up to which link a method pays.
+pub const PAYS: [(&str, Ends); 3] = [
+    ("pays writing to", |pays| pays.writes),
+    ("reading to", |pays| pays.reads),
+    ("mixed to", |pays| pays.mix),
+];
+
+/// Writes by link and method, the best marked; then up to which link each pays.
+fn drawn_curve(curve: &Curve, style: Style) -> Vec<String> {
+    let Some(first) = curve.points.first() else {
+        return Vec::new();
+    };
+    let mut columns = vec![("  link", Align::Right)];
+    let names: Vec<String> = first
+        .writes
+        .iter()
+        .map(|rated| rated.method.clone())
+        .collect();
+    columns.extend(names.iter().map(|name| (name.as_str(), Align::Right)));
+    columns.push(("best", Align::Left));
+    let mut table = Table::new(&columns).indented(2);
+    for point in &curve.points {
+        let mut cells = vec![Cell::from(rate_si(point.link_bytes_per_second))];
+        cells.extend(point.writes.iter().map(|rated| {
+            let tone = match rated.method == point.best {
+                true => Tone::Good,
+                false => Tone::Plain,
+            };
+            let mark = match rated.method == "none" {
+                true => "",
+                false => curve.basis.mark(),
+            };
+            let rate = mega(rated.bytes_per_second.value);
+            Cell::toned(&format!("{mark}{rate}"), tone)
+        }));
+        cells.push(Cell::from(&point.best));
+        table.row(cells);
+    }
+    for (title, of) in PAYS {
+        let mut cells = vec![Cell::from(title), Cell::from("")];
+        cells.extend(curve.break_even.iter().map(|pays| match of(pays) {
+            Some(link) => marked(curve.basis, mega(link)),
+            None => Cell::from("-"),
+        }));
+        cells.push(Cell::from(""));
+        table.row(cells);
+    }
+    let title = format!(
+        "Compression by link, MB/s ({} cores; {})",
+        curve.cores, curve.source
+    );
+    let mut lines = vec![
+        String::new(),
+        style.paint(Tone::Strong, &cut(&title, COLUMNS)),
+    ];
+    lines.extend(table.lines(style));
+    let legend = format!("  MB/s are of writing; {BEST}");
+    lines.push(style.paint(Tone::Faint, &legend));
+    lines
+}
+
+/// What a terminal without UTF-8 shows: the few other letters that facts bring become near ones.
+fn ascii(line: &str) -> String {
+    let near = |c: char| match c {
+        c if c.is_ascii() => c,
+        '×' => 'x',
+        'µ' => 'u',
+        '–' | '−' => '-',
+        '…' => '.',
+        '\u{a0}' => ' ',
+        _ => '?',
+    };
+    line.chars().map(near).collect()
+}

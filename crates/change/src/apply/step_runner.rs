@@ -1,0 +1,173 @@
+//! Steps that are more than a file or a knob: partitions, filesystems, copies, initial RAM filesystems, swap.
+//!
+//! The engine knows of each only what [`StepRunner`] says. The live ones are in [`crate::steps`]; tests use
+//! made-up ones.
+
+use std::path::{Path, PathBuf};
+
+use crate::plan::journal::Receipt;
+use crate::plan::volume::Volume;
+use crate::plan::{Action, Plan};
+use rubus_host::hands::parent_of;
+use rubus_host::{Files, Hands};
+
+use super::StepError;
+
+/// A disk whose contents the user gave away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenAway {
+    /// Its path in the plan.
+    pub disk: PathBuf,
+    /// What the user typed.
+    pub words: String,
+    /// Its fingerprint at that moment ([`crate::steps::fingerprint`]); none in journals of before.
+    pub ends: Option<String>,
+}
+
+/// What a work may use.
+pub struct Site<'a> {
+    /// The change's name, "0003-desktop": unique on the machine, for temporary places.
+    pub change: &'a str,
+    /// The directory in which the change keeps its plan and journal. A work may keep files of its own there.
+    pub directory: &'a std::path::Path,
+    /// The plan that the step is of.
+    pub plan: &'a Plan,
+    /// Number of the step, from 0.
+    pub step: usize,
+    /// Whether it was begun before, in an attempt that was interrupted.
+    pub is_begun_again: bool,
+    /// The disks that the user gave away; of two confirmations for one disk the later counts.
+    pub consents: &'a [GivenAway],
+    /// Told how far a long step has come.
+    pub tell: &'a mut dyn FnMut(Progress),
+}
+
+impl Site<'_> {
+    /// The name under which the step makes what then takes this path by a rename: in the same directory,
+    /// and nobody else's.
+    pub fn fresh_name(&self, path: &Path) -> PathBuf {
+        parent_of(path).join(temporary_name(self.change, self.step))
+    }
+}
+
+/// The last part of [`Site::fresh_name`].
+pub(super) fn temporary_name(change: &str, step: usize) -> String {
+    format!(".rubus-{change}-{step}.new")
+}
+
+/// How far a long step has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// What is done, "copied 12,345 of about 98,000 files".
+    pub words: String,
+    /// Share of the step that is done, 0 to 1.
+    pub share: Option<f64>,
+    /// Seconds that are left, as far as can be told.
+    pub left_s: Option<f64>,
+}
+
+/// Runs the steps that act on disks, filesystems and memory.
+///
+/// Each may be interrupted by a power cut at any moment and is then begun again, or undone; both have to
+/// work from whatever is there. Nothing that was there before a step is lost by undoing it, except what the user
+/// gave away by confirming.
+pub trait StepRunner {
+    /// Does an action that is no file, directory, link or knob, and looks whether it is done.
+    ///
+    /// # Errors
+    /// [`StepError`]; the step is then undone like any other.
+    fn apply(
+        &mut self,
+        action: &Action,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError>;
+
+    /// Undoes such an action that was done, half done, or only announced.
+    ///
+    /// # Errors
+    /// [`StepError`]; nothing is lost then.
+    fn undo(
+        &mut self,
+        action: &Action,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError>;
+
+    /// What is not as such an action left it, in words. Only looks.
+    fn difference(&self, action: &Action, files: &dyn Files) -> Option<String>;
+
+    /// Why such an action cannot be undone as things are, and what to do; nothing where it can. Only looks. `directory` is
+    /// that of the change, `step` the number of the step.
+    fn obstacle(&self, _: &Action, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
+    }
+
+    /// Mounts a filesystem at a place of the change's own, and says where its top is. Already mounted
+    /// there by an earlier call it stays so.
+    ///
+    /// # Errors
+    /// [`StepError`] when there is no such filesystem, more than one, or it cannot be mounted.
+    fn mount(&mut self, volume: &Volume, site: &Site<'_>) -> Result<PathBuf, StepError>;
+
+    /// Unmounts what [`StepRunner::mount`] has mounted for this change, with everything on it durable.
+    ///
+    /// # Errors
+    /// [`StepError`] when something is in the way.
+    fn unmount_all(&mut self, change: &str) -> Result<(), StepError>;
+
+    /// Called when a change is about to be undone, and when it has reached the end of its way, and its journal says so:
+    /// whoever else has a copy of the journal is told.
+    ///
+    /// # Errors
+    /// [`StepError`] when somebody cannot be told; the change goes its way all the same.
+    fn tell_others(&mut self, _: &Site<'_>, _: &mut dyn Hands) -> Result<(), StepError> {
+        Ok(())
+    }
+}
+
+/// No works at all: for plans that change only files and knobs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoStepRunner;
+
+impl StepRunner for NoStepRunner {
+    fn apply(
+        &mut self,
+        action: &Action,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        Err(refuse(action))
+    }
+
+    fn undo(
+        &mut self,
+        action: &Action,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        Err(refuse(action))
+    }
+
+    fn difference(&self, _: &Action, _: &dyn Files) -> Option<String> {
+        None
+    }
+
+    fn mount(&mut self, volume: &Volume, _: &Site<'_>) -> Result<PathBuf, StepError> {
+        Err(StepError::Work {
+            tried: format!("mount {}", volume.title),
+            reason: "no filesystem can be mounted here".into(),
+        })
+    }
+
+    fn unmount_all(&mut self, _: &str) -> Result<(), StepError> {
+        Ok(())
+    }
+}
+
+fn refuse(action: &Action) -> StepError {
+    StepError::Work {
+        tried: action.title(),
+        reason: "nothing but files and knobs can be changed here".into(),
+    }
+}

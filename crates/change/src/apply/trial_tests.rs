@@ -1,0 +1,200 @@
+//! A plan with a start on trial in its middle: it waits there, whenever the power goes, until it is committed or undone.
+
+use crate::fixture::plans::small_plan;
+use crate::plan::journal::Way;
+use crate::plan::{Plan, Step, Trial};
+use rubus_host::rehearsal::Rehearsal;
+use rubus_vocabulary::stats::Rng;
+
+use super::*;
+
+const STORE: &str = "/var/lib/rubus/changes";
+/// The step that decides: everything before it is preparation.
+const SWITCH: &str = "/etc/gone.conf";
+
+/// Knobs are left out: what they are after a boot is not this test's business.
+fn plan() -> Plan {
+    let mut plan = small_plan();
+    plan.steps.truncate(4);
+    // What was for the trial only goes afterwards.
+    let made = plan.steps[1].action.clone();
+    if let Action::WriteFile {
+        path, becomes: was, ..
+    } = made
+    {
+        plan.steps.push(Step {
+            id: "goes-again".into(),
+            why: "It was for the trial only.".into(),
+            action: Action::RemoveFile { path, was },
+        });
+    }
+    plan.trial = Some(Trial {
+        before_step: 3,
+        start: "sudo reboot '0 tryboot'".into(),
+    });
+    plan
+}
+
+fn machine() -> Rehearsal {
+    Rehearsal::new()
+        .file("/etc/old.conf", "# old\nsize = 10\ncolour = red\n", 0o600)
+        .file(SWITCH, "gone\n", 0o644)
+        .file(BOOT_ID, "first boot", 0o444)
+        .directory(STORE)
+}
+
+/// What a user asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Apply,
+    Resume,
+    Commit,
+    Undo,
+}
+
+fn go_on(machine: &mut Rehearsal, wish: Wish) -> Result<Option<Ending>, String> {
+    let words = |error: &dyn std::fmt::Display| error.to_string();
+    let store = ChangeStore::at(STORE);
+    if wish == Wish::Apply {
+        store
+            .begin(plan(), Vec::new(), "now", machine)
+            .map_err(|e| words(&e))?;
+    }
+    let changes = store.all(machine).map_err(|e| words(&e))?;
+    let Some(mut change) = changes.into_iter().next_back() else {
+        return Ok(None);
+    };
+    let now = || "2026-11-21T01:02:03Z".to_string();
+    let mut context = ApplyContext {
+        now: &now,
+        tell: &mut |_| {},
+        step_runner: &mut NoStepRunner,
+    };
+    let asked = match wish {
+        Wish::Commit => commit(&mut change, machine, &mut context),
+        Wish::Undo => turn(&mut change, Way::Undo, ASKED_FOR, machine, &mut context),
+        Wish::Apply | Wish::Resume => Ok(()),
+    };
+    let ended = asked.and_then(|()| go(&mut change, machine, &mut context));
+    ended.map(Some).map_err(|error| words(&error))
+}
+
+fn after(wishes: &[Wish]) -> Rehearsal {
+    let mut machine = machine();
+    for wish in wishes {
+        go_on(&mut machine, *wish).unwrap();
+    }
+    machine
+}
+
+fn last(machine: &Rehearsal) -> Option<Change> {
+    ChangeStore::at(STORE).all(machine).unwrap().pop()
+}
+
+fn is_switched(machine: &Rehearsal) -> bool {
+    !machine.everything().contains_key(Path::new(SWITCH))
+}
+
+fn outside(machine: &Rehearsal) -> Vec<(PathBuf, Option<(String, u32)>)> {
+    let all = machine.everything().into_iter();
+    all.filter(|(path, _)| !path.starts_with("/var")).collect()
+}
+
+#[test]
+fn it_waits_for_its_trial_and_goes_on_only_when_that_was_passed() {
+    let mut machine = machine();
+    assert_eq!(go_on(&mut machine, Wish::Apply), Ok(Some(Ending::OnTrial)));
+    assert!(!is_switched(&machine));
+    let change = last(&machine).unwrap();
+    assert!(change.state.is_on_trial());
+    assert!(!change.started_since(Some("first boot")));
+    assert!(change.started_since(Some("another boot")));
+    assert_eq!(
+        not_done(&change, &machine, &NoStepRunner),
+        Vec::<String>::new()
+    );
+    let events = machine.events();
+    assert_eq!(go_on(&mut machine, Wish::Resume), Ok(Some(Ending::OnTrial)));
+    assert_eq!(machine.events(), events, "resuming does not pass a trial");
+
+    assert_eq!(go_on(&mut machine, Wish::Commit), Ok(Some(Ending::Applied)));
+    assert!(is_switched(&machine));
+    let change = last(&machine).unwrap();
+    assert!(change.state.is_finished);
+    assert_eq!(
+        differences(&change, &[], &machine, &NoStepRunner),
+        Vec::<String>::new()
+    );
+    // What the trial has started is in force.
+    assert!(change.started_since(Some("another boot")));
+    assert_eq!(go_on(&mut machine, Wish::Undo), Ok(Some(Ending::Undone)));
+    assert_eq!(outside(&machine), outside(&self::machine()));
+}
+
+#[test]
+fn it_is_undone_while_it_waits() {
+    let mut machine = after(&[Wish::Apply, Wish::Undo]);
+    assert_eq!(outside(&machine), outside(&self::machine()));
+    // Nobody passes a trial that was taken back.
+    assert_eq!(go_on(&mut machine, Wish::Commit), Ok(Some(Ending::Undone)));
+    assert_eq!(outside(&machine), outside(&self::machine()));
+}
+
+#[test]
+fn what_differs_while_it_waits_is_told() {
+    let machine = after(&[Wish::Apply]);
+    let change = last(&machine).unwrap();
+    let differing = |files: &Rehearsal| differences(&change, &[], files, &NoStepRunner);
+    assert_eq!(differing(&machine), Vec::<String>::new());
+    assert_eq!(
+        differing(&self::machine()),
+        [
+            "/etc/example.d is gone",
+            "/etc/example.d/new.conf is gone",
+            "/etc/old.conf was changed"
+        ]
+    );
+}
+
+#[test]
+fn wherever_the_power_goes_only_a_commit_switches() {
+    let cases = [
+        (&[][..], Wish::Apply),
+        (&[Wish::Apply][..], Wish::Commit),
+        (&[Wish::Apply][..], Wish::Undo),
+        (&[Wish::Apply, Wish::Commit][..], Wish::Undo),
+    ];
+    for (before, wish) in cases {
+        let start = after(before);
+        let mut whole = start.clone();
+        let events = whole.events();
+        go_on(&mut whole, wish).unwrap();
+        let events = whole.events() - events;
+        assert!(events > 3, "{wish:?}: {events}");
+        for event in 0..events {
+            for seed in 0..6 {
+                let case = format!("{before:?}, {wish:?}, event {event}, seed {seed}");
+                let mut random = Rng::stream(seed, event as u64);
+                let mut machine = start.clone();
+                machine.cut_power_at(event);
+                let _ = go_on(&mut machine, wish);
+                assert!(machine.is_dead(), "{case}");
+                machine.boot(&mut || random.next_u64() % 2 == 0);
+                if wish == Wish::Apply {
+                    assert!(!is_switched(&machine), "{case}");
+                }
+                let ended = go_on(&mut machine, Wish::Resume).unwrap();
+                let is_at_rest =
+                    |change: &Change| change.state.is_finished != change.state.is_on_trial();
+                assert!(last(&machine).as_ref().is_none_or(is_at_rest), "{case}");
+                assert_eq!(
+                    is_switched(&machine),
+                    ended == Some(Ending::Applied),
+                    "{case}"
+                );
+                go_on(&mut machine, Wish::Undo).unwrap();
+                assert_eq!(outside(&machine), outside(&self::machine()), "{case}");
+            }
+        }
+    }
+}

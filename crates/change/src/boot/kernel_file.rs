@@ -1,0 +1,187 @@
+//! Which release a kernel's file is of.
+//!
+//! x86: Linux, Documentation/arch/x86/boot.rst, `kernel_version`. Everywhere else the kernel's banner ("Linux version
+//! RELEASE (") is looked for in its bytes, then in what is packed in them: the firmware of a Raspberry Pi starts images
+//! packed with gzip, and those for 32 bits unpack themselves (Documentation/arch/arm/booting.rst).
+
+use std::io::{self, Read};
+
+use super::initramfs::unpacked_at;
+
+const BANNER: &[u8] = b"Linux version ";
+const PIECE_BYTES: usize = 64 * 1024;
+/// The longest release that is believed; the kernel's own limit is 64.
+const MAX_RELEASE_BYTES: usize = 64;
+/// Where x86 says what it is, and where its version is.
+const X86_MAGIC: std::ops::Range<usize> = 0x202..0x206;
+const X86_VERSION: usize = 0x20E;
+/// What packed kernels begin with: gzip, xz, zstd, lz4, lzma. A file may hold one behind the program that unpacks it.
+const PACKED: [&[u8]; 5] = [
+    &[0x1F, 0x8B, 8],
+    &[0xFD, b'7', b'z', b'X', b'Z', 0],
+    &[0x28, 0xB5, 0x2F, 0xFD],
+    &[0x02, 0x21, 0x4C, 0x18],
+    &[0x5D, 0, 0],
+];
+/// Bytes that look like the begin of a packed kernel and are none; after this many the search ends.
+const MAX_TRIES: usize = 64;
+
+/// The release ("6.12.47+rpt-rpi-v8") of the kernel that a file holds; none where it does not say so, or
+/// is packed in a way that is not known.
+pub fn release(file: &[u8]) -> Option<String> {
+    if let Some(release) = x86(file) {
+        return Some(release);
+    }
+    // Reading from memory does not fail.
+    if let Some(release) = search(file).unwrap_or(None) {
+        return Some(release);
+    }
+    let places = (0..file.len()).filter(|at| {
+        let rest = &file[*at..];
+        PACKED.iter().any(|magic| rest.starts_with(magic))
+    });
+    for at in places.take(MAX_TRIES) {
+        let mut found = None;
+        // What is behind the packed kernel, or no kernel at all, ends in an error that says nothing.
+        let _ = unpacked_at(&file[at..], |unpacked| {
+            found = search(unpacked)?;
+            Ok(())
+        });
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+fn x86(head: &[u8]) -> Option<String> {
+    if head.get(X86_MAGIC)? != b"HdrS" {
+        return None;
+    }
+    let pointer = head.get(X86_VERSION..X86_VERSION + 2)?;
+    let at = usize::from(u16::from_le_bytes([pointer[0], pointer[1]])) + 0x200;
+    word(head.get(at..)?)
+}
+
+/// Reads piece by piece; a banner may lie across two of them.
+fn search(mut bytes: impl Read) -> io::Result<Option<String>> {
+    const OVERLAP: usize = BANNER.len() + MAX_RELEASE_BYTES + 1;
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut kept = 0;
+    loop {
+        let read = fill(&mut bytes, &mut piece[kept..])?;
+        let there = &piece[..kept + read];
+        let is_end = kept + read < PIECE_BYTES;
+        for at in banners(there) {
+            let rest = &there[at + BANNER.len()..];
+            if rest.len() > MAX_RELEASE_BYTES || is_end {
+                if let Some(release) = word(rest) {
+                    return Ok(Some(release));
+                }
+            }
+        }
+        if is_end {
+            return Ok(None);
+        }
+        piece.copy_within(PIECE_BYTES - OVERLAP.., 0);
+        kept = OVERLAP;
+    }
+}
+
+/// Where banners begin.
+fn banners(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let windows = bytes.windows(BANNER.len()).enumerate();
+    windows
+        .filter(|(_, window)| window[0] == BANNER[0] && *window == BANNER)
+        .map(|(at, _)| at)
+}
+
+/// A release up to the blank behind it. The banner's own pattern ("%s") is none.
+fn word(bytes: &[u8]) -> Option<String> {
+    let end = bytes.iter().position(|byte| *byte == b' ')?;
+    let text = std::str::from_utf8(bytes.get(..end)?).ok()?;
+    let is_release = text.len() <= MAX_RELEASE_BYTES
+        && text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_graphic());
+    is_release.then(|| text.to_string())
+}
+
+fn fill(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut at = 0;
+    while at < buffer.len() {
+        match source.read(&mut buffer[at..]) {
+            Ok(0) => break,
+            Ok(read) => at += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RELEASE: &str = "6.12.47+rpt-rpi-v8";
+
+    fn image(at: usize) -> Vec<u8> {
+        let mut bytes = vec![0xAA; 300_000];
+        let pattern = b"Linux version %s (%s)";
+        bytes[100..100 + pattern.len()].copy_from_slice(pattern);
+        let banner = format!("Linux version {RELEASE} (builder@host) #1 SMP\n");
+        bytes[at..at + banner.len()].copy_from_slice(banner.as_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_plain_and_a_packed_image_say_their_release() {
+        for at in [5000, PIECE_BYTES - 20, 2 * PIECE_BYTES - 60, 299_000] {
+            let plain = image(at);
+            assert_eq!(release(&plain).as_deref(), Some(RELEASE), "{at}");
+            let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+            packed.write_all(&plain).expect("a vector takes everything");
+            let packed = packed.finish().expect("a vector takes everything");
+            assert_eq!(release(&packed).as_deref(), Some(RELEASE), "{at}, packed");
+            // Behind the program that unpacks it, which holds something that looks packed, and before more.
+            let mut zimage = b"\x1f\x8b\x08 is no kernel".to_vec();
+            zimage.resize(20_000, 0x55);
+            zimage.extend(&packed);
+            zimage.extend([0x77; 500]);
+            assert_eq!(release(&zimage).as_deref(), Some(RELEASE), "{at}, zImage");
+        }
+    }
+
+    #[test]
+    fn a_pcs_image_says_it_in_its_header() {
+        let mut bytes = vec![0; 20_000];
+        bytes[X86_MAGIC].copy_from_slice(b"HdrS");
+        bytes[X86_VERSION..X86_VERSION + 2].copy_from_slice(&0x3000_u16.to_le_bytes());
+        let text = b"6.12.107+deb13-amd64 (debian-kernel@lists.debian.org) #1";
+        bytes[0x3200..0x3200 + text.len()].copy_from_slice(text);
+        assert_eq!(release(&bytes).as_deref(), Some("6.12.107+deb13-amd64"));
+    }
+
+    #[test]
+    fn what_is_no_kernel_says_nothing() {
+        assert_eq!(release(&[]), None);
+        assert_eq!(release(b"Linux version "), None);
+        assert_eq!(release(b"\x1f\x8b\x08 broken"), None);
+        assert_eq!(release(&vec![0; 200_000]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(head in prop::sample::select(vec![
+            &b"\x1f\x8b\x08"[..], b"", b"Linux version ", b"Linux version 6.1 ",
+        ]), tail: Vec<u8>) {
+            let _ = release(&[head, &tail].concat());
+        }
+    }
+}

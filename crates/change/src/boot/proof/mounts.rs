@@ -1,0 +1,102 @@
+//! The table of mounts of the root that will be started.
+
+use super::{Facts, check};
+use crate::plan::Check;
+use rubus_machine::fstab::{Fstab, Hazard};
+use rubus_machine::volume::Name;
+
+/// Where systems keep what the firmware reads: Raspberry Pi OS since 2023, and before.
+const BOOT_PLACES: [&str; 2] = ["/boot/firmware", "/boot"];
+
+pub(super) fn look(facts: &Facts<'_>, checks: &mut Vec<Check>) {
+    let fstab = Fstab::parse(facts.fstab);
+    let mut essential = vec!["/"];
+    essential.extend(BOOT_PLACES);
+    let hazards = fstab.hazards(facts.volumes, &essential);
+    let (waits, wrong): (Vec<&Hazard>, Vec<&Hazard>) = hazards
+        .iter()
+        .partition(|hazard| matches!(hazard, Hazard::NotOptional(_)));
+    checks.push(judge(
+        "every line of fstab means one volume that holds what it says",
+        &wrong,
+        "correct the line, or add nofail where the board may start without it",
+    ));
+    checks.push(check(
+        "what the start waits for is there",
+        Ok(waited_for(&waits)),
+    ));
+    checks.push(check(
+        "the boot files are mounted from where the firmware reads them",
+        boot_files(facts, &fstab),
+    ));
+}
+
+/// Lines that a missing disk would make a hazard of. They were so before, and the disks are there now.
+fn waited_for(hazards: &[&Hazard]) -> String {
+    let lines: Vec<String> = hazards
+        .iter()
+        .map(|hazard| match hazard {
+            Hazard::NotOptional(entry) => format!("{} at {}", entry.source, entry.target),
+            other => other.sentence(),
+        })
+        .collect();
+    match lines.is_empty() {
+        true => "nothing but root and boot files".into(),
+        false => format!(
+            "{}; without nofail in its line of fstab a missing disk ends in the emergency shell",
+            lines.join(", ")
+        ),
+    }
+}
+
+fn judge(what: &str, hazards: &[&Hazard], remedy: &str) -> Check {
+    let sentences: Vec<String> = hazards.iter().map(|hazard| hazard.sentence()).collect();
+    check(
+        what,
+        match sentences.is_empty() {
+            true => Ok("all lines looked at".into()),
+            false => Err((sentences.join("; "), remedy.into())),
+        },
+    )
+}
+
+fn boot_files(facts: &Facts<'_>, fstab: &Fstab) -> Result<String, (String, String)> {
+    let remedy = || {
+        "mount the firmware's partition at /boot/firmware in fstab, or updates of the kernel would not be started"
+            .to_string()
+    };
+    let Some(firmware) = facts.firmware_volume else {
+        return Err((
+            "which volume the firmware reads is not known".into(),
+            remedy(),
+        ));
+    };
+    let entry = BOOT_PLACES.iter().find_map(|place| fstab.at(place));
+    let Some(entry) = entry else {
+        return Err((
+            "fstab mounts nothing at /boot/firmware or /boot".into(),
+            remedy(),
+        ));
+    };
+    let found = Name::of(&entry).resolve(facts.volumes);
+    match found.as_slice() {
+        [one] if one.path == firmware => Ok(format!(
+            "{} at {} is {firmware}",
+            entry.source, entry.target
+        )),
+        [one] => Err((
+            format!(
+                "{} is {}, but the firmware reads {firmware}",
+                entry.target, one.path
+            ),
+            remedy(),
+        )),
+        _ => Err((
+            format!(
+                "{} at {} is not exactly one volume",
+                entry.source, entry.target
+            ),
+            remedy(),
+        )),
+    }
+}

@@ -1,0 +1,396 @@
+//! What must hold before a root is moved, and what was found.
+
+use std::path::{Path, PathBuf};
+
+use super::super::moving::checks::{self as moving, Needed, setting};
+use super::super::{Draft, Situation, disks, zswap};
+use super::compression::{Chosen, choose};
+use super::current::{self, FSTAB, Start, disk_name, old_disks, used_bytes};
+use super::fallback::Fallback;
+use super::layout::{NewDisk, mount_options, new_disk, root_min_bytes};
+use super::options::{Choice, SwapKind};
+use super::scene::Scene;
+use super::{gains, memory, root, trial};
+use crate::plan::TextFile;
+use crate::plan::volume::DiskIdentity;
+use rubus_machine::in_use::{free_disks, is_on, uses};
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::units::{bytes_iec, bytes_si};
+
+/// What every kernel has to bring.
+pub(super) const BTRFS: Needed = Needed {
+    module: "btrfs",
+    config: "BTRFS_FS",
+    remedy: "use the kernel of Raspberry Pi OS (sudo apt install linux-image-rpi-v8) or Debian, which have it; one of your \
+             own needs the lines CONFIG_BTRFS_FS=m and CONFIG_ZSWAP=y",
+};
+const DIRECTORIES: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// What to look at for the checks.
+pub(super) fn paths(choice_boot_copy: bool) -> Vec<PathBuf> {
+    let mut paths = moving::paths();
+    for (program, _) in programs(choice_boot_copy) {
+        paths.extend(DIRECTORIES.map(|directory| Path::new(directory).join(program)));
+    }
+    paths
+}
+
+/// Programs that the steps run, with their Debian packages.
+fn programs(boot_copy: bool) -> Vec<(&'static str, &'static str)> {
+    let mut programs = vec![
+        ("mkfs.btrfs", "btrfs-progs"),
+        ("btrfs", "btrfs-progs"),
+        ("mkinitramfs", "initramfs-tools"),
+        ("mkswap", "util-linux"),
+    ];
+    if boot_copy {
+        programs.push(("mkfs.vfat", "dosfstools"));
+    }
+    programs
+}
+
+/// Checks everything; what the steps need, where enough was found.
+pub(super) fn look<'a>(
+    situation: &Situation<'a>,
+    choice: &Choice,
+    draft: &mut Draft,
+) -> Option<Scene<'a>> {
+    let machine = situation.machine;
+    let start = moving::system(situation, draft);
+    let disk = disk(situation, choice, draft);
+    let old_disks = old_disks(machine);
+    tools(situation, choice, draft);
+    moving::quiet(situation, draft);
+    let kernels = start
+        .as_ref()
+        .and_then(|start| moving::boot(situation, start, &BTRFS, draft));
+    let fstab = situation.file(Path::new(FSTAB));
+    draft.check(
+        "the table of mounts can be read",
+        fstab.is_some(),
+        situation.presence(Path::new(FSTAB)),
+        "this system is set up in another way; the recipe needs /etc/fstab",
+    );
+    compressed_swap(situation, choice, draft);
+    let (start, disk, kernels, fstab) = (start?, disk?, kernels?, fstab?);
+    lines(fstab, machine, disk, draft);
+    let device = machine.device(disk_name(&disk.path))?;
+    let link = gains::link(situation, Some(device));
+    let chosen = choose(&choice.compress, &link, situation);
+    let new = divided(situation, choice, disk, &chosen, draft)?;
+    let (cmdlines, removed) = command_lines(situation, &start, &new, &chosen, draft)?;
+    let is_tried = trial::is_made(situation, choice, &start, draft);
+    let fallback = Fallback::of(situation, choice, &start, &old_disks, draft);
+    Some(Scene {
+        fallback,
+        is_tried,
+        trial_initramfs: is_tried
+            .then(|| trial::initramfs(machine, &kernels))
+            .flatten(),
+        start,
+        device,
+        old_disks,
+        kernels,
+        fstab,
+        chosen,
+        link,
+        new,
+        cmdlines,
+        removed,
+    })
+}
+
+/// The disk that is to be the new root.
+fn disk<'a>(
+    situation: &Situation<'a>,
+    choice: &Choice,
+    draft: &mut Draft,
+) -> Option<&'a DiskIdentity> {
+    let machine = situation.machine;
+    let path = choice.device.as_ref()?;
+    let shown = path.display();
+    let disk = match situation.facts.disks.get(path) {
+        Some(Ok(disk)) => disk,
+        other => {
+            let why = match other {
+                Some(Err(why)) => why.clone(),
+                _ => format!("{shown} was not looked at"),
+            };
+            draft.check(
+                &format!("{shown} can be overwritten"),
+                false,
+                why,
+                &others(machine, path),
+            );
+            return None;
+        }
+    };
+    let model = disk.model.as_deref().unwrap_or("a disk without a name");
+    let holds = match disk.contents.is_empty() {
+        true => "nothing was found on it".to_string(),
+        false => format!("holds {}", disk.contents.join(", ")),
+    };
+    draft.check(
+        &format!("{shown} can be overwritten"),
+        true,
+        format!("{model}, {}; {holds}", bytes_si(disk.size_bytes)),
+        "",
+    );
+    let name = disk_name(&disk.path);
+    if disks::is_on_network(machine, name) {
+        draft.check(
+            "it is a disk of this machine",
+            false,
+            format!("{shown} is a network disk"),
+            "take a disk that is plugged in: swap over the network stops a machine that is short of memory, and this boot \
+             finds no disk over the network",
+        );
+    }
+    let used_for = uses(machine, name);
+    draft.check(
+        "the running system does not use it",
+        used_for.is_empty(),
+        match used_for.is_empty() {
+            true => "neither root, boot partition nor swap is on it, and nothing of it is mounted"
+                .into(),
+            false => used_for.join(", "),
+        },
+        &format!(
+            "name another disk, or take it out of use first; {}",
+            others(machine, path)
+        ),
+    );
+    let marks: Vec<String> = [
+        disk.serial
+            .as_ref()
+            .map(|serial| format!("serial number {serial}")),
+        disk.wwn
+            .as_ref()
+            .map(|wwn| format!("world-wide name {wwn}")),
+        disk.diskseq
+            .map(|number| format!("number {number} of this boot")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    draft.check(
+        "the disk is uniquely identifiable",
+        !marks.is_empty(),
+        match marks.is_empty() {
+            true => "it has neither a serial number nor a world-wide name".into(),
+            false => marks.join(", "),
+        },
+        "use a disk or enclosure with a serial number, or a kernel from 5.15 on",
+    );
+    Some(disk)
+}
+
+/// The disks that could be named.
+pub(super) fn others(machine: &Machine, not: &Path) -> String {
+    let disks = free_disks(machine);
+    let disks = disks.filter(|device| Path::new("/dev").join(&device.name) != not);
+    let words: Vec<String> = disks
+        .map(|device| {
+            let size = device
+                .size_bytes
+                .get()
+                .map_or(String::new(), |size| format!(", {}", bytes_si(size)));
+            format!(
+                "device=/dev/{} ({}{size})",
+                device.name,
+                device.model.text().unwrap_or("no name")
+            )
+        })
+        .collect();
+    match words.is_empty() {
+        true => "this machine shows no other disk that is free: plug one in".into(),
+        false => format!("free here: {}", words.join("; ")),
+    }
+}
+
+fn tools(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
+    let mut missing: Vec<(&str, &str)> = programs(choice.boot_copy);
+    let all: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
+    let is_there = |program: &str| {
+        let mut paths = DIRECTORIES
+            .iter()
+            .map(|directory| Path::new(directory).join(program));
+        paths.any(|path| situation.is_there(&path))
+    };
+    missing.retain(|(program, _)| !is_there(program));
+    let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+    packages.dedup();
+    let names: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
+    draft.check(
+        "the required programs are installed",
+        missing.is_empty(),
+        match missing.is_empty() {
+            true => all.join(", "),
+            false => format!("there is no {}", names.join(", no ")),
+        },
+        &format!("sudo apt install {}", packages.join(" ")),
+    );
+}
+
+pub(super) fn compressed_swap(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
+    if choice.swap == SwapKind::None {
+        return;
+    }
+    let config = setting(&situation.machine.kernel_config, "ZSWAP");
+    let has = zswap::parameters(situation.machine).is_some();
+    draft.check(
+        "the kernel has zswap",
+        has,
+        match (has, config) {
+            (true, Some("y")) if situation.facts.image.is_some() => {
+                "yes (config-* in /boot of the image)".into()
+            }
+            (true, _) => format!("yes ({})", zswap::PARAMETERS),
+            (false, Some(value)) => format!("no: CONFIG_ZSWAP is {value}"),
+            (false, None) if situation.facts.image.is_some() => {
+                "no config-* in /boot of the image says so for every kernel".into()
+            }
+            (false, None) => format!("no ({})", zswap::PARAMETERS),
+        },
+        "use the kernel of Raspberry Pi OS or Debian, or build yours with CONFIG_ZSWAP=y, CONFIG_ZSMALLOC=y and \
+         CONFIG_CRYPTO_ZSTD=m; swap=none does without",
+    );
+}
+
+/// The new system must not wait for what the disk holds now.
+fn lines(fstab: &TextFile, machine: &Machine, disk: &DiskIdentity, draft: &mut Draft) {
+    let about = root::lines_about(&fstab.text, machine, disk_name(&disk.path));
+    draft.check(
+        "/etc/fstab does not mention that disk",
+        about.is_empty(),
+        match about.is_empty() {
+            true => "none".into(),
+            false => about.join(", "),
+        },
+        "take these lines out of /etc/fstab: what they name will be gone, and the start would wait for it",
+    );
+}
+
+/// Whether everything fits, and the disk divided.
+fn divided(
+    situation: &Situation<'_>,
+    choice: &Choice,
+    disk: &DiskIdentity,
+    chosen: &Chosen,
+    draft: &mut Draft,
+) -> Option<NewDisk> {
+    let what = "everything fits on it";
+    let Some(used) = used_bytes(situation) else {
+        let found = "it is unknown how much space the running system takes".to_string();
+        draft.check(what, false, found, "mount / so that its size can be read");
+        return None;
+    };
+    let memory = situation.machine.memory.total_bytes.get();
+    let swap = memory::swap_bytes(choice, memory, disk.size_bytes);
+    let swap = if choice.swap == SwapKind::None {
+        0
+    } else {
+        swap
+    };
+    let least = root_min_bytes(used, chosen.share());
+    let method = chosen.method.as_deref();
+    let made = new_disk(situation, choice, disk, least, swap, method);
+    let compressed = match &chosen.forecast {
+        Some(forecast) => format!(", {:.2} times smaller when compressed", forecast.ratio),
+        None => String::new(),
+    };
+    let need = format!(
+        "{} are in use{compressed}; with 15 % to spare{} {} are needed",
+        bytes_iec(used),
+        if swap > 0 {
+            format!(" and {} of swap", bytes_iec(swap))
+        } else {
+            String::new()
+        },
+        bytes_iec(least.saturating_add(swap))
+    );
+    let found = match &made {
+        Ok(_) => format!("{need}, it has {}", bytes_iec(disk.size_bytes)),
+        Err(error) => format!("{need}: {error}"),
+    };
+    draft.check(
+        what,
+        made.is_ok(),
+        found,
+        "take a larger disk, remove what you do not need, or wish for less swap (swap-size=)",
+    );
+    made.ok()
+}
+
+pub(super) type CommandLines<'a> = (Vec<(String, &'a TextFile, String)>, Vec<String>);
+
+pub(super) fn command_lines<'a>(
+    situation: &Situation<'_>,
+    start: &Start<'a>,
+    new: &NewDisk,
+    chosen: &Chosen,
+    draft: &mut Draft,
+) -> Option<CommandLines<'a>> {
+    let arch = situation
+        .machine
+        .system
+        .kernel_arch
+        .text()
+        .unwrap_or_default();
+    // Which kernel a board takes from an image with a 32-bit system is not known; the shorter limit holds for all.
+    let bits = situation.machine.system.user_space_bits.get();
+    let is_32_bit_image = situation.facts.image.is_some() && bits == Some(32);
+    let is_32_bit_arm = arch.starts_with("armv") || is_32_bit_image;
+    let mut lines = Vec::new();
+    let mut removed = Vec::new();
+    for (name, file) in &start.cmdlines {
+        match root::cmdline(&file.text, new, chosen.method.as_deref(), is_32_bit_arm) {
+            Ok((text, words)) => {
+                lines.push((name.clone(), *file, text));
+                removed.extend(words);
+            }
+            Err(error) => {
+                draft.check(
+                    "the kernel's command line has room",
+                    false,
+                    format!("{name}: {error}"),
+                    "take words out of it that you do not need",
+                );
+                return None;
+            }
+        }
+    }
+    Some((lines, removed))
+}
+
+/// Whether the change is made already, in words.
+pub(super) fn already(situation: &Situation<'_>, choice: &Choice) -> Option<(String, String)> {
+    let machine = situation.machine;
+    let path = choice.device.as_ref()?;
+    let disk = match situation.facts.disks.get(path) {
+        Some(Ok(disk)) => disk_name(&disk.path),
+        _ => disk_name(path),
+    };
+    let root = current::root(machine)?;
+    let is_there = |device: &str| is_on(machine, device, disk);
+    if root.filesystem == "btrfs" && root.device.as_deref().is_some_and(is_there) {
+        let options = mount_options(root.compression.as_deref());
+        return Some((
+            format!("/ is btrfs on {} ({options})", root.source),
+            "The root is on that disk already; `rubus verify` looks whether everything is as promised. Another compression is \
+             a word in /etc/fstab and in cmdline.txt."
+                .into(),
+        ));
+    }
+    let start = Start::of(situation).ok()?;
+    let known = disks::volumes(machine);
+    let roots = start.roots(&known);
+    let next = roots.iter().find(|volume| {
+        let device = volume.path.strip_prefix("/dev/").unwrap_or_default();
+        is_there(device) && volume.filesystem.as_deref() == Some("btrfs")
+    })?;
+    Some((
+        format!("the next start is from btrfs on {}", next.path),
+        "The change is made and waits for the next boot: start the machine again.".into(),
+    ))
+}

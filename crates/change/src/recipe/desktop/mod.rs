@@ -1,0 +1,97 @@
+//! desktop: the running system moves from its SD card to a btrfs with compression on a USB or NVMe disk, with
+//! zswap and a swap of its own there; the card is only started from any more.
+//!
+//! The running root is never changed. Everything is prepared on the new disk and, under other names or with a kept
+//! original, on the boot partition; the last step is one small file that says where the root is. Until then
+//! the board starts as before, and afterwards that file is one rename away from what it was. Where the firmware can start
+//! on trial, that step waits until the new system has come up once.
+
+mod checks;
+mod compression;
+mod debian;
+mod fallback;
+mod gains;
+mod image;
+mod layout;
+mod memory;
+mod options;
+mod root;
+mod scene;
+mod steps;
+mod trial;
+
+use std::path::{Path, PathBuf};
+
+use super::moving::{current, kernels};
+use super::{Draft, LookAt, Recipe, Situation, Wishes};
+pub use fallback::StartedFromOld;
+use options::Choice;
+use rubus_vocabulary::machine::Machine;
+
+pub(super) static RECIPE: Recipe = Recipe {
+    name: "desktop",
+    title: "Move the system to a compressed btrfs on a faster disk, with zswap and swap there; the SD card only starts it.",
+    options: options::OPTIONS,
+    look_at,
+    draw_up,
+};
+
+fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
+    let boot = current::boot_point(machine);
+    let boot_copy = wishes.get("boot-copy").is_some_and(|value| value == "yes");
+    let mut paths = current::boot_paths(&boot);
+    paths.extend(checks::paths(boot_copy));
+    paths.extend(kernels::paths());
+    paths.extend(memory::paths());
+    paths.extend(steps::paths());
+    paths.extend(debian::paths());
+    paths.extend(trial::paths(&boot));
+    paths.extend(fallback::paths());
+    let mut look_at = LookAt::paths(paths);
+    look_at.trees.push("/".into());
+    look_at
+        .disks
+        .extend(wishes.get("device").map(PathBuf::from));
+    let wish = wishes.get("compress").map(String::as_str);
+    look_at.compression = wish != Some("none");
+    look_at
+}
+
+fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+    let choice = Choice::of(situation);
+    if let Some(image) = &situation.facts.image {
+        return image::draw_up(situation, choice, image, draft);
+    }
+    if choice.image_bytes.is_some() {
+        draft.check(
+            "every option is about this machine",
+            false,
+            "size= is about an image".into(),
+            "leave it out, since the root takes what the disk has; for an image name it with --image",
+        );
+        return;
+    }
+    if choice.device.is_none() {
+        draft.check(
+            "the new disk is given",
+            false,
+            "there is no device=".into(),
+            &checks::others(situation.machine, Path::new("")),
+        );
+        return;
+    }
+    if let Some((found, note)) = checks::already(situation, &choice) {
+        draft.check("the root can move to that disk", true, found, "");
+        draft.notes.push(note);
+        return;
+    }
+    let scene = checks::look(situation, &choice, draft);
+    // With an obstacle there is nothing to promise.
+    let Some(scene) = scene.filter(|_| draft.checks.iter().all(|check| check.is_met)) else {
+        return;
+    };
+    steps::draw(situation, &choice, &scene, draft);
+}
+
+#[cfg(test)]
+mod tests;

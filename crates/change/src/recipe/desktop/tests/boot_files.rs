@@ -1,0 +1,125 @@
+//! What is asked of the boot partition's files, and under which names they are kept.
+
+use super::*;
+
+#[test]
+fn a_kernel_that_starts_without_an_initial_ram_filesystem_gets_one() {
+    let machine = machine();
+    let mut facts = facts(&machine);
+    let seen = &mut facts.seen;
+    seen.insert("/boot/firmware/config.txt".into(), text("arm_64bit=1\n"));
+    let files = names(&["config.txt", "cmdline.txt", "kernel8.img"]);
+    seen.insert("/boot/firmware".into(), files);
+    let plan = plan_of(&machine, &facts, &[]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    assert_eq!(
+        written(&plan, "config.txt"),
+        "arm_64bit=1\nauto_initramfs=1\n"
+    );
+    assert_eq!(written(&plan, "config.txt.before-rubus"), "arm_64bit=1\n");
+    let made = plan.steps.iter().find_map(|step| match &step.action {
+        Action::BuildInitramfs { path, kept, .. } => Some((path.clone(), kept.clone())),
+        _ => None,
+    });
+    assert_eq!(made, Some(("/boot/firmware/initramfs8".into(), None)));
+}
+
+/// Some of its bootloaders load `initramfs_2712` with `kernel8.img`.
+#[test]
+fn a_pi_5_with_another_kernel_is_told_which_initial_ram_filesystem_to_load() {
+    let mut machine = machine();
+    machine.board.revision = Fact::known(rubus_vocabulary::revision::decode(0x00c0_4170), "test");
+    let mut facts = facts(&machine);
+    let seen = &mut facts.seen;
+    let config = "auto_initramfs=1\nkernel=kernel8.img\n";
+    seen.insert("/boot/firmware/config.txt".into(), text(config));
+    let plan = plan_of(&machine, &facts, &[("trial", "no")]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    assert_eq!(
+        written(&plan, "config.txt"),
+        "auto_initramfs=0\nkernel=kernel8.img\ninitramfs initramfs8 followkernel\n"
+    );
+    assert_eq!(written(&plan, "config.txt.before-rubus"), config);
+}
+
+/// Its next update would undo the switch, from the current root as from the new one.
+#[test]
+fn what_debian_writes_the_command_line_from_names_the_new_root() {
+    let machine = machine();
+    let mut facts = facts(&machine);
+    with_trials(&mut facts);
+    let seen = &mut facts.seen;
+    let hook = "/etc/kernel/postinst.d/z50-raspi-firmware";
+    // The package of Raspberry Pi OS only copies kernels.
+    seen.insert(
+        hook.into(),
+        text("#!/bin/sh\ncp \"$kernel\" /boot/firmware/\n"),
+    );
+    let settings = "/etc/default/raspi-firmware";
+    let old = "#ROOTPART=/dev/mmcblk0p2\nROOTPART=LABEL=RASPIROOT\n#KERNEL=\"auto\"\n";
+    seen.insert(settings.into(), text(old));
+    let of = |plan: &Plan, id: &str| plan.steps.iter().position(|step| step.id == id);
+    let plan = plan_of(&machine, &facts, &[("compress", "zstd:1")]);
+    assert_eq!(of(&plan, "raspi-firmware-there"), None);
+
+    facts.seen.insert(hook.into(), text(DEBIAN_HOOK));
+    let plan = plan_of(&machine, &facts, &[("compress", "zstd:1")]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    let line = written(&plan, "cmdline.txt");
+    let root = line
+        .split_whitespace()
+        .find(|word| word.starts_with("root=PARTUUID="));
+    let root = root.expect("a root").trim_start_matches("root=");
+    assert_eq!(
+        written(&plan, "default/raspi-firmware"),
+        format!(
+            "#ROOTPART=/dev/mmcblk0p2\nROOTPART=\"{root} rootfstype=btrfs rootflags=subvol=@,compress=zstd:1\"\n\
+             #KERNEL=\"auto\"\n"
+        )
+    );
+    // The current root is told only when the trial is passed.
+    let here = of(&plan, "raspi-firmware-here");
+    let begin = plan.trial.as_ref().map(|trial| trial.before_step);
+    assert!(of(&plan, "raspi-firmware-there").is_some());
+    assert!(here > begin && here < of(&plan, "cmdline-txt"), "{here:?}");
+}
+
+/// Debian's hook removes every `initrd.img-*` of the boot partition that /boot lacks.
+#[test]
+fn what_is_kept_has_no_name_that_debian_sweeps_away() {
+    use super::super::super::moving::steps::kept_as;
+    let kept = |name: &str| kept_as(&Path::new("/boot/firmware").join(name), "before-rubus");
+    assert_eq!(
+        kept("initramfs8"),
+        Path::new("/boot/firmware/initramfs8.before-rubus")
+    );
+    assert_eq!(
+        kept("initrd.img-6.12.1-arm64"),
+        Path::new("/boot/firmware/before-rubus.initrd.img-6.12.1-arm64")
+    );
+}
+
+#[test]
+fn what_an_earlier_change_has_kept_stays_its_own() {
+    let machine = machine();
+    let mut facts = facts(&machine);
+    let files = names(&[
+        "config.txt",
+        "cmdline.txt",
+        "kernel8.img",
+        "initramfs8",
+        "INITRAMFS8.BEFORE-RUBUS",
+    ]);
+    facts.seen.insert("/boot/firmware".into(), files);
+    let plan = plan_of(&machine, &facts, &[]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    let kept = plan.steps.iter().find_map(|step| match &step.action {
+        Action::BuildInitramfs { kept, .. } => kept.clone(),
+        _ => None,
+    });
+    let wanted = "/boot/firmware/initramfs8.before-rubus-2";
+    assert_eq!(kept, Some(wanted.into()));
+    assert_eq!(written(&plan, "cmdline.txt.before-rubus-2"), CMDLINE);
+    let says = |note: &String| note.contains("rename cmdline.txt.before-rubus-2 to cmdline.txt");
+    assert!(plan.notes.iter().any(says), "{:?}", plan.notes);
+}

@@ -1,0 +1,277 @@
+//! Plans for an image instead of a machine that runs.
+
+use super::*;
+use crate::boot::initramfs::{Listing, Member};
+use crate::plan::volume::{DiskIdentity, PartitionRole};
+use crate::recipe::ImageFacts;
+use rubus_vocabulary::machine::Mount;
+
+const GIB: u64 = 1 << 30;
+
+/// What the survey says of an image with the same files: disks and memory of no machine.
+fn image_machine() -> Machine {
+    let mut machine = machine();
+    machine.memory.total_bytes = Fact::unknown("an image does not say it", "test");
+    machine.system.kernel_release = Fact::unknown("an image does not say it", "test");
+    machine.swap.areas.clear();
+    machine
+}
+
+fn listing(modules: &[&str]) -> Listing {
+    let member = |module: &&str| Member {
+        path: format!("usr/lib/modules/{RELEASE}/kernel/x/{module}.ko.xz"),
+        mode: 0o100_644,
+        size_bytes: 1,
+    };
+    Listing {
+        members: modules.iter().map(member).collect(),
+        ..Listing::default()
+    }
+}
+
+fn image(modules: &[&str]) -> ImageFacts {
+    ImageFacts {
+        file: "/home/me/card.img".into(),
+        out: DiskIdentity {
+            path: "/home/me/new.img".into(),
+            size_bytes: 0,
+            model: None,
+            serial: None,
+            wwn: None,
+            diskseq: Some(7),
+            boot_id: None,
+            contents: Vec::new(),
+            confirmation: "/home/me/new.img".into(),
+        },
+        room_bytes: Some(100 * GIB),
+        boot_bytes: 60 << 20,
+        initramfs: [("initramfs8".to_string(), Ok(listing(modules)))].into(),
+        runs_here: Err("its programs do not run on this machine's processor".into()),
+        missing: Vec::new(),
+    }
+}
+
+const WHOLE: [&str; 3] = ["btrfs", "usb-storage", "uas"];
+
+fn plan_with(image: ImageFacts, wishes: &[(&str, &str)]) -> Plan {
+    plan_where(image, wishes, &|_| {})
+}
+
+fn plan_where(image: ImageFacts, wishes: &[(&str, &str)], spoil: &dyn Fn(&mut Facts)) -> Plan {
+    let machine = image_machine();
+    let mut facts = facts(&machine);
+    facts.compression.clear();
+    facts.image = Some(image);
+    // Another board than the one of the fixture names another kernel; it is not there.
+    facts.seen.insert(
+        "/boot/firmware/config.txt".into(),
+        text("arm_64bit=1\nauto_initramfs=1\n"),
+    );
+    spoil(&mut facts);
+    let mut all = Wishes::from([("swap".to_string(), "file".to_string())]);
+    let wished = wishes.iter();
+    all.extend(wished.map(|(name, value)| (name.to_string(), value.to_string())));
+    RECIPE
+        .plan(&machine, &facts, &all, "2026-11-21T01:02:03Z")
+        .expect("the wishes make sense")
+}
+
+#[test]
+fn nothing_outside_the_new_image_is_touched() {
+    let plan = plan_with(image(&WHOLE), &[]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    assert!(plan.is_of_an_image());
+    assert!(plan.disks_lost().is_empty());
+    for step in &plan.steps {
+        // Paths of bare actions would be those of the machine that makes the image.
+        let is_inside = matches!(
+            step.action,
+            Action::On { .. }
+                | Action::Partition { .. }
+                | Action::Format { .. }
+                | Action::CopyTree { .. }
+                | Action::ProveBoot { .. }
+                | Action::KeepJournal { .. }
+                | Action::FillBoot { .. }
+        );
+        assert!(is_inside, "{}: {:?}", step.id, step.action);
+        for disk in step.action.disks_lost() {
+            assert_eq!(disk.path, Path::new("/home/me/new.img"));
+        }
+    }
+    let ids: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
+    assert!(
+        ids.ends_with(&["prove-boot", "keep-journal", "fill-boot"]),
+        "{ids:?}"
+    );
+}
+
+#[test]
+fn the_new_image_has_names_of_its_own_for_everything() {
+    let plan = plan_with(image(&WHOLE), &[]);
+    let Action::Partition { table, disk } = &plan.steps[0].action else {
+        panic!("{:?}", plan.steps[0]);
+    };
+    let roles: Vec<PartitionRole> = table.partitions.iter().map(|one| one.role).collect();
+    assert_eq!(roles, [PartitionRole::Boot, PartitionRole::Linux]);
+    assert_eq!(plan.image_bytes(), Some(disk.size_bytes));
+    // 6.4 GB with 15 % to spare, what btrfs wants, 1 GiB of swap, 1 GiB more, and around it.
+    assert_eq!(
+        disk.size_bytes,
+        (9 * GIB + 704 * (1 << 20)) / (64 << 20) * (64 << 20)
+    );
+    let texts: Vec<&str> = plan
+        .steps
+        .iter()
+        .filter_map(|step| match &step.action {
+            Action::On { action, .. } => match &**action {
+                Action::WriteFile { becomes, .. } => Some(becomes.text.as_str()),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert!(
+        texts.iter().all(|text| !text.contains("1f3c5a77")),
+        "{texts:?}"
+    );
+    let boot = format!(
+        "PARTUUID={}  /boot/firmware  vfat",
+        table.partitions[0].partuuid
+    );
+    assert!(texts.iter().any(|text| text.contains(&boot)), "{texts:?}");
+    let root = format!(
+        "root=PARTUUID={} rootfstype=btrfs",
+        table.partitions[1].partuuid
+    );
+    assert!(texts.iter().any(|text| text.contains(&root)), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("RESUME=none")));
+    let cmdline = texts
+        .iter()
+        .find(|text| text.contains("root="))
+        .expect("there is one");
+    assert!(!cmdline.contains("resize"), "{cmdline}");
+}
+
+#[test]
+fn without_btrfs_inside_the_images_own_programs_have_to_run() {
+    let refused = obstacles(&plan_with(image(&["uas"]), &[]));
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(
+        refused[0].contains("initramfs8 lacks btrfs, usb-storage"),
+        "{refused:?}"
+    );
+    assert!(refused[0].contains("qemu-user-static"), "{refused:?}");
+    let mut facts = image(&["uas"]);
+    facts.runs_here = Ok(());
+    let plan = plan_with(facts, &[]);
+    let built = plan.steps.iter().any(|step| match &step.action {
+        Action::On { action, .. } => {
+            matches!(&**action, Action::BuildInitramfs { path, kept: None, .. }
+            if path == Path::new("/initramfs8"))
+        }
+        _ => false,
+    });
+    assert!(built, "{:?}", plan.steps);
+}
+
+#[test]
+fn each_obstacle_is_said() {
+    let words = |image: ImageFacts, wishes: &[(&str, &str)]| {
+        let plan = plan_with(image, wishes);
+        assert!(
+            plan.steps.is_empty(),
+            "a plan with an obstacle has no steps"
+        );
+        obstacles(&plan).join("\n")
+    };
+    assert!(words(image(&WHOLE), &[("device", "/dev/sda")]).contains("not device"));
+    assert!(words(image(&WHOLE), &[("size", "4G")]).contains("larger size="));
+    let mut full = image(&WHOLE);
+    full.room_bytes = Some(GIB);
+    assert!(words(full, &[]).contains("on another disk"));
+    let mut bare = image(&WHOLE);
+    bare.missing = vec!["mcopy".into(), "mkfs.btrfs".into()];
+    let said = words(bare, &[]);
+    assert!(
+        said.contains("mtools") && said.contains("btrfs-progs"),
+        "{said}"
+    );
+    let mut large = image(&WHOLE);
+    large.boot_bytes = 500 << 20;
+    assert!(words(large, &[]).contains("its boot partition has room"));
+    let mut strange = image(&[]);
+    strange.initramfs.clear();
+    assert!(words(strange, &[]).contains("it is not there"));
+}
+
+#[test]
+fn the_size_of_an_image_is_none_of_a_machines() {
+    let said = obstacles(&usual(&[("size", "8G")])).join("\n");
+    assert!(said.contains("size= is about an image"), "{said}");
+}
+
+#[test]
+fn a_root_that_is_btrfs_already_stays() {
+    let mut machine = image_machine();
+    let root: &mut Mount = machine
+        .mounts
+        .iter_mut()
+        .find(|mount| mount.point == "/")
+        .expect("the fixture has it");
+    root.filesystem = "btrfs".into();
+    let mut facts = facts(&machine);
+    facts.image = Some(image(&WHOLE));
+    let plan = RECIPE.plan(&machine, &facts, &Wishes::new(), "now");
+    let said = obstacles(&plan.expect("there is nothing to wish")).join("\n");
+    assert!(said.contains("on btrfs is moved already"), "{said}");
+}
+
+/// The user, the Wi-Fi and ssh that Raspberry Pi Imager was told of would be missing on the board, and nobody could log in.
+#[test]
+fn settings_that_wait_for_the_first_start_are_not_lost() {
+    const FIRST_BOOT: &str = "init=/usr/lib/raspberrypi-sys-mods/firstboot";
+    let plan = |settings: &'static str, word: &'static str| {
+        plan_where(image(&WHOLE), &[], &|facts| {
+            let seen = &mut facts.seen;
+            let files = ["config.txt", "cmdline.txt", "kernel8.img", "initramfs8"];
+            let files: Vec<&str> = files.into_iter().chain([settings]).collect();
+            seen.insert("/boot/firmware".into(), names(&files));
+            let line = CMDLINE.replace("resize", word);
+            seen.insert("/boot/firmware/cmdline.txt".into(), text(&line));
+        })
+    };
+    // FAT does not know capital letters.
+    for settings in ["custom.toml", "CUSTOM.TOML"] {
+        let refused = plan(settings, FIRST_BOOT);
+        let found = obstacles(&refused);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with(
+                "no settings wait for the first start: custom.toml is in the boot partition"
+            ),
+            "{found:?}"
+        );
+        assert!(
+            found[0].contains("start the image once on a board"),
+            "{found:?}"
+        );
+        assert!(refused.steps.is_empty(), "{:?}", refused.steps);
+    }
+    // What starts them stays on the command line, or there are none.
+    for (settings, word) in [
+        ("custom.toml", "quiet"),
+        ("custom.toml", "resize"),
+        ("overlays", FIRST_BOOT),
+    ] {
+        let found = obstacles(&plan(settings, word));
+        assert_eq!(found, Vec::<String>::new(), "{settings} {word}");
+    }
+    let told = plan("overlays", FIRST_BOOT);
+    let mut notes = told.notes.iter();
+    assert!(
+        notes.any(|note| note.contains(FIRST_BOOT)),
+        "{:?}",
+        told.notes
+    );
+}

@@ -1,0 +1,236 @@
+//! The start on trial: whether it is made, and the steps around it.
+//!
+//! The firmware reads `tryboot.txt` in place of `config.txt` once. That file names a command line of its own, so that
+//! nothing that a usual start reads is changed before the new system has come up.
+
+use std::path::{Path, PathBuf};
+
+use super::super::moving::checks::INITRAMFS_BYTES;
+use super::super::moving::steps::{push, write};
+use super::super::{Draft, Sight, Situation};
+use super::current::{self, Start};
+use super::kernels::Kernel;
+use super::options::{Choice, TrialWish};
+use super::scene::Scene;
+use crate::boot::cmdline_txt::{CmdlineTxt, FIRMWARE_OWN_BYTES, MAX_BYTES_ARM};
+use crate::boot::model::Model;
+use crate::boot::tryboot::{self, Ability};
+use crate::plan::{Action, TextFile, Trial};
+use rubus_vocabulary::machine::Machine;
+
+/// The command line of the trial.
+const CMDLINE: &str = "cmdline-rubus.txt";
+/// The initial RAM filesystem of the trial.
+const INITRAMFS: &str = "initramfs-rubus";
+/// Seconds after which a trial that failed is ended.
+const PANIC_S: &str = "30";
+/// What the firmware of a board with two systems reads first; a trial is another thing there.
+const TWO_SYSTEMS: &str = "autoboot.txt";
+
+/// What to look at, below the boot partition's mount point and elsewhere.
+pub(super) fn paths(point: &Path) -> Vec<PathBuf> {
+    let mut paths = files(point).to_vec();
+    paths.push(point.join(TWO_SYSTEMS));
+    paths.push(tryboot::BOOTLOADER_NODE.into());
+    paths
+}
+
+/// The files that only the trial reads.
+pub(super) fn files(point: &Path) -> [PathBuf; 3] {
+    [tryboot::FILE, CMDLINE, INITRAMFS].map(|name| point.join(name))
+}
+
+/// The name of the trial's own initial RAM filesystem, so that every usual start reads the current one. With several kernels
+/// that may be started, or too little room, there is none: what the firmware reads anyway starts both roots then.
+pub(super) fn initramfs(machine: &Machine, kernels: &[Kernel]) -> Option<&'static str> {
+    let available = current::boot(machine).and_then(|boot| boot.available_bytes.get());
+    // The one on trial, the one that is kept, and the one that takes its place.
+    let has_room = available.is_none_or(|bytes| bytes >= 3 * INITRAMFS_BYTES);
+    (kernels.len() == 1 && has_room).then_some(INITRAMFS)
+}
+
+/// Whether the new system is first started on trial, as wished and as the board can. What speaks against it is a check
+/// that fails where it was asked for, and a note where it was not.
+pub(super) fn is_made(
+    situation: &Situation<'_>,
+    choice: &Choice,
+    start: &Start<'_>,
+    draft: &mut Draft,
+) -> bool {
+    if choice.trial == TrialWish::No {
+        return false;
+    }
+    let ability = ability(situation, start);
+    let obstacle = obstacle(start);
+    if choice.trial == TrialWish::Auto {
+        let why_not = match (ability, obstacle) {
+            (Ability::Yes, None) => {
+                checked(true, "the firmware says so", draft);
+                return true;
+            }
+            // Whoever has no Raspberry Pi need not hear of it.
+            (Ability::No(_), _) => return false,
+            (_, Some(why)) | (Ability::Unsure(why), None) => why,
+        };
+        draft.notes.push(format!(
+            "The new system is not started on trial first: {why_not}. With trial=yes it is tried all the same."
+        ));
+        return false;
+    }
+    if let Some(why) = obstacle {
+        checked(false, &why, draft);
+        return false;
+    }
+    match ability {
+        Ability::Yes => checked(true, "the firmware says so", draft),
+        Ability::No(why) | Ability::Unsure(why) => {
+            checked(true, &format!("you asked for it; {why}"), draft);
+            draft.risks.push(
+                "It is unknown whether this board can start on trial. If it cannot, the old system comes up instead, \
+                 and nothing \
+                 is lost: `rubus undo`, and apply with trial=no."
+                    .into(),
+            );
+        }
+    }
+    true
+}
+
+fn checked(is_met: bool, found: &str, draft: &mut Draft) {
+    draft.check(
+        "the new system can first be started on trial",
+        is_met,
+        found.into(),
+        "put that right, or do without (trial=no)",
+    );
+}
+
+fn ability(situation: &Situation<'_>, start: &Start<'_>) -> Ability {
+    let told = match situation
+        .facts
+        .seen
+        .get(Path::new(tryboot::BOOTLOADER_NODE))
+    {
+        Some(Sight::Directory(names)) => names.as_slice(),
+        _ => &[],
+    };
+    let model = Model::of(&situation.machine.board);
+    tryboot::ability(&model, told, &start.config.text)
+}
+
+/// What in the boot partition is in the way, as a sentence without its full stop.
+fn obstacle(start: &Start<'_>) -> Option<String> {
+    let shown = |name: &str| start.point.join(name).display().to_string();
+    for name in [tryboot::FILE, TWO_SYSTEMS, CMDLINE, INITRAMFS] {
+        if start.has(name) {
+            return Some(format!(
+                "there is a {} already, which is used for something else",
+                shown(name)
+            ));
+        }
+    }
+    if start.has_prefix {
+        return Some("config.txt loads files with a prefix (os_prefix)".into());
+    }
+    match start.cmdlines.len() {
+        1 => None,
+        count => Some(format!(
+            "config.txt leads to {count} different command lines"
+        )),
+    }
+}
+
+/// The command line of the trial, beside the current one.
+pub(super) fn command_line(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+    let Some(becomes) = line(scene) else { return };
+    write(
+        situation,
+        draft,
+        "trial-cmdline",
+        "The command line for the new root, under a name that only the trial reads.",
+        &scene.start.point.join(CMDLINE),
+        becomes,
+    );
+}
+
+/// What makes the trial possible, and the trial.
+pub(super) fn begin(situation: &Situation<'_>, scene: &Scene<'_>, config: &str, draft: &mut Draft) {
+    write(
+        situation,
+        draft,
+        "trial-config",
+        "The firmware reads this in place of config.txt when it is told to, once. Whatever goes wrong then, the next start is \
+         the old one.",
+        &scene.start.point.join(tryboot::FILE),
+        settings(scene, config),
+    );
+    if scene.trial_initramfs.is_none() {
+        let kernels = scene.kernels.iter();
+        let each: Vec<&str> = kernels.map(|kernel| kernel.initramfs.as_str()).collect();
+        draft.notes.push(format!(
+            "{}, so that the trial and every usual start share the initial RAM filesystem ({}). It starts both roots, which is \
+             proven before.",
+            match each.len() {
+                1 => "The boot partition has no room for a second one",
+                _ => "This board may start several kernels",
+            },
+            each.join(", ")
+        ));
+    }
+    draft.trial = Some(Trial {
+        before_step: draft.steps.len(),
+        start: format!("sudo reboot '{}'", tryboot::REBOOT_ARGUMENT),
+    });
+}
+
+/// The trial's files go when it is passed.
+pub(super) fn end(scene: &Scene<'_>, config: &str, draft: &mut Draft) {
+    let remove = |draft: &mut Draft, id: &str, name: &str, was: TextFile| {
+        push(
+            draft,
+            id,
+            "It was for the trial only.",
+            Action::RemoveFile {
+                path: scene.start.point.join(name),
+                was,
+            },
+        );
+    };
+    remove(
+        draft,
+        "trial-config-goes",
+        tryboot::FILE,
+        settings(scene, config),
+    );
+    if let Some(was) = line(scene) {
+        remove(draft, "trial-cmdline-goes", CMDLINE, was);
+    }
+}
+
+/// The only command line, with the new root. A trial that does not find it ends by itself: the initial RAM filesystem, and
+/// the kernel, start the machine again some seconds after they gave up, the old way.
+fn line(scene: &Scene<'_>) -> Option<TextFile> {
+    let (_, file, text) = scene.cmdlines.first()?;
+    Some(TextFile {
+        text: with_panic(text),
+        mode: file.mode,
+    })
+}
+
+fn with_panic(text: &str) -> String {
+    let mut line = CmdlineTxt::parse(text);
+    if line.get("panic").is_some() || line.set("panic", PANIC_S).is_err() {
+        return text.into();
+    }
+    match line.kernel_bytes() + FIRMWARE_OWN_BYTES <= MAX_BYTES_ARM {
+        true => line.text().into(),
+        false => text.into(),
+    }
+}
+
+fn settings(scene: &Scene<'_>, config: &str) -> TextFile {
+    TextFile {
+        text: tryboot::text(config, CMDLINE, scene.trial_initramfs),
+        mode: scene.start.config.mode,
+    }
+}

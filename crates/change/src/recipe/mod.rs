@@ -1,0 +1,441 @@
+//! The recipes: from facts and wishes to a plan. Pure; adding a recipe is adding a file and a line in [`ALL`].
+//!
+//! A recipe first says what it has to look at besides the surveyed machine ([`Recipe::look_at`]), then
+//! plans from what was found. It asks for nothing else and never writes, so a plan can be made for a captured machine
+//! too.
+
+mod desktop;
+mod disks;
+mod edits;
+mod format;
+mod identifiers;
+mod image_facts;
+mod mounting;
+mod moving;
+mod network_disk;
+mod network_root;
+mod network_server;
+mod programs;
+mod raid0;
+mod ramdisk;
+mod speeds;
+mod surveyed;
+mod swap;
+mod swap_managers;
+#[cfg(test)]
+mod testing;
+mod units;
+mod user;
+mod zswap;
+
+use rubus_vocabulary::compression_speed::CompressionSpeed;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub use desktop::StartedFromOld;
+use edits::Edits;
+pub use image_facts::{IMAGE_PROGRAMS, ImageFacts};
+pub use network_root::{FROM_CARD, NETWORK_ROOT};
+pub use speeds::{measured_speeds, measured_together, runs_of_disks};
+pub use surveyed::surveyed_disk;
+pub use units::SYSTEMD_RUNS;
+pub use user::{Fault, UserRecipe};
+
+use crate::plan::promise::Promise;
+use crate::plan::volume::DiskIdentity;
+use crate::plan::{Action, Check, Effort, FORMAT, Gain, Plan, Step, TextFile, Trial};
+use rubus_vocabulary::machine::Machine;
+
+/// All recipes, by name.
+pub const ALL: [&Recipe; 9] = [
+    &desktop::RECIPE,
+    &format::RECIPE,
+    &network_disk::RECIPE,
+    &network_root::RECIPE,
+    &network_server::RECIPE,
+    &raid0::RECIPE,
+    &ramdisk::RECIPE,
+    &swap::RECIPE,
+    &zswap::RECIPE,
+];
+
+/// A way to change a machine.
+#[derive(Debug)]
+pub struct Recipe {
+    /// `kebab-case`.
+    pub name: &'static str,
+    /// What it does for its user, as a sentence.
+    pub title: &'static str,
+    /// What can be chosen.
+    pub options: &'static [OptionSpec],
+    /// What to look at.
+    pub look_at: fn(&Machine, &Wishes) -> LookAt,
+    /// Makes the steps.
+    draw_up: fn(&Situation<'_>, &mut Draft),
+}
+
+/// One thing that can be chosen.
+#[derive(Debug)]
+pub struct OptionSpec {
+    /// `kebab-case`.
+    pub name: &'static str,
+    /// What it is, with its range.
+    pub what: &'static str,
+    /// What it is when nothing is chosen; absent: the recipe decides.
+    pub default: Option<&'static str>,
+    /// What is right, or a sentence that says what is.
+    pub check: fn(&str) -> Result<(), String>,
+}
+
+/// What a recipe wants to know besides the surveyed machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LookAt {
+    /// Files, knobs, links and directories. A part of a path that is `*` stands for every name in the directory.
+    pub paths: Vec<PathBuf>,
+    /// Disks that would be given a new content.
+    pub disks: Vec<PathBuf>,
+    /// Trees of which the size is needed.
+    pub trees: Vec<PathBuf>,
+    /// What a program is to open by itself: of which kind it is, and whose.
+    pub nodes: Vec<PathBuf>,
+    /// True where it depends on how fast this processor compresses what a move of the root copies, and how well.
+    pub compression: bool,
+}
+
+impl LookAt {
+    /// Only these paths.
+    pub fn paths(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        LookAt {
+            paths: paths.into_iter().map(Into::into).collect(),
+            ..LookAt::default()
+        }
+    }
+}
+
+/// What was found where a recipe wanted to look.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Files, knobs, links and directories.
+    pub seen: Seen,
+    /// Disks, by the path that was asked for; or why one cannot be had, in words.
+    pub disks: BTreeMap<PathBuf, Result<DiskIdentity, String>>,
+    /// Sizes of trees.
+    pub trees: BTreeMap<PathBuf, TreeSize>,
+    /// What is at the end of a path, links followed: nothing, a node, or why it cannot be seen.
+    pub nodes: BTreeMap<PathBuf, Result<Option<Node>, String>>,
+    /// How the processor compresses a sample of those trees; empty where that was not measured.
+    pub compression: Vec<CompressionSpeed>,
+    /// Bytes per second with which that sample came from the disk, not from memory, the opening of its files included;
+    /// absent where too little came from there.
+    pub sample_bytes_per_second: Option<f64>,
+    /// How fast disks are, by the kernel's name ("mmcblk0"), as far as it was measured here.
+    pub speeds: BTreeMap<String, DiskSpeed>,
+    /// How fast several disks are at once, as far as it was measured here; the newest first.
+    pub together: Vec<TogetherSpeed>,
+    /// Numbers that nobody else has, for new identifiers. All zero in a rehearsal.
+    pub random: [u8; 32],
+    /// The running boot (`/proc/sys/kernel/random/boot_id`).
+    pub boot_id: Option<String>,
+    /// Where the machine is none that runs, but what an image of a card says.
+    pub image: Option<ImageFacts>,
+}
+
+/// How much there is below a directory, on one filesystem.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeSize {
+    /// Bytes that are in use.
+    pub bytes: u64,
+    /// Files, directories and the rest.
+    pub entries: u64,
+}
+
+/// What is at the end of a path, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// What it is.
+    pub kind: NodeKind,
+    /// Number of the user who owns it; 0 is root.
+    pub user: u32,
+    /// Number of its group.
+    pub group: u32,
+    /// Bytes of a file; 0 of all else.
+    pub size_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A regular file.
+    File,
+    Directory,
+    BlockDevice,
+    /// A socket, a pipe, a character device.
+    Other,
+}
+
+/// How fast a disk was measured to be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DiskSpeed {
+    /// Sequential read, bytes per second.
+    pub read_bytes_per_second: Option<f64>,
+    /// Sequential write, bytes per second.
+    pub write_bytes_per_second: Option<f64>,
+    /// Random 4 KiB reads per second at queue depth 1.
+    pub random_read_iops: Option<f64>,
+    /// Random 4 KiB writes per second at queue depth 1.
+    pub random_write_iops: Option<f64>,
+    /// When, in words ("measured here on 2026-11-21, run 12").
+    pub source: String,
+}
+
+/// How fast several disks were measured to be, each alone and all at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TogetherSpeed {
+    /// The kernel's names of the disks ("sda"), as they are now.
+    pub disks: Vec<String>,
+    /// True for reading in order, false for writing.
+    pub is_read: bool,
+    /// Bytes per second of each alone, in the order of the disks.
+    pub alone_bytes_per_second: Vec<f64>,
+    /// Bytes per second of each while all were at work.
+    pub together_bytes_per_second: Vec<f64>,
+    /// When, in words ("measured at once on 2026-11-21, run 12").
+    pub source: String,
+}
+
+/// What a recipe looked at.
+pub type Seen = BTreeMap<PathBuf, Sight>;
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// Nothing.
+    Absent,
+    /// A small text file, or a knob of the kernel.
+    Text(TextFile),
+    /// A directory, with the names in it.
+    Directory(Vec<String>),
+    /// A symbolic link that points to nothing, with its target as written.
+    Dangling(PathBuf),
+    /// Something else: a program, a file too large or too strange to be edited.
+    Something,
+    /// It could not be looked at; why, in words.
+    Hidden(String),
+}
+
+/// The user's choices.
+pub type Wishes = BTreeMap<String, String>;
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecipeError {
+    /// There is no such option.
+    #[error("the recipe {recipe} has no option '{name}'; it has: {known}")]
+    NoSuchOption {
+        recipe: &'static str,
+        /// The option.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// An option cannot have that value.
+    #[error("{name}={value}: {reason}")]
+    BadValue {
+        /// The option.
+        name: String,
+        value: String,
+        /// What would be right.
+        reason: String,
+    },
+}
+
+/// The recipe of that name.
+pub fn by_name(name: &str) -> Option<&'static Recipe> {
+    ALL.into_iter().find(|recipe| recipe.name == name)
+}
+
+impl Recipe {
+    /// Whether it can also be applied to an image of a card, on another machine.
+    pub fn is_for_images(&self) -> bool {
+        self.name == desktop::RECIPE.name
+    }
+
+    /// The plan for a machine. It may have obstacles ([`Plan::obstacles`]) and must not be applied then; it may
+    /// be empty where everything is already as wished.
+    ///
+    /// # Errors
+    /// [`RecipeError`] when a wish makes no sense.
+    pub fn plan(
+        &self,
+        machine: &Machine,
+        facts: &Facts,
+        wishes: &Wishes,
+        made: &str,
+    ) -> Result<Plan, RecipeError> {
+        let options = self.complete(wishes)?;
+        let mut draft = Draft::default();
+        let situation = Situation {
+            machine,
+            facts,
+            options: &options,
+        };
+        (self.draw_up)(&situation, &mut draft);
+        Ok(Plan {
+            format: FORMAT,
+            recipe: self.name.into(),
+            options,
+            title: draft.title.unwrap_or_else(|| self.title.into()),
+            made: made.into(),
+            checks: draft.checks,
+            steps: draft.steps,
+            notes: draft.notes,
+            risks: draft.risks,
+            gains: draft.gains,
+            effort: draft.effort,
+            promises: draft.promises,
+            needs_boot: draft.needs_boot,
+            trial: draft.trial,
+        })
+    }
+
+    /// The wishes, checked, with the defaults.
+    fn complete(&self, wishes: &Wishes) -> Result<Wishes, RecipeError> {
+        let mut options = Wishes::new();
+        for (name, value) in wishes {
+            let Some(option) = self.options.iter().find(|option| option.name == name) else {
+                let known: Vec<&str> = self.options.iter().map(|option| option.name).collect();
+                return Err(RecipeError::NoSuchOption {
+                    recipe: self.name,
+                    name: name.clone(),
+                    known: known.join(", "),
+                });
+            };
+            (option.check)(value).map_err(|reason| RecipeError::BadValue {
+                name: name.clone(),
+                value: value.clone(),
+                reason,
+            })?;
+            options.insert(name.clone(), value.clone());
+        }
+        for option in self.options {
+            if let Some(default) = option.default {
+                options.entry(option.name.into()).or_insert(default.into());
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// What a recipe plans from.
+#[derive(Clone, Copy, Debug)]
+struct Situation<'a> {
+    machine: &'a Machine,
+    facts: &'a Facts,
+    options: &'a Wishes,
+}
+
+impl<'a> Situation<'a> {
+    fn option(&self, name: &str) -> Option<&str> {
+        self.options.get(name).map(String::as_str)
+    }
+
+    fn file(&self, path: &Path) -> Option<&'a TextFile> {
+        match self.facts.seen.get(path) {
+            Some(Sight::Text(file)) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// The text at a path; empty where there is none.
+    fn text(&self, path: &Path) -> &str {
+        self.file(path).map_or("", |file| file.text.as_str())
+    }
+
+    fn is_there(&self, path: &Path) -> bool {
+        matches!(
+            self.facts.seen.get(path),
+            Some(Sight::Text(_) | Sight::Directory(_) | Sight::Something)
+        )
+    }
+}
+
+impl Situation<'_> {
+    /// Whether something is at a path, in words.
+    fn presence(&self, path: &Path) -> String {
+        let shown = path.display();
+        match self.facts.seen.get(path) {
+            Some(Sight::Text(_) | Sight::Directory(_) | Sight::Something) => {
+                format!("{shown} is there")
+            }
+            Some(Sight::Absent) => format!("there is no {shown}"),
+            Some(Sight::Dangling(target)) => {
+                format!("{shown} points to {}, which is not there", target.display())
+            }
+            Some(Sight::Hidden(why)) => format!("{shown} cannot be seen: {why}"),
+            None => format!("{shown} was not looked at"),
+        }
+    }
+}
+
+/// A plan that is being drawn up. Steps that would change nothing are left out.
+#[derive(Debug, Default)]
+struct Draft {
+    /// What the whole does, where that is not what the recipe usually does.
+    title: Option<String>,
+    checks: Vec<Check>,
+    steps: Vec<Step>,
+    notes: Vec<String>,
+    risks: Vec<String>,
+    gains: Vec<Gain>,
+    effort: Effort,
+    promises: Vec<Promise>,
+    needs_boot: bool,
+    trial: Option<Trial>,
+}
+
+impl Draft {
+    fn check(&mut self, what: &str, is_met: bool, found: String, remedy: &str) {
+        // What may not be looked at says nothing about the machine.
+        let is_forbidden = found.to_lowercase().contains("permission denied");
+        let remedy = match is_forbidden && !remedy.contains("sudo") {
+            true => "run it with sudo: as this user it cannot be seen",
+            false => remedy,
+        };
+        self.checks.push(Check {
+            what: what.into(),
+            found,
+            is_met,
+            remedy: (!is_met).then(|| remedy.into()),
+        });
+    }
+
+    /// A file with this text, whatever was there; with its directory where that is missing.
+    fn write(&mut self, id: &str, why: &str, path: &Path, text: String, situation: &Situation<'_>) {
+        let steps = std::mem::take(&mut self.steps);
+        let mut edits = Edits::after(&situation.facts.seen, steps);
+        edits.write(id, why, path, text);
+        self.steps = edits.into_steps();
+    }
+
+    /// A directory with those above it, where they are missing.
+    fn directory(&mut self, id: &str, why: &str, path: &Path, situation: &Situation<'_>) {
+        let steps = std::mem::take(&mut self.steps);
+        let mut edits = Edits::after(&situation.facts.seen, steps);
+        edits.directory(id, why, path);
+        self.steps = edits.into_steps();
+    }
+
+    fn set_knob(&mut self, id: &str, why: &str, path: &str, was: &str, becomes: &str) {
+        if crate::plan::knob_says(was, becomes) {
+            return;
+        }
+        self.steps.push(Step {
+            id: id.into(),
+            why: why.into(),
+            action: Action::SetKnob {
+                path: path.into(),
+                was: was.into(),
+                becomes: becomes.into(),
+            },
+        });
+    }
+}

@@ -1,0 +1,241 @@
+//! What the machine has now: where its root is, how it starts, which disks it stands on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::super::{Sight, Situation};
+use crate::boot::cmdline_txt::CmdlineTxt;
+use crate::boot::config_txt::{BootPath, ConfigTxt, Reader};
+use crate::boot::model::Model;
+use crate::plan::TextFile;
+use crate::plan::volume::{FilesystemKind, Volume};
+use rubus_machine::not_copied::swap_file_bytes;
+use rubus_machine::volume::{Name, NamedVolume};
+use rubus_vocabulary::machine::{BlockDevice, Machine, Mount};
+
+/// Where boot partitions are mounted: today, and by older systems.
+const BOOT_POINTS: [&str; 2] = ["/boot/firmware", "/boot"];
+/// The table of mounts.
+pub(in crate::recipe) const FSTAB: &str = "/etc/fstab";
+const FAT: [&str; 2] = ["vfat", "msdos"];
+
+/// The filesystem of `/`.
+pub(in crate::recipe) fn root(machine: &Machine) -> Option<&Mount> {
+    machine.mounts.iter().rfind(|mount| mount.point == "/")
+}
+
+/// The filesystem of `/`, to be mounted beside it; nothing where it is of another kind, or its UUID is not known.
+pub(in crate::recipe) fn root_volume(machine: &Machine) -> Option<Volume> {
+    let mount = root(machine)?;
+    let device = machine.device(mount.device.as_deref()?)?;
+    let (kind, mount_options) = match mount.filesystem.as_str() {
+        "ext4" => (FilesystemKind::Ext4, String::new()),
+        "btrfs" => (FilesystemKind::Btrfs, format!("subvol={}", mount.root)),
+        _ => return None,
+    };
+    Some(Volume {
+        kind,
+        uuid: device.identity.uuid.clone()?,
+        mount_options,
+        title: format!("the current root ({})", mount.source),
+    })
+}
+
+/// The boot partition, where one is mounted.
+pub(in crate::recipe) fn boot(machine: &Machine) -> Option<&Mount> {
+    let at = |point: &&str| {
+        let mut mounts = machine.mounts.iter().rev();
+        mounts.find(|mount| mount.point == **point && FAT.contains(&mount.filesystem.as_str()))
+    };
+    BOOT_POINTS.iter().find_map(at)
+}
+
+/// The mount point of the boot partition, or where it would be today.
+pub(in crate::recipe) fn boot_point(machine: &Machine) -> PathBuf {
+    boot(machine)
+        .map_or(BOOT_POINTS[0], |mount| &mount.point)
+        .into()
+}
+
+/// Texts in the boot partition that usual systems have.
+const BOOT_TEXTS: [&str; 9] = [
+    "config.txt",
+    "cmdline.txt",
+    "cmdline.txt.before-rubus",
+    "config.txt.before-rubus",
+    "usercfg.txt",
+    "syscfg.txt",
+    "distroconfig.txt",
+    "extraconfig.txt",
+    "nobtcmd.txt",
+];
+
+/// What to look at in the boot partition.
+pub(in crate::recipe) fn boot_paths(point: &Path) -> Vec<PathBuf> {
+    let texts = BOOT_TEXTS.map(|name| point.join(name));
+    std::iter::once(point.to_path_buf()).chain(texts).collect()
+}
+
+/// The disks below a mount.
+pub(in crate::recipe) fn disks<'a>(machine: &'a Machine, mount: &Mount) -> Vec<&'a BlockDevice> {
+    let device = mount.device.as_deref();
+    device.map_or(Vec::new(), |device| machine.disks_below(device))
+}
+
+/// How the machine starts: the boot partition's text files, and what follows from them.
+#[derive(Clone, Debug)]
+pub(in crate::recipe) struct Start<'a> {
+    /// Mount point of the boot partition.
+    pub(in crate::recipe) point: PathBuf,
+    /// Names at its top.
+    pub(in crate::recipe) names: BTreeSet<&'a str>,
+    /// `config.txt`.
+    pub(in crate::recipe) config: &'a TextFile,
+    /// What the firmware may load, the usual case first.
+    pub(in crate::recipe) paths: Vec<BootPath>,
+    /// The files with the kernel's command line, by name.
+    pub(in crate::recipe) cmdlines: BTreeMap<String, &'a TextFile>,
+    /// Whether files are loaded with a prefix to their names (`os_prefix`).
+    pub(in crate::recipe) has_prefix: bool,
+}
+
+impl<'a> Start<'a> {
+    /// # Errors
+    /// What is missing, as a sentence.
+    pub(in crate::recipe) fn of(situation: &Situation<'a>) -> Result<Start<'a>, String> {
+        let machine = situation.machine;
+        let point = boot_point(machine);
+        let config_path = point.join("config.txt");
+        let Some(config) = situation.facts.seen.get(&config_path).and_then(text) else {
+            return Err(situation.presence(&config_path));
+        };
+        let names: BTreeSet<&str> = match situation.facts.seen.get(&point) {
+            Some(Sight::Directory(names)) => names.iter().map(String::as_str).collect(),
+            _ => return Err(situation.presence(&point)),
+        };
+        let parsed = ConfigTxt::parse(config.text.as_str());
+        let mut includes = BTreeMap::new();
+        for name in parsed.includes() {
+            let Some(file) = situation.facts.seen.get(&point.join(name)).and_then(text) else {
+                return Err(format!(
+                    "{}, which {} includes",
+                    situation.presence(&point.join(name)),
+                    config_path.display()
+                ));
+            };
+            includes.insert(name.to_string(), file.text.clone());
+        }
+        let model = Model::of(&machine.board);
+        let reader = Reader {
+            model: &model,
+            serial: None,
+            tryboot: false,
+            includes: &includes,
+        };
+        let settings = parsed.settings(&reader);
+        let has_prefix = settings.iter().any(|setting| setting.name == "os_prefix");
+        let exists = |name: &str| is_file(&names, name);
+        let paths = match situation.facts.image {
+            None => parsed.boot_paths(&reader, &exists),
+            Some(_) => parsed.boot_paths_anywhere(&includes, &exists),
+        };
+        if paths.is_empty() {
+            return Err(format!(
+                "{} names no kernel for {}",
+                config_path.display(),
+                match situation.facts.image {
+                    None => "this board",
+                    Some(_) => "any board that is known",
+                }
+            ));
+        }
+        let mut cmdlines = BTreeMap::new();
+        for path in &paths {
+            let file = point.join(&path.cmdline);
+            let Some(text) = situation.facts.seen.get(&file).and_then(text) else {
+                return Err(situation.presence(&file));
+            };
+            cmdlines.insert(path.cmdline.clone(), text);
+        }
+        Ok(Start {
+            point,
+            names,
+            config,
+            paths,
+            cmdlines,
+            has_prefix,
+        })
+    }
+
+    /// Whether a file is at the top of the boot partition. FAT does not know capital letters.
+    pub(in crate::recipe) fn has(&self, name: &str) -> bool {
+        is_file(&self.names, name)
+    }
+
+    /// The volumes that `root=` of the command lines names.
+    pub(in crate::recipe) fn roots<'v>(&self, volumes: &'v [NamedVolume]) -> Vec<&'v NamedVolume> {
+        let lines = self.cmdlines.values();
+        let names = lines.filter_map(|file| {
+            let line = CmdlineTxt::parse(file.text.as_str());
+            line.get("root").map(Name::parse)
+        });
+        names.flat_map(|name| name.resolve(volumes)).collect()
+    }
+}
+
+fn is_file(names: &BTreeSet<&str>, name: &str) -> bool {
+    names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn text(sight: &Sight) -> Option<&TextFile> {
+    match sight {
+        Sight::Text(file) => Some(file),
+        _ => None,
+    }
+}
+
+/// The disks that the machine starts from and runs on.
+pub(in crate::recipe) fn old_disks(machine: &Machine) -> Vec<&BlockDevice> {
+    let mounts = [root(machine), boot(machine)].into_iter().flatten();
+    let mut found: Vec<&BlockDevice> = Vec::new();
+    for disk in mounts.flat_map(|mount| disks(machine, mount)) {
+        if !found.iter().any(|known| known.name == disk.name) {
+            found.push(disk);
+        }
+    }
+    found
+}
+
+/// The kernel's name of a disk by its path; a link is followed only through what the survey knows.
+pub(in crate::recipe) fn disk_name(path: &Path) -> &str {
+    path.strip_prefix("/dev")
+        .ok()
+        .and_then(Path::to_str)
+        .unwrap_or_default()
+}
+
+/// What there is to copy on the root of the running system, bytes: all that is in use but active swap files.
+pub(in crate::recipe) fn used_bytes(situation: &Situation<'_>) -> Option<u64> {
+    let in_use = match situation.facts.trees.get(Path::new("/")) {
+        Some(size) => size.bytes,
+        None => {
+            let root = root(situation.machine)?;
+            let size = root.size_bytes.get()?;
+            size.checked_sub(root.available_bytes.get()?)?
+        }
+    };
+    Some(in_use.saturating_sub(swap_file_bytes(situation.machine)))
+}
+
+/// The narrowest hop on the way to a disk.
+pub(in crate::recipe) fn bus_bytes_per_second(disk: &BlockDevice) -> Option<(f64, String)> {
+    let hops = disk.path.iter().filter_map(|hop| {
+        let rate = hop.usable_bytes_per_second.value()?;
+        Some((*rate, hop))
+    });
+    let (rate, hop) = hops.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some((
+        rate,
+        format!("the disk was not measured; {} carries this", hop.link),
+    ))
+}

@@ -1,0 +1,274 @@
+//! Steps that every move of a root has: the copy, the initial RAM filesystems, the boot partition's files.
+
+use std::path::{Path, PathBuf};
+
+use super::super::{Draft, Situation};
+use super::current::Start;
+use super::kernels::Kernel;
+use crate::boot::config_txt::ConfigTxt;
+use crate::plan::volume::Volume;
+use crate::plan::{Action, Pass, Step, TextFile};
+use rubus_machine::not_copied::NotCopied;
+
+/// Modules that every initial RAM filesystem gets.
+pub(in crate::recipe) const INITRAMFS_MODULES: &str = "/etc/initramfs-tools/modules";
+/// What is kept of a file in the boot partition.
+const KEPT: &str = "before-rubus";
+
+pub(in crate::recipe) fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
+    draft.steps.push(Step {
+        id: id.into(),
+        why: why.into(),
+        action,
+    });
+}
+
+/// The root is copied, without what is left out.
+pub(in crate::recipe) fn tree(to: &Volume, pass: Pass, left_out: &NotCopied) -> Action {
+    Action::CopyTree {
+        from: "/".into(),
+        to: to.clone(),
+        without_contents_of: left_out.contents_of.clone(),
+        without: left_out.paths.clone(),
+        pass,
+    }
+}
+
+/// The list of modules with these in it too.
+pub(in crate::recipe) fn with_modules(old: &str, modules: &[String]) -> String {
+    let mut text = old.to_owned();
+    for module in modules {
+        let is_there = |line: &str| line.split_whitespace().next() == Some(module.as_str());
+        if text.lines().any(is_there) {
+            continue;
+        }
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(module);
+        text.push('\n');
+    }
+    text
+}
+
+/// The initial RAM filesystems that are made anew.
+pub(in crate::recipe) struct Initramfs<'a> {
+    /// How the board starts.
+    pub(in crate::recipe) start: &'a Start<'a>,
+    /// The kernels that it may start.
+    pub(in crate::recipe) kernels: &'a [Kernel],
+    /// The root on which they are made.
+    pub(in crate::recipe) root: &'a Volume,
+    /// What for.
+    pub(in crate::recipe) why: &'a str,
+    /// What must be inside for a release.
+    pub(in crate::recipe) modules: &'a dyn Fn(&str) -> Vec<String>,
+    /// Files that must be inside.
+    pub(in crate::recipe) files: &'a [PathBuf],
+    /// A name of its own in the boot partition, where the current one stays until it is installed; for one kernel only.
+    pub(in crate::recipe) apart: Option<&'a str>,
+}
+
+/// One for each kernel; the current one is kept, or stays in its place.
+pub(in crate::recipe) fn initramfs(wanted: &Initramfs<'_>, draft: &mut Draft) {
+    let several = wanted.kernels.len() > 1;
+    for kernel in wanted.kernels {
+        let path = wanted.start.point.join(&kernel.initramfs);
+        let (path, kept) = match wanted.apart {
+            Some(name) => (wanted.start.point.join(name), None),
+            None => {
+                let kept = kernel.has_initramfs.then(|| kept(wanted.start, &path));
+                (path, kept)
+            }
+        };
+        let id = match several {
+            true => format!("initramfs-{}", kernel.file.replace(['.', '_'], "-")),
+            false => "initramfs".into(),
+        };
+        push(
+            draft,
+            &id,
+            wanted.why,
+            Action::BuildInitramfs {
+                root: wanted.root.clone(),
+                release: kernel.release.clone(),
+                path,
+                kept,
+                modules: (wanted.modules)(&kernel.release),
+                files: wanted.files.to_vec(),
+            },
+        );
+    }
+}
+
+/// The one that was made apart takes its place; the current one is kept.
+pub(in crate::recipe) fn install(wanted: &Initramfs<'_>, from: &str, why: &str, draft: &mut Draft) {
+    for kernel in wanted.kernels {
+        let path = wanted.start.point.join(&kernel.initramfs);
+        push(
+            draft,
+            "install-initramfs",
+            why,
+            Action::InstallInitramfs {
+                root: wanted.root.clone(),
+                release: kernel.release.clone(),
+                from: wanted.start.point.join(from),
+                kept: kernel.has_initramfs.then(|| kept(wanted.start, &path)),
+                path,
+                modules: (wanted.modules)(&kernel.release),
+                files: wanted.files.to_vec(),
+            },
+        );
+    }
+}
+
+/// The current command lines, under second names.
+pub(in crate::recipe) fn keep_command_lines(
+    situation: &Situation<'_>,
+    start: &Start<'_>,
+    draft: &mut Draft,
+) {
+    for (name, file) in &start.cmdlines {
+        write(
+            situation,
+            draft,
+            &format!("keep-{}", id_of(name)),
+            "The current command line, to be renamed back on any PC if the board does not come up.",
+            &kept(start, &start.point.join(name)),
+            (*file).clone(),
+        );
+    }
+}
+
+/// `config.txt` loads the initial RAM filesystems, where it does not yet.
+pub(in crate::recipe) fn config(
+    situation: &Situation<'_>,
+    start: &Start<'_>,
+    kernels: &[Kernel],
+    draft: &mut Draft,
+) {
+    let text = config_text(start, kernels);
+    if text == start.config.text {
+        return;
+    }
+    let path = start.point.join("config.txt");
+    let why = "The current file, to be renamed back on any PC.";
+    write(
+        situation,
+        draft,
+        "keep-config-txt",
+        why,
+        &kept(start, &path),
+        start.config.clone(),
+    );
+    let why = match kernels.iter().any(|kernel| kernel.is_mistaken) {
+        true => {
+            "With auto_initramfs=1 some bootloaders of the Raspberry Pi 5 load the initial RAM filesystem of another kernel than \
+                 the one that kernel= names; a line of its own names the right one."
+        }
+        false => {
+            "The firmware loads the initial RAM filesystem with its kernel only when it is told to; the old root starts with it too."
+        }
+    };
+    write(
+        situation,
+        draft,
+        "config-txt",
+        why,
+        &path,
+        TextFile {
+            text,
+            mode: start.config.mode,
+        },
+    );
+}
+
+/// The text of `config.txt` as it will be.
+pub(in crate::recipe) fn config_text(start: &Start<'_>, kernels: &[Kernel]) -> String {
+    let mut text = ConfigTxt::parse(start.config.text.as_str());
+    if !kernels.iter().all(|kernel| kernel.is_loaded) {
+        text.set("auto_initramfs", "1");
+    }
+    if let [kernel] = kernels {
+        if kernel.is_mistaken {
+            text.set("initramfs", &format!("{} followkernel", kernel.initramfs));
+            text.set("auto_initramfs", "0");
+        }
+    }
+    text.text().to_string()
+}
+
+/// A file of the boot partition. FAT keeps no modes: every file has the one that the mount gives it, so that a new one
+/// gets that of its neighbours.
+pub(in crate::recipe) fn write(
+    situation: &Situation<'_>,
+    draft: &mut Draft,
+    id: &str,
+    why: &str,
+    path: &Path,
+    becomes: TextFile,
+) {
+    let was = situation.file(path).cloned();
+    if was.as_ref() == Some(&becomes) {
+        return;
+    }
+    push(
+        draft,
+        id,
+        why,
+        Action::WriteFile {
+            path: path.into(),
+            was,
+            becomes,
+        },
+    );
+}
+
+pub(in crate::recipe) fn id_of(name: &str) -> String {
+    name.replace(['.', '/', '_'], "-").to_lowercase()
+}
+
+/// Where a file of the boot partition is kept.
+fn kept(start: &Start<'_>, path: &Path) -> PathBuf {
+    kept_as(path, &kept_ending(start))
+}
+
+/// Debian's raspi-firmware removes each `initrd.img-*` and `vmlinuz-*` from the boot partition that `/boot` lacks, so that
+/// these get another beginning and not another end.
+pub(in crate::recipe) fn kept_as(path: &Path, ending: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_swept = ["initrd.img-", "vmlinuz-"]
+        .iter()
+        .any(|begin| name.starts_with(begin));
+    path.with_file_name(match is_swept {
+        true => format!("{ending}.{name}"),
+        false => format!("{name}.{ending}"),
+    })
+}
+
+/// The ending of what this change keeps: one that nothing in the boot partition has. What an earlier change has kept is
+/// that one's way back.
+pub(in crate::recipe) fn kept_ending(start: &Start<'_>) -> String {
+    let endings = std::iter::once(KEPT.to_string());
+    let mut endings = endings.chain((2..).map(|number| format!("{KEPT}-{number}")));
+    let is_taken = |ending: &String| {
+        let (end, begin) = (format!(".{ending}"), format!("{ending}."));
+        start.names.iter().any(|name| {
+            let name = name.to_ascii_lowercase();
+            name.ends_with(&end) || name.starts_with(&begin)
+        })
+    };
+    endings
+        .find(|ending| !is_taken(ending))
+        .unwrap_or_else(|| KEPT.into())
+}
+
+/// The files, directories and links that steps change.
+pub(in crate::recipe) fn paths_of(steps: &[Step]) -> Vec<PathBuf> {
+    let paths = steps
+        .iter()
+        .filter(|step| !matches!(step.action, Action::MakeDirectory { .. }));
+    paths
+        .filter_map(|step| step.action.path().cloned())
+        .collect()
+}

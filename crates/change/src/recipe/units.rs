@@ -1,0 +1,133 @@
+//! Units of systemd that recipes write: where they are, how words stand in them, what enables them.
+
+use std::path::{Path, PathBuf};
+
+use super::{Draft, Sight, Situation};
+use crate::plan::Action;
+use rubus_vocabulary::machine::Origin;
+
+/// Where an administrator's units are.
+pub(super) const UNITS: &str = "/etc/systemd/system";
+/// Is there while systemd is the machine's first process; see sd_booted(3).
+pub const SYSTEMD_RUNS: &str = "/run/systemd/system";
+
+/// The directories that a unit needs.
+pub(super) fn directories() -> [PathBuf; 2] {
+    ["/etc/systemd", UNITS].map(PathBuf::from)
+}
+
+/// The file of a unit.
+pub(super) fn path(unit: &str) -> PathBuf {
+    Path::new(UNITS).join(unit)
+}
+
+/// What has to be looked at before a unit can be written, enabled for a target and started.
+pub(super) fn look_at(unit: &str, target: &str) -> Vec<PathBuf> {
+    let mut paths = vec![SYSTEMD_RUNS.into(), path(unit), link(unit, target)];
+    paths.extend(directories());
+    paths.push(wants(target));
+    paths
+}
+
+fn wants(target: &str) -> PathBuf {
+    path(&format!("{target}.wants"))
+}
+
+fn link(unit: &str, target: &str) -> PathBuf {
+    wants(target).join(unit)
+}
+
+/// Checks that systemd starts the services of this machine.
+pub(super) fn check_running(situation: &Situation<'_>, draft: &mut Draft) {
+    let is_captured = matches!(situation.machine.origin, Origin::Capture { .. });
+    let is_there = situation.is_there(Path::new(SYSTEMD_RUNS));
+    draft.check(
+        "systemd starts the services of this machine",
+        is_there || is_captured,
+        match (is_there, is_captured) {
+            (true, _) => format!("{SYSTEMD_RUNS} is there"),
+            (_, true) => "not known: the capture does not say".into(),
+            _ => format!("there is no {SYSTEMD_RUNS}"),
+        },
+        "let what starts services here run `rubus serve` instead (see rubus serve --help)",
+    );
+}
+
+/// Lets a target, which is reached at each boot, want a unit: what `systemctl enable` does.
+pub(super) fn enable(
+    unit: &str,
+    target: &str,
+    why: &str,
+    situation: &Situation<'_>,
+    draft: &mut Draft,
+) {
+    let was = match situation.facts.seen.get(&link(unit, target)) {
+        // What it leads to is there, so it leads to the unit.
+        Some(Sight::Text(_) | Sight::Something) => return,
+        Some(Sight::Dangling(target)) if *target == path(unit) => return,
+        Some(Sight::Dangling(target)) => Some(target.clone()),
+        _ => None,
+    };
+    draft.directory(
+        "enabled-directory",
+        "The link below needs it.",
+        &wants(target),
+        situation,
+    );
+    draft.step(
+        "enabled",
+        why,
+        Action::SetLink {
+            path: link(unit, target),
+            was,
+            becomes: Some(path(unit)),
+        },
+    );
+}
+
+/// A text in a unit. systemd reads % as the beginning of a name of its own.
+pub(super) fn text(text: &str) -> String {
+    text.replace('%', "%%")
+}
+
+/// A word of a command line, behind the program.
+pub(super) fn word(word: &str) -> String {
+    // There $ begins the name of a variable.
+    quoted(&text(word).replace('$', "$$"), "")
+}
+
+/// A path in a list of them.
+pub(super) fn path_word(path: &str) -> String {
+    // There : stands between a path and another.
+    quoted(&text(path), ":")
+}
+
+/// A word of systemd.syntax(7): in quotes where it holds what would end it, or one of `others`.
+fn quoted(text: &str, others: &str) -> String {
+    let is_plain = |c: char| !c.is_whitespace() && !"\"'\\;#".contains(c) && !others.contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.into(),
+        false => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_what_systemd_reads_as_such() {
+        for (plain, written) in [
+            ("/srv/disk.img", "/srv/disk.img"),
+            ("192.168.1.0/24", "192.168.1.0/24"),
+            ("/srv/50% of $it", r#""/srv/50%% of $$it""#),
+            (r#"/srv/a"b\c"#, r#""/srv/a\"b\\c""#),
+            ("/srv/a:b", "/srv/a:b"),
+            (";", r#"";""#),
+            ("", r#""""#),
+        ] {
+            assert_eq!(word(plain), written, "{plain}");
+        }
+        assert_eq!(path_word("/srv/a:$b"), r#""/srv/a:$b""#);
+    }
+}

@@ -1,0 +1,134 @@
+//! The files of a FAT filesystem in an image, taken out and put in with mtools: they need no driver of the kernel, and what
+//! is put in is taken out again and compared.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use crate::plan::journal::Receipt;
+use crate::plan::volume::Place;
+use rubus_host::hands::parent_of;
+use rubus_host::{Files, Hands, Live, programs};
+
+use crate::apply::{Progress, Site, StepError};
+
+use super::claim::{LetGo, claim};
+use super::{LiveStepRunner, failed, locate, receipt};
+
+/// More than any file on a boot partition has.
+const MAX_BYTES: usize = 512 << 20;
+
+/// Copies all files of a FAT filesystem (`DEVICE` or `FILE@@OFFSET`) into an empty directory.
+///
+/// # Errors
+/// A sentence from mtools.
+pub(super) fn take_out(from: &str, to: &str, stop: &AtomicBool) -> Result<(), String> {
+    let arguments = ["-s", "-m", "-n", "-Q", "-i", from, "::", to];
+    let run = programs::run("mcopy", &arguments, stop);
+    run.map(drop).map_err(|error| match error {
+        programs::RunError::Missing { program } => super::missing_program(&program),
+        error => error.to_string(),
+    })
+}
+
+impl LiveStepRunner {
+    /// Puts the prepared boot files on the new FAT filesystem.
+    pub(super) fn fill_boot(
+        &mut self,
+        place: &Place,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let tried = format!("put the boot files on {}", place.title());
+        let cannot = |why: String| failed(&tried, why);
+        let Some(image) = self.image.clone() else {
+            return Err(cannot("this is done only while an image is made".into()));
+        };
+        let node = locate::node_of(hands.files(), place).map_err(cannot)?;
+        let disk = place.disks().first().copied();
+        let disk = disk.ok_or_else(|| cannot("the plan names no disk for it".into()))?;
+        let given = LetGo::of(claim(&tried, disk, &node, site, hands)?, &node);
+        let names = Live
+            .list(&image.boot)
+            .map_err(|why| cannot(why.to_string()))?;
+        let node = node.display().to_string();
+        let files: Vec<String> = names
+            .iter()
+            .map(|name| image.boot.join(name).display().to_string())
+            .collect();
+        let mut arguments = vec!["-s", "-m", "-Q", "-i", node.as_str()];
+        arguments.extend(files.iter().map(String::as_str));
+        arguments.push("::");
+        given.around(&tried, || self.run("mcopy", &arguments))?;
+        rubus_host::filling::sync_file(Path::new(&node))?;
+        (site.tell)(Progress {
+            words: "reading them back".into(),
+            share: None,
+            left_s: None,
+        });
+        let again = parent_of(&image.boot).join("boot-again");
+        hands.make_directory(&again)?;
+        let stop = AtomicBool::new(false);
+        take_out(&node, &again.display().to_string(), &stop).map_err(cannot)?;
+        let same = compare(&image.boot, &again, &Live);
+        self.run("rm", &["-r", "--", &again.display().to_string()])?;
+        let count = same.map_err(cannot)?;
+        let words = format!("{count} files");
+        Ok(receipt(words.clone(), words))
+    }
+}
+
+/// How many files there are in two directories that are alike.
+///
+/// # Errors
+/// What is not.
+fn compare(one: &Path, other: &Path, files: &dyn Files) -> Result<usize, String> {
+    let list = |path: &Path| {
+        let names = files.list(path);
+        names.map_err(|why| format!("{}: {why}", path.display()))
+    };
+    let (names, others) = (list(one)?, list(other)?);
+    if names != others {
+        return Err(format!(
+            "{} holds {} and reads back as {}",
+            one.display(),
+            names.join(", "),
+            others.join(", ")
+        ));
+    }
+    let mut count = 0;
+    for name in names {
+        let (one, other) = (one.join(&name), other.join(&name));
+        if files.list(&one).is_ok() {
+            count += compare(&one, &other, files)?;
+            continue;
+        }
+        let read = |path: &Path| files.read_prefix(path, MAX_BYTES);
+        match (read(&one), read(&other)) {
+            (Ok(one), Ok(other)) if one == other => count += 1,
+            _ => return Err(format!("{name} reads back differently")),
+        }
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rubus_host::fake::FakeFiles;
+
+    #[test]
+    fn a_missing_and_a_different_file_are_found() {
+        let one = || {
+            FakeFiles::new()
+                .file("/one/config.txt", "a")
+                .file("/one/overlays/x.dtbo", "b")
+                .file("/other/config.txt", "a")
+        };
+        let found = |files: &FakeFiles| compare(Path::new("/one"), Path::new("/other"), files);
+        assert_eq!(found(&one().file("/other/overlays/x.dtbo", "b")), Ok(2));
+        let why = found(&one().file("/other/overlays/x.dtbo", "c")).unwrap_err();
+        assert!(why.contains("x.dtbo"), "{why}");
+        assert!(found(&one().file("/other/overlays/y.dtbo", "b")).is_err());
+        assert!(found(&one()).is_err());
+    }
+}

@@ -1,0 +1,385 @@
+//! The proof that the board will start, made from the machine: the boot partition with the texts that the plan
+//! will still write, the new root, and what every disk says of itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::boot::config_txt::{BootPath, ConfigTxt, Reader};
+use crate::boot::model::Model;
+use crate::boot::modules::Modules;
+use crate::boot::proof::{BootPartition, Facts, Images, Kernel, prove, prove_images, way_to};
+use crate::boot::{cmdline_txt::CmdlineTxt, initramfs, kernel_file, tryboot};
+use crate::plan::journal::Receipt;
+use crate::plan::volume::Volume;
+use crate::plan::{Action, Check, Plan, Trial};
+use rubus_host::{Files, Hands};
+use rubus_machine::fstab::Fstab;
+use rubus_machine::volume::{Name, NamedVolume};
+use rubus_vocabulary::revision;
+
+use crate::apply::{Progress, Site, StepError};
+
+use super::{LiveStepRunner, failed, locate, mounts, receipt};
+
+/// More than any kernel or initial RAM filesystem takes.
+const MAX_BYTES: usize = 512 << 20;
+const MAX_TEXT_BYTES: usize = 16 << 20;
+
+impl LiveStepRunner {
+    pub(super) fn prove_boot(
+        &mut self,
+        root: &Volume,
+        boot: &Path,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let tried = format!("prove that the board will start {}", root.title);
+        let top = self.mount_volume(root, site.change)?;
+        (site.tell)(Progress {
+            words: "reading kernels and initial RAM filesystems".into(),
+            share: None,
+            left_s: None,
+        });
+        let files = hands.files();
+        let mut volumes = locate::volumes(files).map_err(|why| failed(&tried, why))?;
+        let firmware_volume = match &self.image {
+            None => mounts::node_at(boot, files),
+            Some(image) => {
+                // The disks of this machine are not the board's.
+                let node = image.node.display().to_string();
+                volumes.retain(|volume| volume.path.starts_with(&format!("{node}p")));
+                let is_boot = |volume: &&NamedVolume| volume.filesystem.as_deref() == Some("vfat");
+                volumes.iter().find(is_boot).map(|boot| boot.path.clone())
+            }
+        };
+        let scene = Scene {
+            files,
+            boot: self.image.as_ref().map_or(boot, |image| &image.boot),
+            top: &top,
+            plan: site.plan,
+            step: site.step,
+            volumes,
+            firmware_volume,
+            filesystem: root.kind.name(),
+            is_image: self.image.is_some(),
+        };
+        let checks = match self.image {
+            None => scene.all_checks(&model(files)),
+            Some(_) => scene.checks_on_every_board(),
+        };
+        let unmet: Vec<String> = checks
+            .iter()
+            .filter(|check| !check.is_met)
+            .map(in_words)
+            .collect();
+        match unmet.is_empty() {
+            true => Ok(receipt(
+                "everything that the firmware may load agrees",
+                format!("all {} checks hold", checks.len()),
+            )),
+            false => Err(failed(tried, unmet.join("; "))),
+        }
+    }
+}
+
+fn in_words(check: &Check) -> String {
+    let remedy = check.remedy.as_deref().unwrap_or_default();
+    format!("not so: {} ({}; {remedy})", check.what, check.found)
+}
+
+/// What the proof is made from.
+struct Scene<'a> {
+    files: &'a dyn Files,
+    /// Where the boot partition is mounted.
+    boot: &'a Path,
+    /// Where the new root is mounted.
+    top: &'a Path,
+    plan: &'a Plan,
+    /// Number of the step that proves, from 0.
+    step: usize,
+    volumes: Vec<NamedVolume>,
+    firmware_volume: Option<String>,
+    filesystem: &'a str,
+    /// Whether the boot partition is one of an image, which has no old root.
+    is_image: bool,
+}
+
+/// Which start is proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// The one of the end.
+    New,
+    /// The one on trial.
+    Trial,
+    /// The one with the command line that is in the boot partition now.
+    Old,
+}
+
+impl Scene<'_> {
+    /// The start as it will be in the end, the trial before that where the plan has one, and the old command line with
+    /// what it will start with: that is what the board does when the power goes just before the last step.
+    fn all_checks(&self, model: &Model) -> Vec<Check> {
+        let mut checks = self.checks(model, Start::New);
+        let mut add = |when: &str, mut more: Vec<Check>| {
+            for check in &mut more {
+                check.what = format!("{when}, {}", check.what);
+            }
+            checks.extend(more);
+        };
+        // What only the trial reads is gone once it has come up.
+        let is_ahead = |trial: &Trial| self.step < trial.before_step;
+        if self.plan.trial.as_ref().is_some_and(is_ahead) {
+            add("on trial", self.checks(model, Start::Trial));
+        }
+        if !self.is_image {
+            add(
+                "with the current command line",
+                self.checks(model, Start::Old),
+            );
+        }
+        checks
+    }
+
+    /// The checks for each board that is started in another way; where none is, those that say so.
+    fn checks_on_every_board(&self) -> Vec<Check> {
+        let coming = self.coming();
+        let config_txt = self.boot_text("config.txt", &coming).unwrap_or_default();
+        let includes = self.includes(&config_txt, &coming);
+        let exists = |name: &str| self.files.exists(&self.boot.join(name));
+        let models = ConfigTxt::parse(config_txt.as_str()).models_started(&includes, &exists);
+        if models.is_empty() {
+            return self.all_checks(&Model::other());
+        }
+        let each = models.iter().flat_map(|model| self.all_checks(model));
+        each.collect()
+    }
+
+    fn checks(&self, model: &Model, start: Start) -> Vec<Check> {
+        let coming = self.coming();
+        let is_trial = start == Start::Trial;
+        let settings = if is_trial {
+            tryboot::FILE
+        } else {
+            "config.txt"
+        };
+        let config_txt = self.boot_text(settings, &coming).unwrap_or_default();
+        let includes = self.includes(&config_txt, &coming);
+        let reader = Reader {
+            model,
+            serial: None,
+            tryboot: is_trial,
+            includes: &includes,
+        };
+        let exists =
+            |name: &str| coming.contains_key(name) || self.files.exists(&self.image_of(name));
+        let paths = ConfigTxt::parse(config_txt.as_str()).boot_paths(&reader, &exists);
+        let mut partition = BootPartition::default();
+        for (name, text) in &includes {
+            partition.put(name, text);
+        }
+        for path in &paths {
+            let text = match start {
+                Start::Old => self.text(&self.boot.join(&path.cmdline)),
+                _ => self.boot_text(&path.cmdline, &coming),
+            };
+            if let Some(text) = text {
+                partition.put(&path.cmdline, &text);
+            }
+        }
+        let images = self.images(&paths, &mut partition);
+        let fstab = self.text(&self.top.join("etc/fstab")).unwrap_or_default();
+        let old = (start == Start::Old).then(|| self.old_filesystem(&paths, &partition));
+        let filesystem = match &old {
+            Some(old) => old.as_deref(),
+            None => Some(self.filesystem),
+        };
+        let modules = filesystem.map_or(Vec::new(), |kind| way_to(kind, "", &[]));
+        let facts = Facts {
+            model,
+            serial: None,
+            tryboot: is_trial,
+            config_txt: &config_txt,
+            partition: &partition,
+            images: &images,
+            volumes: &self.linked(&paths, &partition, &fstab),
+            firmware_volume: self.firmware_volume.as_deref(),
+            fstab: &fstab,
+            root_modules: &modules,
+            drivers: &self.drivers(),
+        };
+        match start {
+            // Of the old root nothing but what it starts with is changed.
+            Start::Old => prove_images(&facts),
+            _ => prove(&facts),
+        }
+    }
+
+    /// The filesystem of the root that the current command line names; nothing where no volume is found.
+    fn old_filesystem(&self, paths: &[BootPath], partition: &BootPartition) -> Option<String> {
+        let volumes = self.linked(paths, partition, "");
+        let mut names = paths.iter().filter_map(|path| {
+            let line = CmdlineTxt::parse(partition.text(&path.cmdline)?);
+            line.get("root").map(Name::parse)
+        });
+        let name = names.next()?;
+        let found = name.resolve(&volumes).into_iter().next()?;
+        found.filesystem.clone()
+    }
+
+    /// Where a file of the boot partition is now that is read by this name in the end: an initial RAM filesystem may wait
+    /// under another one.
+    fn image_of(&self, name: &str) -> PathBuf {
+        let path = self.boot.join(name);
+        let mut actions = self.plan.steps.iter().map(|step| &step.action);
+        let from = actions.find_map(|action| match action {
+            Action::InstallInitramfs { from, path: to, .. } if *to == path => Some(from.clone()),
+            _ => None,
+        });
+        from.filter(|from| self.files.exists(from)).unwrap_or(path)
+    }
+
+    /// The texts that the plan puts into the boot partition, as they will be.
+    fn coming(&self) -> BTreeMap<String, String> {
+        let steps = self.plan.steps.iter();
+        let texts = steps.filter_map(|step| match &step.action {
+            Action::WriteFile { path, becomes, .. } => {
+                let name = path.strip_prefix(self.boot).ok()?.to_str()?;
+                Some((name.to_string(), becomes.text.clone()))
+            }
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    /// The modules that the plan wants in any initial RAM filesystem.
+    fn drivers(&self) -> Vec<String> {
+        let steps = self.plan.steps.iter();
+        let modules = steps.filter_map(|step| match &step.action {
+            Action::BuildInitramfs { modules, .. } => Some(modules),
+            Action::On { action, .. } => match &**action {
+                Action::BuildInitramfs { modules, .. } => Some(modules),
+                _ => None,
+            },
+            _ => None,
+        });
+        let all: BTreeSet<String> = modules.flatten().cloned().collect();
+        all.into_iter().collect()
+    }
+
+    fn boot_text(&self, name: &str, coming: &BTreeMap<String, String>) -> Option<String> {
+        let is_it = |known: &&String| known.eq_ignore_ascii_case(name);
+        match coming.keys().find(is_it) {
+            Some(known) => coming.get(known).cloned(),
+            None => self.text(&self.boot.join(name)),
+        }
+    }
+
+    fn text(&self, path: &Path) -> Option<String> {
+        let bytes = self.files.read_prefix(path, MAX_TEXT_BYTES).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The files that the settings include, one level deep; what those include is not followed by every
+    /// firmware.
+    fn includes(
+        &self,
+        config_txt: &str,
+        coming: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        let config = ConfigTxt::parse(config_txt);
+        let names = config.includes().into_iter();
+        names
+            .filter_map(|name| Some((name.to_string(), self.boot_text(name, coming)?)))
+            .collect()
+    }
+
+    /// Reads every kernel, device tree and initial RAM filesystem that may be loaded.
+    fn images(&self, paths: &[BootPath], partition: &mut BootPartition) -> Images {
+        let mut images = Images::default();
+        for path in paths {
+            if !images.kernels.contains_key(&path.kernel) {
+                if let Some(kernel) = self.kernel(&path.kernel, partition) {
+                    images.kernels.insert(path.kernel.clone(), kernel);
+                }
+            }
+            for name in &path.initramfs {
+                if images.initramfs.contains_key(name) {
+                    continue;
+                }
+                if let Some(bytes) = self.boot_bytes(name, partition) {
+                    let listed = initramfs::list(bytes.as_slice());
+                    let listed = listed.map_err(|error| error.to_string());
+                    images.initramfs.insert(name.clone(), listed);
+                }
+            }
+            if let Some(tree) = &path.device_tree {
+                let _ = self.boot_bytes(tree, partition);
+            }
+        }
+        images
+    }
+
+    fn boot_bytes(&self, name: &str, partition: &mut BootPartition) -> Option<Vec<u8>> {
+        let bytes = self.files.read_prefix(&self.image_of(name), MAX_BYTES);
+        let bytes = bytes.ok()?;
+        partition.add(name, bytes.len() as u64);
+        Some(bytes)
+    }
+
+    fn kernel(&self, name: &str, partition: &mut BootPartition) -> Option<Kernel> {
+        let bytes = self.boot_bytes(name, partition)?;
+        let release = kernel_file::release(&bytes);
+        let modules = release.as_deref().map_or(Modules::default(), |release| {
+            let home = self.top.join("lib/modules").join(release);
+            let list = |name: &str| self.text(&home.join(name)).unwrap_or_default();
+            Modules::parse(&list("modules.dep"), &list("modules.builtin"))
+        });
+        Some(Kernel { release, modules })
+    }
+
+    /// The volumes, with the paths by which boot files may call them.
+    fn linked(
+        &self,
+        paths: &[BootPath],
+        partition: &BootPartition,
+        fstab: &str,
+    ) -> Vec<NamedVolume> {
+        let mut names: Vec<Name> = Fstab::parse(fstab).entries().iter().map(Name::of).collect();
+        for path in paths {
+            let cmdline = CmdlineTxt::parse(partition.text(&path.cmdline).unwrap_or_default());
+            names.extend(cmdline.get("root").map(Name::parse));
+        }
+        let mut volumes = self.volumes.clone();
+        for name in names {
+            let Name::Path(path) = name else { continue };
+            let Ok(real) = self.files.real_path(Path::new(&path)) else {
+                continue;
+            };
+            let is_it = |volume: &&mut NamedVolume| Path::new(&volume.path) == real;
+            if let Some(volume) = volumes.iter_mut().find(is_it) {
+                if volume.path != path && !volume.links.contains(&path) {
+                    volume.links.push(path);
+                }
+            }
+        }
+        volumes
+    }
+}
+
+/// The model of this board, as its device tree says.
+fn model(files: &dyn Files) -> Model {
+    let revision = files.read_prefix(Path::new("/proc/device-tree/system/linux,revision"), 4);
+    let revision = revision
+        .ok()
+        .and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+    if let Some(bytes) = revision {
+        return Model::of_revision(&revision::decode(u32::from_be_bytes(bytes)));
+    }
+    let names = files.text(Path::new("/proc/device-tree/compatible"));
+    let names = names.unwrap_or_default();
+    let names: Vec<String> = names.split('\0').map(str::to_string).collect();
+    Model::of_names(&names)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! Swap: files that are made for it, and areas that are used or not.
+
+use std::path::{Path, PathBuf};
+
+use crate::plan::journal::Receipt;
+use crate::plan::volume::FilesystemKind;
+use rubus_host::hands::{parent_of, remove_leftover};
+use rubus_host::{Files, Hands, Live, filling, mounting};
+use rubus_machine::parse::mountinfo;
+use rubus_machine::parse::swaps::{self, SwapLine};
+use rubus_vocabulary::units::bytes_iec;
+
+use crate::apply::{Progress, Site, StepError};
+
+use super::{LiveStepRunner, failed, keep_note, locate, note, receipt};
+
+const SWAPS: &str = "/proc/swaps";
+
+/// Uses swap from now on, and sees to it that the priority is the wished one.
+pub(super) fn on(
+    what: &str,
+    priority: Option<i32>,
+    files: &dyn Files,
+) -> Result<Receipt, StepError> {
+    let path = resolve(what, files).map_err(|why| failed(format!("use the swap {what}"), why))?;
+    let asked = priority.filter(|priority| *priority >= 0);
+    let is_right = |area: &SwapLine| asked.is_none_or(|priority| area.priority == priority);
+    if !area(&path, files).is_some_and(|area| is_right(&area)) {
+        if area(&path, files).is_some() {
+            // The kernel changes a priority only from scratch.
+            mounting::swap_off(&path)?;
+        }
+        mounting::swap_on(&path, asked)?;
+    }
+    match area(&path, files) {
+        Some(area) if is_right(&area) => Ok(receipt(words(asked), words(Some(area.priority)))),
+        Some(area) => Err(failed(
+            format!("use the swap {what} with priority {}", words(asked)),
+            format!("the kernel gave it priority {}", area.priority),
+        )),
+        None => Err(failed(
+            format!("use the swap {what}"),
+            "the kernel took it and does not list it in /proc/swaps",
+        )),
+    }
+}
+
+fn words(priority: Option<i32>) -> String {
+    match priority {
+        Some(priority) => format!("in use, priority {priority}"),
+        None => "in use".into(),
+    }
+}
+
+/// Uses swap again that a step has stopped using. What is not there on this root needs nothing.
+pub(super) fn on_again(
+    what: &str,
+    priority: Option<i32>,
+    files: &dyn Files,
+) -> Result<Receipt, StepError> {
+    let is_here = resolve(what, files).is_ok_and(|path| files.exists(&path));
+    match is_here {
+        true => on(what, priority, files),
+        false => Ok(receipt("in use where it is", "not on this root")),
+    }
+}
+
+/// Uses swap no more.
+pub(super) fn off(what: &str, files: &dyn Files) -> Result<Receipt, StepError> {
+    let unused = || Ok(receipt("not in use", "not in use"));
+    // What cannot be found is not in use.
+    let Ok(path) = resolve(what, files) else {
+        return unused();
+    };
+    if area(&path, files).is_some() {
+        mounting::swap_off(&path)?;
+    }
+    match area(&path, files) {
+        None => unused(),
+        Some(_) => Err(failed(
+            format!("stop using the swap {what}"),
+            "the kernel says it did and still lists it in /proc/swaps",
+        )),
+    }
+}
+
+/// What is not as using swap left it.
+pub(super) fn difference(what: &str, priority: Option<i32>, files: &dyn Files) -> Option<String> {
+    let Some(area) = resolve(what, files)
+        .ok()
+        .and_then(|path| area(&path, files))
+    else {
+        return Some(format!("the swap {what} is not in use"));
+    };
+    let asked = priority.filter(|asked| *asked >= 0)?;
+    (area.priority != asked).then(|| {
+        format!(
+            "the swap {what} has priority {} instead of {asked}",
+            area.priority
+        )
+    })
+}
+
+/// What is not as the end of using swap left it.
+pub(super) fn is_used_again(what: &str, files: &dyn Files) -> Option<String> {
+    let path = resolve(what, files).ok()?;
+    area(&path, files).map(|_| format!("the swap {what} is in use again"))
+}
+
+fn resolve(what: &str, files: &dyn Files) -> Result<PathBuf, String> {
+    match what.strip_prefix("UUID=") {
+        Some(uuid) => locate::device_of(files, FilesystemKind::Swap, uuid),
+        None => Ok(PathBuf::from(what)),
+    }
+}
+
+/// The line of an area that is in use, by whatever name.
+fn area(path: &Path, files: &dyn Files) -> Option<SwapLine> {
+    let (areas, _) = swaps::parse(&files.text(Path::new(SWAPS)).ok()?);
+    let real = files.real_path(path).unwrap_or_else(|_| path.to_path_buf());
+    areas.into_iter().find(|area| {
+        let listed = Path::new(&area.path);
+        listed == path || listed == real || files.real_path(listed).is_ok_and(|own| own == real)
+    })
+}
+
+impl LiveStepRunner {
+    /// Makes a swap file: every block allotted, written where holes would count as such, and none of it shared
+    /// or compressed on btrfs.
+    pub(super) fn make_swap_file(
+        &mut self,
+        path: &Path,
+        size_bytes: u64,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let tried = format!("make the swap file {}", path.display());
+        let mark = mark_of(path);
+        let is_ours = note(site, &mark, hands).is_some();
+        let planned = format!("a swap file of {}", bytes_iec(size_bytes));
+        if hands.files().exists(path) {
+            // It got its name when it was whole.
+            return match is_ours {
+                true => Ok(receipt(planned.clone(), planned)),
+                false => Err(StepError::Changed {
+                    path: path.display().to_string(),
+                }),
+            };
+        }
+        let directory = parent_of(path);
+        let space = hands.files().space(&directory);
+        let free = space.map_err(|why| failed(&tried, why))?.available_bytes;
+        if free < size_bytes {
+            return Err(failed(
+                tried,
+                format!("{} has only {} free", directory.display(), bytes_iec(free)),
+            ));
+        }
+        let fresh = site.fresh_name(path);
+        remove_leftover(&fresh, hands)?;
+        hands.write_new(&fresh, b"", 0o600, None)?;
+        let made = self.fill(&fresh, size_bytes, site, hands.files());
+        if let Err(error) = made {
+            // It has no name that anybody uses; the failure of making it is what counts.
+            let _ = hands.remove(&fresh);
+            return Err(error);
+        }
+        keep_note(site, &mark, "made by this change", hands)?;
+        hands.rename(&fresh, path)?;
+        hands.sync_directory(&directory)?;
+        Ok(receipt(planned.clone(), planned))
+    }
+
+    /// Removes a swap file that this change made.
+    pub(super) fn remove_swap_file(
+        &mut self,
+        path: &Path,
+        site: &Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let directory = parent_of(path);
+        let fresh = site.fresh_name(path);
+        remove_leftover(&fresh, hands)?;
+        let is_ours = note(site, &mark_of(path), hands).is_some();
+        if is_ours && hands.files().exists(path) {
+            self.where_all_see(|| off(&path.display().to_string(), &Live::new()))?;
+            hands.remove(path)?;
+            hands.sync_directory(&directory)?;
+        }
+        Ok(receipt("absent", "absent"))
+    }
+
+    fn fill(
+        &mut self,
+        fresh: &Path,
+        size_bytes: u64,
+        site: &mut Site<'_>,
+        files: &dyn Files,
+    ) -> Result<(), StepError> {
+        let shown = fresh.display().to_string();
+        if filesystem_of(fresh, files).as_deref() == Some("btrfs") {
+            // Only an empty file can be taken out of copying on write; allotted blocks need no writing here.
+            self.run("chattr", &["+C", &shown])?;
+            self.run("fallocate", &["-l", &size_bytes.to_string(), &shown])?;
+        } else {
+            let tell = &mut *site.tell;
+            let mut progress = |done: u64| {
+                tell(Progress {
+                    words: format!("wrote {} of {}", bytes_iec(done), bytes_iec(size_bytes)),
+                    share: Some(done as f64 / size_bytes as f64),
+                    left_s: None,
+                });
+            };
+            filling::fill_with_zeros(fresh, size_bytes, &self.stop, &mut progress)?;
+        }
+        self.run("mkswap", &[&shown])?;
+        filling::sync_file(fresh)?;
+        Ok(())
+    }
+}
+
+fn mark_of(path: &Path) -> String {
+    format!(
+        "made{}",
+        path.display().to_string().replace(['/', '.'], "_")
+    )
+}
+
+/// The type of the filesystem that a path is on.
+fn filesystem_of(path: &Path, files: &dyn Files) -> Option<String> {
+    let text = files.text(Path::new("/proc/self/mountinfo")).ok()?;
+    let (lines, _) = mountinfo::parse(&text);
+    let real = files.real_path(path).ok()?;
+    let line = mountinfo::holding(&lines, &real.to_string_lossy())?;
+    Some(line.filesystem.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use rubus_host::fake::FakeFiles;
+
+    use super::*;
+
+    const LISTED: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n\
+                          /dev/sda3                               partition\t1048572\t0\t10\n\
+                          /var/swap                               file\t\t102396\t\t512\t\t-2\n";
+
+    #[test]
+    fn what_is_in_use_is_known_by_any_name() {
+        let files = FakeFiles::new()
+            .file(SWAPS, LISTED)
+            .file("/dev/sda3", "")
+            .link("/dev/disk/by-label/swap", "/dev/sda3");
+        assert_eq!(difference("/dev/sda3", Some(10), &files), None);
+        assert_eq!(difference("/dev/disk/by-label/swap", None, &files), None);
+        assert_eq!(difference("/var/swap", Some(-2), &files), None);
+        let other = difference("/dev/sda3", Some(5), &files);
+        assert_eq!(
+            other.as_deref(),
+            Some("the swap /dev/sda3 has priority 10 instead of 5")
+        );
+        let missing = difference("/dev/sdb1", None, &files);
+        assert_eq!(missing.as_deref(), Some("the swap /dev/sdb1 is not in use"));
+        assert!(is_used_again("/var/swap", &files).is_some());
+        assert!(is_used_again("/dev/sdb1", &files).is_none());
+    }
+}

@@ -1,0 +1,230 @@
+//! The list of recipes and the state of changes as text.
+
+use crate::plan::journal::{Receipt, StepState, Way};
+use crate::recipe::Recipe;
+
+use super::COLUMNS;
+use rubus_draw::style::{Style, Tone};
+use rubus_draw::text::{clean, hang};
+
+/// The recipes and what can be chosen.
+pub fn recipes(all: &[&Recipe], style: Style) -> String {
+    let mut lines = Vec::new();
+    for recipe in all {
+        lines.push(style.paint(Tone::Strong, recipe.name));
+        lines.extend(hang("  ", recipe.title, COLUMNS));
+        for option in recipe.options {
+            let default = option.default.map(|value| format!(" (default {value})"));
+            let text = format!("{}={}", option.name, "…");
+            lines.push(format!("  {text}"));
+            let what = format!("{}{}", option.what, default.unwrap_or_default());
+            lines.extend(hang("      ", &what, COLUMNS));
+        }
+    }
+    lines.push(String::new());
+    lines.push("`rubus plan RECIPE` shows what a recipe would do here; nothing is changed.".into());
+    lines.join("\n") + "\n"
+}
+
+/// A change as the list of changes shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeLine<'a> {
+    /// "0003-zswap".
+    pub name: &'a str,
+    /// What it does.
+    pub title: &'a str,
+    /// Which way it goes or went.
+    pub way: Way,
+    /// Whether it reached the end of its way.
+    pub is_finished: bool,
+    /// Whether it waits until the machine has come up on trial.
+    pub is_on_trial: bool,
+    /// Whether all is as planned although the journal does not say that it was finished.
+    pub is_ahead_of_journal: bool,
+    /// Each step.
+    pub steps: &'a [StepState],
+    /// What is not as it should be now, in words.
+    pub differences: Vec<String>,
+    /// Promises that do not hold, each with what is the case.
+    pub broken: Vec<String>,
+    /// What has to be known besides: that a start is missing, or that another root has done the rest.
+    pub remarks: Vec<String>,
+}
+
+/// A step with what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepLine<'a> {
+    /// What it does.
+    pub title: String,
+    /// Where it is.
+    pub state: StepState,
+    /// What it was to give and what it gave, the last time that it was done or undone.
+    pub receipt: Option<&'a Receipt>,
+}
+
+/// Every step of a change with its receipt: the planned and the live value.
+pub fn receipts(steps: &[StepLine<'_>], style: Style) -> String {
+    let mut lines = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        let (word, tone) = match step.state {
+            StepState::Done => ("done", Tone::Good),
+            StepState::InDoubt => ("in doubt", Tone::Bad),
+            StepState::NotDone => ("not done", Tone::Plain),
+        };
+        let title = format!("{}: ", clean(&step.title));
+        let text = format!("{title}{word}");
+        let mut wrapped = hang(&format!("{:>5}  ", number + 1), &text, COLUMNS);
+        if let Some(last) = wrapped.last_mut().filter(|last| last.ends_with(word)) {
+            last.truncate(last.len() - word.len());
+            last.push_str(&style.paint(tone, word));
+        }
+        lines.extend(wrapped);
+        let Some(receipt) = step.receipt else {
+            continue;
+        };
+        let words = match receipt.planned == receipt.live {
+            true => format!("as planned: {}", receipt.live),
+            false => format!("planned {}, live {}", receipt.planned, receipt.live),
+        };
+        let words = hang("       ", &clean(&words), COLUMNS);
+        lines.extend(words.iter().map(|line| style.paint(Tone::Faint, line)));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The changes of this machine, oldest first.
+pub fn status(changes: &[ChangeLine<'_>], style: Style) -> String {
+    if changes.is_empty() {
+        return "No recipe has been applied on this machine.\n".into();
+    }
+    let mut lines = Vec::new();
+    for change in changes {
+        let (tone, words) = state(change);
+        lines.push(format!(
+            "{}  {}",
+            style.paint(Tone::Strong, &clean(change.name)),
+            style.paint(tone, &words)
+        ));
+        lines.extend(hang("  ", &clean(change.title), COLUMNS));
+        for difference in &change.differences {
+            lines.extend(hang("  differs: ", &clean(difference), COLUMNS));
+        }
+        for broken in &change.broken {
+            lines.extend(hang("  does not hold: ", &clean(broken), COLUMNS));
+        }
+        for remark in &change.remarks {
+            lines.extend(hang("  ", &clean(remark), COLUMNS));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn state(change: &ChangeLine<'_>) -> (Tone, String) {
+    let of = change.steps.len();
+    let done = change.steps.iter().filter(|step| **step == StepState::Done);
+    let done = done.count();
+    match (change.is_finished, change.way) {
+        (true, Way::Apply) if change.differences.is_empty() && change.broken.is_empty() => {
+            (Tone::Good, "applied".into())
+        }
+        (true, Way::Apply) if change.differences.is_empty() => {
+            (Tone::Warn, "applied, but not all holds".into())
+        }
+        (true, Way::Apply) => (Tone::Warn, "applied, and changed since".into()),
+        (true, Way::Undo) => (Tone::Plain, "undone".into()),
+        (false, Way::Apply) if change.is_on_trial => (
+            Tone::Warn,
+            format!("ON TRIAL, {done} of {of} steps: not kept yet"),
+        ),
+        (false, Way::Apply) if change.is_ahead_of_journal => (
+            Tone::Warn,
+            "applied, but the journal on this root ends early".into(),
+        ),
+        (false, Way::Apply) => (
+            Tone::Bad,
+            format!(
+                "HALF DONE, {done} of {of} steps: `rubus resume` goes on, `rubus undo` goes back"
+            ),
+        ),
+        (false, Way::Undo) => (
+            Tone::Bad,
+            format!("HALF UNDONE, {done} of {of} steps left: `rubus resume` goes on"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_changes() {
+        let (done, half) = ([StepState::Done; 2], [StepState::Done, StepState::InDoubt]);
+        let line = |name, way, is_finished, steps| ChangeLine {
+            name,
+            title: "Show each kind of step.",
+            way,
+            is_finished,
+            is_on_trial: false,
+            is_ahead_of_journal: false,
+            steps,
+            differences: Vec::new(),
+            broken: Vec::new(),
+            remarks: Vec::new(),
+        };
+        let mut changed = line("0001-example", Way::Apply, true, &done[..]);
+        changed.differences = vec!["/etc/old.conf was changed".into()];
+        let mut later = line("0005-example", Way::Apply, true, &done[..]);
+        later.remarks = vec!["It is in force after the next start.".into()];
+        let mut broken = line("0006-example", Way::Apply, true, &done[..]);
+        broken.broken = vec!["no swap lies on the SD card (on mmcblk0: /var/swap)".into()];
+        let mut ahead = line("0007-example", Way::Apply, false, &half[..]);
+        ahead.is_ahead_of_journal = true;
+        let mut tried = line("0008-example", Way::Apply, false, &half[..]);
+        tried.is_on_trial = true;
+        tried.remarks = vec!["It waits for its trial.".into()];
+        let all = [
+            tried,
+            ahead,
+            later,
+            broken,
+            changed,
+            line("0002-example", Way::Apply, false, &half[..]),
+            line("0003-example", Way::Undo, false, &half[..]),
+            line("0004-example", Way::Apply, true, &done[..]),
+        ];
+        insta::assert_snapshot!(status(&all, Style::PLAIN));
+    }
+    #[test]
+    fn receipts_have_the_planned_and_the_live_value() {
+        let receipt = |planned: &str, live: &str| Receipt {
+            planned: planned.into(),
+            live: live.into(),
+        };
+        let (same, other) = (receipt("20", "20"), receipt("1", "Y"));
+        let step = |title: &str, state, receipt| StepLine {
+            title: title.into(),
+            state,
+            receipt,
+        };
+        let steps = [
+            step(
+                "set /sys/example/size from 10 to 20",
+                StepState::Done,
+                Some(&same),
+            ),
+            step(
+                "set /sys/example/enabled from N to 1",
+                StepState::Done,
+                Some(&other),
+            ),
+            step(
+                "change /boot/firmware/cmdline.txt",
+                StepState::InDoubt,
+                None,
+            ),
+            step("remove /etc/gone.conf", StepState::NotDone, None),
+        ];
+        insta::assert_snapshot!(receipts(&steps, Style::PLAIN));
+    }
+}

@@ -1,0 +1,401 @@
+//! A plan as people read it before they say yes: what was checked, what it gives, what can go wrong, what is lost,
+//! what it takes, every step, and what holds afterwards. The order is that of the questions.
+
+mod changes;
+mod steps;
+mod verify;
+
+use crate::plan::promise::Promise;
+use crate::plan::volume::DiskIdentity;
+use crate::plan::{Effort, Gain, Plan, Trial};
+use rubus_vocabulary::units::{bytes_si, counted};
+
+use rubus_draw::style::{Style, Tone};
+use rubus_draw::text::{bind_units, clean, hang, pad_right, width};
+
+pub use changes::{ChangeLine, StepLine, receipts, recipes, status};
+pub use verify::{Verified, verified};
+
+pub(crate) const COLUMNS: usize = 80;
+
+/// A plan, whole.
+pub fn render(plan: &Plan, style: Style) -> String {
+    let mut lines: Vec<String> = hang("", &clean(&plan.title), COLUMNS);
+    for line in &mut lines {
+        *line = style.paint(Tone::Strong, line);
+    }
+    for (name, value) in &plan.options {
+        lines.push(format!("  {name}={}", clean(value)));
+    }
+    section(&mut lines, checks(plan, style));
+    let failed = plan.obstacles().count();
+    if failed > 0 {
+        let checks = counted(failed as u64, "check", "checks");
+        let last = format!("It cannot be applied: {checks} failed.");
+        section(&mut lines, vec![style.paint(Tone::Bad, &last)]);
+        return lines.join("\n") + "\n";
+    }
+    if plan.is_empty() {
+        let nothing = "Nothing to do: everything is already in place.";
+        section(&mut lines, vec![nothing.into()]);
+    } else {
+        section(&mut lines, gains(&plan.gains, style));
+        section(&mut lines, risks(&plan.risks, style));
+        section(&mut lines, losses(&plan.disks_lost(), style));
+        section(&mut lines, effort(&plan.effort, style));
+        section(&mut lines, steps::steps(plan, style));
+        section(&mut lines, afterwards(&plan.promises, style));
+        section(&mut lines, next_start(plan, style));
+    }
+    section(&mut lines, notes(plan));
+    lines.join("\n") + "\n"
+}
+
+/// What is said when a change is applied, with the next step. A plan whose effect comes with a start has a note that says
+/// what to do when that fails; it is repeated where it is needed.
+pub fn applied(name: &str, plan: &Plan) -> String {
+    let name = clean(name);
+    if !plan.needs_boot {
+        return format!("{name} is applied. `rubus undo` puts everything back.\n");
+    }
+    let next = format!(
+        "{name} is applied. Restart now (`sudo reboot`), then `rubus verify`; `rubus undo` puts everything back, before the \
+         restart and after it."
+    );
+    let mut lines = hang("", &next, COLUMNS);
+    let notes = plan.notes.iter();
+    for rescue in notes.filter(|note| note.starts_with(crate::plan::RESCUE)) {
+        lines.extend(hang("", &clean(rescue), COLUMNS));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Adds a section after an empty line; nothing for an empty one.
+fn section(lines: &mut Vec<String>, section: Vec<String>) {
+    if !section.is_empty() {
+        lines.push(String::new());
+        lines.extend(section);
+    }
+}
+
+fn checks(plan: &Plan, style: Style) -> Vec<String> {
+    if plan.checks.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![style.paint(Tone::Strong, "Checked")];
+    for check in &plan.checks {
+        let (mark, tone) = match check.is_met {
+            true => ("ok   ", Tone::Good),
+            false => ("FAIL ", Tone::Bad),
+        };
+        let text = format!("{}: {}", clean(&check.what), clean(&check.found));
+        let wrapped = hang("       ", &text, COLUMNS);
+        lines.extend(marked(wrapped, &format!("  {}", style.paint(tone, mark))));
+        if let Some(remedy) = &check.remedy {
+            lines.extend(hang("       → ", &clean(remedy), COLUMNS));
+        }
+    }
+    lines
+}
+
+/// Puts a mark in place of the first indent, which is as wide.
+pub(crate) fn marked(mut wrapped: Vec<String>, mark: &str) -> Vec<String> {
+    if let Some(first) = wrapped.first_mut() {
+        *first = format!("{mark}{}", first.trim_start());
+    }
+    wrapped
+}
+
+/// What it gives, as a table of before and after, each with where the figures come from.
+fn gains(gains: &[Gain], style: Style) -> Vec<String> {
+    if gains.is_empty() {
+        return Vec::new();
+    }
+    let widest = |text: fn(&Gain) -> &str| {
+        let widths = gains.iter().map(|gain| width(&clean(text(gain))));
+        widths.max().unwrap_or(0)
+    };
+    let (what, now, then) = (
+        widest(|gain| &gain.what),
+        widest(|gain| &gain.now),
+        widest(|gain| &gain.then),
+    );
+    let mut lines = vec![style.paint(Tone::Strong, "What it gives (predicted)")];
+    for gain in gains {
+        let columns = [
+            pad_right(&clean(&gain.what), what),
+            pad_right(&clean(&gain.now), now),
+            format!("→ {}", pad_right(&clean(&gain.then), then)),
+            format!("{} times", times(gain.ratio)),
+        ];
+        let row = format!("  {}", columns.join("  "));
+        match width(&row) <= COLUMNS {
+            true => lines.push(row),
+            false => {
+                lines.extend(hang("  ", &clean(&gain.what), COLUMNS));
+                let rest = columns[1..].join("  ");
+                lines.extend(hang("    ", &rest, COLUMNS));
+            }
+        }
+        let source = hang("    source: ", &clean(&gain.source), COLUMNS);
+        lines.extend(source.iter().map(|line| style.paint(Tone::Faint, line)));
+    }
+    lines
+}
+
+/// A ratio with two figures where it is small, and whole where it is large.
+fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 20.0 => format!("{ratio:.0}"),
+        ratio if ratio >= 1.95 => format!("{ratio:.1}"),
+        ratio => format!("{ratio:.2}"),
+    }
+}
+
+fn risks(risks: &[String], style: Style) -> Vec<String> {
+    if risks.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![style.paint(Tone::Strong, "What can go wrong")];
+    for risk in risks {
+        lines.extend(hang("  - ", &bind_units(&clean(risk)), COLUMNS));
+    }
+    lines
+}
+
+/// The disks that lose everything, one card each, in the place that nobody overlooks: before the steps.
+fn losses(disks: &[&DiskIdentity], style: Style) -> Vec<String> {
+    let title = match disks {
+        [] => return Vec::new(),
+        [_] => "EVERYTHING ON THIS DISK IS LOST",
+        _ => "EVERYTHING ON THESE DISKS IS LOST",
+    };
+    let mut lines = vec![style.paint(Tone::Bad, title)];
+    for disk in disks {
+        lines.extend(card(disk));
+    }
+    lines
+}
+
+/// One disk: its node, model, size and serial number, and what is on it now.
+pub fn card(disk: &DiskIdentity) -> Vec<String> {
+    let model = disk.model.as_deref().unwrap_or("of unknown make");
+    let serial = match (&disk.serial, &disk.wwn) {
+        (Some(serial), _) => format!("serial number {serial}"),
+        (None, Some(wwn)) => format!("world-wide name {wwn}"),
+        (None, None) => "no serial number".into(),
+    };
+    let name = format!(
+        "{}: {}, {}, {}",
+        disk.path.display(),
+        model.trim(),
+        bytes_si(disk.size_bytes),
+        serial
+    );
+    let mut lines = hang("  ", &bind_units(&clean(&name)), COLUMNS);
+    if disk.contents.is_empty() {
+        lines.push("    on it now: nothing found".into());
+    }
+    for (i, content) in disk.contents.iter().enumerate() {
+        let first = if i == 0 {
+            "    on it now: "
+        } else {
+            "               "
+        };
+        lines.extend(hang(first, &bind_units(&clean(content)), COLUMNS));
+    }
+    lines
+}
+
+fn effort(effort: &Effort, style: Style) -> Vec<String> {
+    let mut parts = Vec::new();
+    if effort.written_bytes > 0 {
+        parts.push(format!("writes {}", bytes_si(effort.written_bytes)));
+    }
+    if effort.most_s > 0.0 {
+        parts.push(span(effort.least_s, effort.most_s));
+    }
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![
+        style.paint(Tone::Strong, "What it takes"),
+        format!("  {}", parts.join(", ")),
+    ];
+    if !effort.source.is_empty() {
+        lines.extend(hang("    ", &bind_units(&clean(&effort.source)), COLUMNS));
+    }
+    lines
+}
+
+/// A span of time as people say it.
+fn span(least_s: f64, most_s: f64) -> String {
+    let (unit, seconds) = match most_s {
+        most if most < 120.0 => ("s", 1.0),
+        most if most < 7_200.0 => ("minutes", 60.0),
+        _ => ("hours", 3_600.0),
+    };
+    let figure = |s: f64| {
+        let count = s / seconds;
+        if count < 10.0 && unit == "hours" {
+            format!("{count:.1}")
+        } else {
+            format!("{:.0}", count.ceil())
+        }
+    };
+    let (least, most) = (figure(least_s), figure(most_s));
+    match least == most {
+        true => format!("about {most} {unit}"),
+        false => format!("{least} to {most} {unit}"),
+    }
+}
+
+fn afterwards(promises: &[Promise], style: Style) -> Vec<String> {
+    if promises.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![style.paint(Tone::Strong, "Afterwards (`rubus verify` checks all of it)")];
+    let groups = [(false, "at once:"), (true, "after the restart:")];
+    for (needs_boot, title) in groups {
+        let group: Vec<&Promise> = promises
+            .iter()
+            .filter(|promise| promise.needs_boot == needs_boot)
+            .collect();
+        if !group.is_empty() {
+            lines.push(format!("  {title}"));
+        }
+        for promise in group {
+            lines.extend(hang("    - ", &bind_units(&clean(&promise.what)), COLUMNS));
+        }
+    }
+    lines
+}
+
+fn next_start(plan: &Plan, style: Style) -> Vec<String> {
+    if let Some(trial) = &plan.trial {
+        return on_trial(trial, style);
+    }
+    if !plan.needs_boot {
+        return Vec::new();
+    }
+    let text = "Part of this takes effect only after a restart. `rubus undo` works before the restart and after it.";
+    let mut lines = vec![style.paint(Tone::Strong, "At the next start")];
+    lines.extend(hang("  ", text, COLUMNS));
+    lines
+}
+
+fn on_trial(trial: &Trial, style: Style) -> Vec<String> {
+    let start = format!(
+        "`{}` starts the new system once. If it comes up, run `rubus verify` there: it checks everything that is promised, and \
+         does the remaining steps if root and swap are in place.",
+        clean(&trial.start)
+    );
+    let texts = [
+        start.as_str(),
+        "If it does not come up, turn the power off and on: the firmware tries only once, then starts the old system, which has \
+         lost nothing.",
+        "Until then every normal start is the old system, and `rubus status` says ON TRIAL. `rubus undo` takes everything back, \
+         from either system, now and later.",
+    ];
+    let mut lines = vec![style.paint(Tone::Strong, "The trial")];
+    for text in texts {
+        lines.extend(hang("  - ", text, COLUMNS));
+    }
+    lines
+}
+
+fn notes(plan: &Plan) -> Vec<String> {
+    let notes = plan.notes.iter();
+    notes
+        .flat_map(|note| hang("", &clean(note), COLUMNS))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{long_plan::big_plan, plans::small_plan};
+
+    #[test]
+    fn what_is_applied_names_the_restart_and_what_to_do_if_it_fails() {
+        let mut plan = small_plan();
+        plan.needs_boot = true;
+        plan.notes = vec![
+            "Compression: zstd:1.".into(),
+            "If the board does not come up: put the card into any PC.".into(),
+        ];
+        let said = applied("0001-desktop", &plan);
+        for words in ["sudo reboot", "`rubus verify`", "put the card into any PC"] {
+            assert!(said.contains(words), "{said}");
+        }
+        assert!(!said.contains("Compression"), "{said}");
+        plan.needs_boot = false;
+        assert!(!applied("0001-zswap", &plan).contains("reboot"));
+    }
+
+    #[test]
+    fn a_plan_with_each_kind_of_step() {
+        insta::assert_snapshot!(render(&small_plan(), Style::PLAIN));
+    }
+
+    #[test]
+    fn a_plan_with_everything() {
+        insta::assert_snapshot!(render(&big_plan(), Style::PLAIN));
+    }
+
+    #[test]
+    fn only_exact_changes_are_wider_than_a_terminal() {
+        let text = render(&big_plan(), Style::PLAIN);
+        for line in text.lines().filter(|line| width(line) > COLUMNS) {
+            let is_change = ["     + ", "     - ", "       "];
+            assert!(
+                is_change.iter().any(|start| line.starts_with(start)),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_plan_with_an_obstacle_shows_no_steps() {
+        let mut plan = big_plan();
+        plan.checks[0].is_met = false;
+        plan.checks[0].remedy = Some("use a kernel that has it".into());
+        let text = render(&plan, Style::PLAIN);
+        assert!(text.contains("  FAIL the kernel has the example"), "{text}");
+        assert!(text.contains("→ use a kernel that has it"), "{text}");
+        assert!(!text.contains("Steps"), "{text}");
+        assert!(!text.contains("LOST"), "{text}");
+        assert!(
+            text.ends_with("It cannot be applied: 1 check failed.\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn names_of_disks_cannot_move_the_cursor() {
+        let mut plan = big_plan();
+        for step in &mut plan.steps {
+            if let crate::plan::Action::Partition { disk, .. } = &mut step.action {
+                disk.model = Some("\x1b[2JSafe\u{202e}disk".into());
+            }
+        }
+        let text = render(&plan, Style::PLAIN);
+        assert!(text.contains("Safe"), "{text}");
+        assert!(
+            !text.contains('\x1b') && !text.contains('\u{202e}'),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn times_and_spans_read_like_speech() {
+        assert_eq!(
+            [times(1.08), times(6.84), times(123.4)],
+            ["1.08", "6.8", "123"]
+        );
+        assert_eq!(span(3.0, 8.0), "3 to 8 s");
+        assert_eq!(span(420.0, 1_500.0), "7 to 25 minutes");
+        assert_eq!(span(3_600.0, 9_000.0), "1.0 to 2.5 hours");
+        assert_eq!(span(60.0, 60.0), "about 60 s");
+    }
+}

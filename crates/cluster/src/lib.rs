@@ -1,0 +1,30 @@
+//! Sizes a storage cluster of small boards before it is bought: capacity, memory, ceilings,
+//! rebuild, cost; compares layouts; describes the cluster for deployment.
+//!
+//! The engine is Ceph; nothing here stores data. Everything is arithmetic over a [`design::Design`],
+//! so nothing here touches the machine: what has to be read comes through [`cli::Outside`].
+//! The formulas, their sources and what is assumed are in `docs/cluster.md`.
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
+
+pub mod boards;
+pub mod capacity;
+pub mod ceilings;
+pub mod cli;
+pub mod compare;
+pub mod cost;
+pub mod design;
+pub mod disks;
+pub mod layout;
+pub mod loss;
+pub mod measured;
+pub mod memory;
+pub mod objects;
+pub mod prices;
+pub mod range;
+pub mod rebuild;
+pub mod release;
+pub mod report;
+pub mod spec;
+pub mod text;
+pub mod wishes;

@@ -1,0 +1,538 @@
+//! The answer for people.
+
+use rubus_draw::Style;
+use rubus_draw::style::Tone;
+use rubus_draw::table::{Align, Cell, Table};
+use rubus_draw::text::{bind_units, hang};
+use rubus_vocabulary::basis::Basis;
+use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::units::{bit_rate, bytes_iec, bytes_si, counted, iops, rate_si};
+
+use crate::boards::Board;
+use crate::capacity::{BACKFILLFULL, Capacity, FULL, NEARFULL};
+use crate::ceilings::Ceiling;
+use crate::cost::{Cost, Item};
+use crate::design::Design;
+use crate::layout::{FailureDomain, Layout};
+use crate::memory::BoardMemory;
+use crate::objects;
+use crate::report::Report;
+
+/// Columns that lines are wrapped to.
+const COLUMNS: usize = 88;
+
+/// What marks and ranges mean.
+pub const LEGEND: &str = "~ assumed, not measured or published; [a to b] is a 95 % interval, or for ~ the plausible range. \
+                          Formulas: docs/cluster.md.";
+/// What the columns of the ceilings mean.
+pub const CEILINGS: &str = "\"at most\" needs many operations in flight, and several clients where one client's port binds; \
+                            \"one alone\" is the latency floor. \"?\": the intervals overlap, so the next pipe may bind instead.";
+
+/// The whole answer.
+pub fn render(report: &Report, style: Style) -> String {
+    let mut page = Page {
+        lines: Vec::new(),
+        style,
+    };
+    page.lines
+        .push(style.paint(Tone::Strong, &title(&report.design)));
+    for sentence in basis(&report.design) {
+        page.say(&sentence);
+    }
+    capacity(&mut page, report);
+    memory(&mut page, report);
+    ceilings(&mut page, report);
+    rebuild(&mut page, report);
+    cost(&mut page, &report.cost);
+    page.heading("Reservations");
+    for reservation in &report.reservations {
+        page.item(reservation);
+    }
+    page.lines.push(String::new());
+    page.say(LEGEND);
+    page.lines.join("\n") + "\n"
+}
+
+struct Page {
+    lines: Vec<String>,
+    style: Style,
+}
+
+impl Page {
+    fn heading(&mut self, text: &str) {
+        self.lines.push(String::new());
+        self.lines.push(self.style.paint(Tone::Strong, text));
+    }
+
+    fn say(&mut self, text: &str) {
+        self.lines.extend(hang("  ", &bind_units(text), COLUMNS));
+    }
+
+    fn item(&mut self, text: &str) {
+        self.lines.extend(hang("  - ", &bind_units(text), COLUMNS));
+    }
+
+    fn table(&mut self, table: Table) {
+        self.lines.extend(table.indented(2).lines(self.style));
+    }
+}
+
+/// `4 x Raspberry Pi 4, 4 GB, 1 x 1.00 TB SATA SSD each, 1.00 Gbit/s`.
+pub fn boards_and_disks(design: &Design) -> String {
+    let groups = design.groups.iter().map(|group| {
+        format!(
+            "{} x {}, {} x {} {} each, {}",
+            group.count,
+            group.board.name,
+            group.disks,
+            bytes_si(group.disk.bytes),
+            group.disk.media.name(),
+            bit_rate(group.board.link_bits as f64),
+        )
+    });
+    groups.collect::<Vec<_>>().join(" and ")
+}
+
+/// What was assumed, and where measured figures come from.
+pub fn basis(design: &Design) -> Vec<String> {
+    let mut said = Vec::new();
+    if !design.assumed.is_empty() {
+        said.push(format!(
+            "Not given, so assumed: {}.",
+            design.assumed.join("; ")
+        ));
+    }
+    let figures = design.groups.iter().map(|group| &group.disk.figures);
+    let measured = figures.filter(|figures| figures.basis == Basis::Measured);
+    said.extend(measured.map(|figures| format!("Disk figures: {}.", figures.source)));
+    said
+}
+
+/// Boards and disks, layout, release.
+pub fn title(design: &Design) -> String {
+    let domain = match design.domain {
+        FailureDomain::Host => "boards",
+        FailureDomain::Osd => "disks",
+    };
+    format!(
+        "{}; {} over {domain}; {} {}",
+        boards_and_disks(design),
+        design.layout.name(),
+        design.release.name(),
+        design.release
+    )
+}
+
+/// Decimal and binary: `2.55 TB (2.32 TiB)`.
+pub fn terabytes(bytes: f64) -> String {
+    format!("{} ({})", bytes_si(bytes as u64), bytes_iec(bytes as u64))
+}
+
+/// A value with its range where it has one, each drawn by `draw`.
+pub fn with_range(estimate: Estimate, draw: impl Fn(f64) -> String) -> String {
+    let (low, high) = (draw(estimate.low), draw(estimate.high));
+    let value = draw(estimate.value);
+    if low == value && high == value {
+        return value;
+    }
+    format!("{value} [{low} to {high}]")
+}
+
+fn capacity(page: &mut Page, report: &Report) {
+    page.heading("Capacity");
+    let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
+    for (name, bytes, why) in capacities(report) {
+        table.row(vec![
+            name.into(),
+            terabytes(bytes).into(),
+            Cell::toned(&why, Tone::Faint),
+        ]);
+    }
+    page.table(table);
+    let design = &report.design;
+    if !design.objects.is_empty() {
+        page.say(&format!(
+            "Objects, by number: {}.",
+            objects::words(&design.objects)
+        ));
+    }
+    padding(page, report);
+    page.heading("When something fails");
+    for words in &report.loss.words {
+        page.item(words);
+    }
+}
+
+/// The capacities from raw to the last write: name, bytes, and why it is that much.
+pub fn capacities(report: &Report) -> Vec<(&'static str, f64, String)> {
+    let (capacity, design) = (&report.capacity, &report.design);
+    let mut rows = vec![
+        (
+            "raw",
+            capacity.raw_bytes as f64,
+            counted(design.osds().into(), "disk", "disks"),
+        ),
+        (
+            "on paper",
+            capacity.nominal_bytes,
+            format!(
+                "raw / {:.2}; what a shopping list says",
+                design.layout.factor()
+            ),
+        ),
+    ];
+    if capacity.placeable_bytes < capacity.raw_bytes as f64 * 0.999 {
+        rows.push((
+            "placeable raw",
+            capacity.placeable_bytes,
+            "one chunk of an object per domain: larger domains stay partly empty".into(),
+        ));
+    }
+    rows.push(("safe raw", capacity.safe_raw_bytes, safe_words(capacity)));
+    rows.push((
+        "usable",
+        capacity.usable_bytes.value,
+        format!(
+            "down to {} with OSDs 5 % uneven and BlueStore's database (~)",
+            bytes_si(capacity.usable_bytes.low as u64)
+        ),
+    ));
+    if !design.objects.is_empty() {
+        rows.push((
+            "usable for your objects",
+            capacity.usable_padded_bytes.value,
+            format!("{:.2} bytes on disk per byte", capacity.padded_factor),
+        ));
+    }
+    rows.push((
+        "writes stop at",
+        capacity.full_bytes,
+        format!("full ratio {FULL:.2}"),
+    ));
+    rows
+}
+
+fn safe_words(capacity: &Capacity) -> String {
+    match capacity.is_limited_by_loss {
+        true => {
+            format!("{BACKFILLFULL:.2} of what is left after losing a domain: it must fit there")
+        }
+        false => format!("{NEARFULL:.2} of raw, where Ceph begins to warn (nearfull)"),
+    }
+}
+
+fn padding(page: &mut Page, report: &Report) {
+    let layout = report.design.layout;
+    let other = match layout {
+        Layout::Replica { .. } => None,
+        Layout::Erasure { fast: true, .. } => Some("legacy EC"),
+        Layout::Erasure { fast: false, .. } => Some("Fast EC"),
+    };
+    page.lines.push(String::new());
+    let mut columns = vec![
+        ("object", Align::Right),
+        ("on disk", Align::Right),
+        ("per byte", Align::Right),
+    ];
+    if let Some(other) = other {
+        columns.push((other, Align::Right));
+    }
+    let mut table = Table::new(&columns);
+    for row in &report.capacity.padding {
+        let factor = |stored: u64| format!("{:.2}", stored as f64 / row.object_bytes as f64);
+        let mut cells: Vec<Cell> = vec![
+            bytes_iec(row.object_bytes).into(),
+            bytes_iec(row.stored_bytes).into(),
+            factor(row.stored_bytes).into(),
+        ];
+        if other.is_some() {
+            cells.push(factor(row.stored_other_bytes.unwrap_or(0)).into());
+        }
+        table.row(cells);
+    }
+    page.table(table);
+}
+
+fn memory(page: &mut Page, report: &Report) {
+    page.heading("Memory");
+    for sentence in memories(report) {
+        page.say(&sentence);
+    }
+}
+
+/// What each kind of board has, and what an OSD may take of it.
+pub fn memories(report: &Report) -> Vec<String> {
+    let mib =
+        |bytes: Option<u64>| bytes.map_or("none".into(), |bytes| format!("{} MiB", bytes >> 20));
+    let of_one = |memory: &BoardMemory| {
+        [
+            format!(
+                "{}: {}{} for {}, a monitor (~{}), a manager (~{}) and the system (~{}).",
+                memory.board,
+                memory.basis.mark(),
+                bytes_iec(memory.memory_bytes),
+                counted(memory.osds.into(), "OSD", "OSDs"),
+                bytes_iec(memory.monitor_bytes),
+                bytes_iec(memory.manager_bytes),
+                bytes_iec(memory.system_bytes),
+            ),
+            format!(
+                "osd_memory_target: {} beside monitor and manager, {} without. {}",
+                mib(memory.target_bytes),
+                mib(memory.target_without_monitor_bytes),
+                memory.words
+            ),
+        ]
+    };
+    report.memory.iter().flat_map(of_one).collect()
+}
+
+fn ceilings(page: &mut Page, report: &Report) {
+    let client = bit_rate(report.design.client_bits as f64);
+    page.heading(&format!("Ceilings, one client at {client}"));
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("at most", Align::Right),
+        ("range", Align::Left),
+        ("bound by", Align::Left),
+        ("next pipe", Align::Left),
+        ("one alone", Align::Right),
+    ]);
+    let mark = mark(&report.design);
+    for ceiling in &report.ceilings {
+        let draw = |value: f64| amount(ceiling, value);
+        let next = ceiling.pipes.get(1).map_or(String::new(), |pipe| {
+            format!("{} {}", pipe.resource.name(), draw(pipe.per_second.value))
+        });
+        let sure = if ceiling.is_sure { "" } else { "?" };
+        table.row(vec![
+            ceiling.work.name().into(),
+            format!("{mark}{}", draw(ceiling.iops.value)).into(),
+            range(ceiling).into(),
+            format!("{}{sure}", ceiling.binds.name()).into(),
+            next.into(),
+            format!("~{:.1} ms", ceiling.latency_floor_s.value * 1e3).into(),
+        ]);
+    }
+    page.table(table);
+    page.say(CEILINGS);
+    page.lines.push(String::new());
+    pictures(page, report);
+}
+
+/// `~` where a disk's figures are not measured.
+pub fn mark(design: &Design) -> &'static str {
+    let mut figures = design.groups.iter().map(|group| &group.disk.figures);
+    match figures.all(|figures| figures.basis == Basis::Measured) {
+        true => "",
+        false => "~",
+    }
+}
+
+/// The range without the unit that stands beside it already.
+pub fn range(ceiling: &Ceiling) -> String {
+    let draw = |operations: f64| match ceiling.work.is_large() {
+        true => format!("{:.0}", operations * ceiling.work.bytes() / 1e6),
+        false => iops(operations),
+    };
+    let unit = if ceiling.work.is_large() { " MB/s" } else { "" };
+    format!(
+        "[{} to {}{unit}]",
+        draw(ceiling.iops.low),
+        draw(ceiling.iops.high)
+    )
+}
+
+/// Operations per second as bytes per second where they are large.
+pub fn amount(ceiling: &Ceiling, operations: f64) -> String {
+    match ceiling.work.is_large() {
+        true => rate_si(operations * ceiling.work.bytes()),
+        false => format!("{} IOPS", iops(operations)),
+    }
+}
+
+/// The pipes of large and small writes, each as long as what it lets through.
+fn pictures(page: &mut Page, report: &Report) {
+    const LONGEST: f64 = 36.0;
+    let block = if page.style.ascii { "#" } else { "█" };
+    for ceiling in &report.ceilings {
+        if !matches!(ceiling.work.name(), "4 MiB write" | "4 KiB write") {
+            continue;
+        }
+        let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
+        table.heading(&format!("Pipes of a {}:", ceiling.work.name()));
+        let widest = ceiling
+            .pipes
+            .last()
+            .map_or(1.0, |pipe| pipe.per_second.value);
+        for pipe in &ceiling.pipes {
+            // By the logarithm: the widest is often a hundred times the narrowest.
+            let share = 1.0 + (pipe.per_second.value / widest).log10() / 3.0;
+            let length = (share.max(0.03) * LONGEST).round() as usize;
+            table.row(vec![
+                format!("  {}", pipe.resource.name()).into(),
+                amount(ceiling, pipe.per_second.value).into(),
+                block.repeat(length).into(),
+            ]);
+        }
+        page.table(table);
+    }
+    page.say("(bars: logarithmic, three decades)");
+}
+
+/// Hours in words that suit them.
+pub fn hours(hours: f64) -> String {
+    match hours {
+        h if h < 1.0 => format!("{:.0} min", h * 60.0),
+        h if h < 48.0 => format!("{h:.1} h"),
+        h => format!("{:.1} days", h / 24.0),
+    }
+}
+
+/// A probability: `1 in 240`, or a percentage from 5 % on.
+pub fn chance(probability: f64) -> String {
+    match probability {
+        p if p <= 0.0 => "0".into(),
+        p if p >= 0.05 => format!("{:.0} %", p * 100.0),
+        p if p >= 1e-6 => {
+            let one_in = 1.0 / p;
+            let digits = 10f64.powf((one_in.log10().floor() - 1.0).max(0.0));
+            format!("1 in {:.0}", (one_in / digits).round() * digits)
+        }
+        _ => "below 1 in 1 million".into(),
+    }
+}
+
+fn rebuild(page: &mut Page, report: &Report) {
+    page.heading("Rebuild and risk");
+    for sentence in rebuilds(report) {
+        page.say(&sentence);
+    }
+}
+
+/// What it takes to be whole again, and the risk meanwhile.
+pub fn rebuilds(report: &Report) -> Vec<String> {
+    let rebuild = &report.rebuild;
+    let (wait, mark) = match report.capacity.heals {
+        true => ("the out delay", ""),
+        false => ("until the replacement is there", "~"),
+    };
+    let mut said = vec![
+        format!(
+            "A full failure domain holds {} of chunks; restoring them reads {}.",
+            bytes_si(rebuild.lost_bytes as u64),
+            bytes_si(rebuild.read_bytes as u64)
+        ),
+        format!(
+            "Restoring ~{} at ~{}; before it {wait}, {mark}{}.",
+            with_range(rebuild.restore_h, hours),
+            rate_si(rebuild.bytes_per_second.value),
+            with_range(rebuild.wait_h, hours),
+        ),
+    ];
+    said.extend(rebuild.felt.iter().cloned());
+    said.push(format!(
+        "Loss of data in that time by further failures: ~{}.",
+        with_range(rebuild.loss_in_window, chance)
+    ));
+    if let Some(unreadable) = rebuild.unreadable_in_window {
+        said.push(format!(
+            "An unreadable sector while nothing is spare (data-sheet error rate): ~{}. It costs one object.",
+            chance(unreadable)
+        ));
+    }
+    said.push(format!(
+        "In a year, by independent failures alone: ~{}. Shared causes (power, firmware, a wrong command) come on top.",
+        with_range(rebuild.loss_per_year, chance)
+    ));
+    said
+}
+
+/// `$1063`.
+pub fn money(value: f64) -> String {
+    format!("${value:.0}")
+}
+
+fn cost(page: &mut Page, cost: &Cost) {
+    page.heading(&format!("Cost and power over {} years", cost.years));
+    let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Right)]);
+    let (listed, forgotten) = bill(cost);
+    for row in listed {
+        table.row(row.map(Cell::from).into());
+    }
+    table.heading("What it forgot:");
+    for row in forgotten {
+        table.row(row.map(Cell::from).into());
+    }
+    page.table(table);
+    page.say(&in_all(cost));
+}
+
+/// The bill, each line with name, how that is reckoned, and the sum: a shopping list with its total, and what it forgot.
+pub fn bill(cost: &Cost) -> (Vec<[String; 3]>, Vec<[String; 3]>) {
+    let line = |item: &Item| {
+        let each = format!(
+            "{:.0} x {}{}",
+            item.count,
+            item.basis.mark(),
+            money(item.each)
+        );
+        [item.what.clone(), each, money(item.total())]
+    };
+    let mut listed: Vec<_> = cost.listed.iter().map(line).collect();
+    listed.push([
+        "the shopping list".into(),
+        format!("${:.0}/TB on paper", cost.listed_per_nominal_tb),
+        money(cost.listed_total),
+    ]);
+    let mut forgotten: Vec<_> = cost.forgotten.iter().map(line).collect();
+    forgotten.push([
+        "energy".into(),
+        format!("~{:.0} W", cost.watts.value),
+        format!("~{}", money(cost.energy.value)),
+    ]);
+    forgotten.push([
+        "boards and disks that fail".into(),
+        "~4 % a year".into(),
+        format!("~{}", money(cost.failures.value)),
+    ]);
+    (listed, forgotten)
+}
+
+/// Everything over the years, and per usable TB.
+pub fn in_all(cost: &Cost) -> String {
+    format!(
+        "In all ~{}; per usable TB ~{} and ~{:.1} W.",
+        with_range(cost.total, money),
+        with_range(cost.total_per_usable_tb, money),
+        cost.watts_per_usable_tb.value
+    )
+}
+
+/// The boards that have a name.
+pub fn boards(boards: &[Board], style: Style) -> String {
+    let mut table = Table::new(&[
+        ("kind", Align::Left),
+        ("board", Align::Left),
+        ("memory", Align::Right),
+        ("network", Align::Right),
+        ("to the disk", Align::Right),
+        ("power", Align::Right),
+        ("price", Align::Right),
+    ]);
+    for board in boards {
+        table.row(vec![
+            board.kind.as_str().into(),
+            board.name.as_str().into(),
+            bytes_iec(board.memory_bytes).into(),
+            bit_rate(board.link_bits as f64).into(),
+            rate_si(board.bus.bytes_per_second()).into(),
+            format!("~{:.1} W", board.watts.value).into(),
+            format!("~{}", money(board.price)).into(),
+        ]);
+    }
+    let mut lines = table.lines(style);
+    lines.push(String::new());
+    lines.push("~ assumed. Memory: what the kernel reports. Sources: docs/cluster.md.".into());
+    lines.join("\n") + "\n"
+}

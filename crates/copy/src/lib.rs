@@ -1,0 +1,8 @@
+//! Copies trees of files whole, and compares them.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
+
+pub mod receipt;
+pub mod run;
+pub mod text;

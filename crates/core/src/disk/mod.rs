@@ -1,9 +1,0 @@
-//! What is on disks, as bytes: partition tables that are built and read, layouts of new disks, and what
-//! a superblock says. Reading is done by [`crate::signature`]; nothing here touches a device.
-
-mod gpt;
-pub mod guid;
-pub mod layout;
-mod mbr;
-pub mod superblock;
-pub mod table;

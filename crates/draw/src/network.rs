@@ -1,0 +1,83 @@
+//! A network disk in words.
+
+use rubus_vocabulary::result::{NetworkFacts, TargetFacts};
+use rubus_vocabulary::units::{bytes_iec, bytes_si, duration_ns};
+
+use crate::words;
+
+/// What was measured and where it was: "a test file in /mnt", "the network disk nbd://pi/card".
+pub fn measured(target: &TargetFacts) -> String {
+    let kind = words::target_kind(target.kind);
+    match &target.network {
+        Some(network) => format!("{kind} {}", network.uri),
+        None => format!("{kind} in {}", target.path),
+    }
+}
+
+/// One sentence without a full stop: where it is, how large, how far, how it was spoken to.
+pub fn network(network: &NetworkFacts) -> String {
+    let way = match &network.tls {
+        Some(tls) => format!("encrypted ({tls})"),
+        None => "in the clear".into(),
+    };
+    let mut parts = vec![
+        format!("{} at {}", bytes_si(network.export_bytes), network.peer),
+        way,
+    ];
+    if network.connections > 1 {
+        parts.push(format!("{} connections", network.connections));
+    }
+    if let Some(trip) = &network.round_trip {
+        parts.push(format!(
+            "a read of {} takes {} there and back",
+            bytes_iec(u64::from(trip.read_bytes)),
+            duration_ns(trip.median_ns)
+        ));
+    }
+    parts.join(", ")
+}
+
+/// What the server offers, in words.
+pub fn offer(network: &NetworkFacts) -> String {
+    let sizes = &network.block_sizes;
+    let range = format!(
+        "requests of {} to {}{}",
+        bytes_iec(u64::from(sizes.least_bytes)),
+        bytes_iec(u64::from(sizes.most_bytes)),
+        if sizes.is_stated { "" } else { " (by default)" }
+    );
+    let can = [
+        (network.is_read_only, "read-only"),
+        (network.structured_replies, "structured replies"),
+        (network.can_flush, "flush"),
+        (network.can_fua, "FUA"),
+        (network.can_trim, "trim"),
+        (network.can_write_zeroes, "write zeroes"),
+        (network.can_multi_conn, "several connections"),
+    ];
+    let can = can.iter().filter(|(can, _)| *can).map(|(_, what)| *what);
+    let all: Vec<String> = [network.handshake.clone(), range]
+        .into_iter()
+        .chain(can.map(str::to_string))
+        .collect();
+    all.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_disk_says_where_it_is_and_what_it_offers() {
+        let run = rubus_vocabulary::fixture::network_run();
+        let facts = run.target.network.as_ref().expect("it is one");
+        insta::assert_snapshot!(measured(&run.target), @"the network disk nbds://attic.example/card?tls-certificates=/etc/pki/nbd");
+        insta::assert_snapshot!(network(facts), @"31.9 GB at 192.0.2.7:10809, encrypted (TLS 1.3, ChaCha20-Poly1305), a read of 512 B takes 1.48 ms there and back");
+        insta::assert_snapshot!(offer(facts), @"fixed newstyle, requests of 512 B to 32.0 MiB, structured replies, flush, FUA, trim, write zeroes, several connections");
+        let mut plain = facts.clone();
+        plain.tls = None;
+        plain.connections = 4;
+        plain.round_trip = None;
+        insta::assert_snapshot!(network(&plain), @"31.9 GB at 192.0.2.7:10809, in the clear, 4 connections");
+    }
+}

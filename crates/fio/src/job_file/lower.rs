@@ -1,0 +1,595 @@
+//! From a plan and what its files are to a suite that the engine runs.
+
+use rubus_vocabulary::result::{JobFile, JobFileJob};
+use rubus_vocabulary::spec::{
+    Content, Direction, Durability, Ends, FileNeed, FileStart, Job, Limit, Pattern, Shape, Sizes,
+    StopSpec, Suite, Think,
+};
+
+use super::plan::{Note, NoteKind, Plan, PlannedJob};
+use super::problem::{JobFileError, Problem};
+use super::settings::{Settings, Submission};
+
+/// A job without a runtime may take as long as it needs: four weeks.
+const NO_END_S: f64 = 28.0 * 86_400.0;
+/// fio's own seed, where none is given.
+const SEED: u64 = 0x89;
+/// The precision that results are judged by; jobs of a job file are never stopped for it.
+const WANTED: f64 = 0.10;
+
+/// What one of [`Plan::files`] turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Its number in the session's list of files. Several wanted files may be the same one.
+    pub number: u32,
+    /// Its size, where it exists; absent for a file of our own.
+    pub size_bytes: Option<u64>,
+}
+
+/// A job file, ready to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lowered {
+    /// The stages as jobs, with the other jobs of a stage beside its first.
+    pub suite: Suite,
+    /// What has to be there before, by the numbers of [`FileFacts::number`].
+    pub needs: Vec<FileNeed>,
+    /// What goes into the run, so that its reader knows what was asked for.
+    pub job_file: JobFile,
+    /// Bytes that all jobs together write at most; absent where a job writes for a time and not an
+    /// amount.
+    pub max_written_bytes: Option<u64>,
+    /// Seconds that the stages take together at most, preparation excluded; absent where a job ends
+    /// by an amount.
+    pub most_s: Option<f64>,
+}
+
+impl Plan {
+    /// The suite, when each of [`Plan::files`] is what `facts` says.
+    ///
+    /// # Errors
+    /// When the size of a job's region is not known, is nothing, or does not hold a block.
+    pub fn lower(&self, facts: &[FileFacts]) -> Result<Lowered, JobFileError> {
+        let mut lowering = Lowering {
+            plan: self,
+            facts,
+            needs: Vec::new(),
+            notes: self.notes.clone(),
+            listed: Vec::new(),
+            problems: Vec::new(),
+        };
+        let mut stages: Vec<(u32, Vec<Job>)> = Vec::new();
+        for planned in &self.jobs {
+            let jobs = lowering.jobs_of(planned);
+            match stages.iter_mut().find(|(stage, _)| *stage == planned.stage) {
+                Some((_, together)) => together.extend(jobs),
+                None => stages.push((planned.stage, jobs)),
+            }
+        }
+        if !lowering.problems.is_empty() {
+            return Err(JobFileError {
+                problems: lowering.problems,
+            });
+        }
+        stages.sort_by_key(|(stage, _)| *stage);
+        let jobs = stages.into_iter().filter_map(|(stage, jobs)| {
+            let members = self.jobs.iter().filter(|job| job.stage == stage);
+            let ends_with_any = members.clone().any(|job| job.settings.exit_all);
+            group(jobs, ends_with_any)
+        });
+        let jobs: Vec<Job> = jobs.collect();
+        let suite = Suite {
+            name: "job-file".into(),
+            region_bytes: lowering.needs.first().map_or(0, |need| need.region_bytes),
+            content: Content::Incompressible,
+            seed: self
+                .jobs
+                .iter()
+                .find_map(|job| job.settings.seed)
+                .unwrap_or(SEED),
+            max_seconds: None,
+            jobs,
+        };
+        Ok(Lowered {
+            max_written_bytes: max_written(&suite),
+            most_s: max_seconds(&suite),
+            suite,
+            needs: lowering.needs,
+            job_file: JobFile {
+                path: self.file.clone(),
+                global_options: self.global.clone(),
+                jobs: lowering.listed,
+                notes: told(&lowering.notes, false),
+                ignored: told(&lowering.notes, true),
+            },
+        })
+    }
+}
+
+fn told(notes: &[Note], ignored: bool) -> Vec<String> {
+    let notes = notes
+        .iter()
+        .filter(|note| (note.kind == NoteKind::Ignored) == ignored);
+    notes.map(Note::to_string).collect()
+}
+
+/// The jobs of a stage as one job with the others beside it.
+fn group(mut jobs: Vec<Job>, ends_with_any: bool) -> Option<Job> {
+    if jobs.is_empty() {
+        return None;
+    }
+    let mut first = jobs.remove(0);
+    first.ends = match ends_with_any {
+        true => Ends::WithAny,
+        false => Ends::EachByItself,
+    };
+    first.beside = jobs;
+    Some(first)
+}
+
+fn members(suite: &Suite) -> impl Iterator<Item = &Job> {
+    suite
+        .jobs
+        .iter()
+        .flat_map(|job| std::iter::once(job).chain(&job.beside))
+}
+
+fn writes(job: &Job) -> bool {
+    let mixes = job.shape.as_ref().and_then(|shape| shape.read_percent);
+    job.direction == Direction::Write || mixes.is_some_and(|percent| percent < 100)
+}
+
+fn max_written(suite: &Suite) -> Option<u64> {
+    let amounts = members(suite).filter(|job| writes(job)).map(|job| {
+        let shape = job.shape.as_deref();
+        let operations = shape.and_then(|shape| shape.max_operations);
+        let by_count = operations.map(|count| count.saturating_mul(u64::from(job.block_bytes)));
+        by_count.unwrap_or(u64::MAX).min(job.stop.max_bytes)
+    });
+    let sum = amounts.fold(0u64, u64::saturating_add);
+    (sum < u64::MAX).then_some(sum)
+}
+
+fn max_seconds(suite: &Suite) -> Option<f64> {
+    let of = |job: &Job| {
+        let ramp_s = job.shape.as_ref().and_then(|shape| shape.ramp_s);
+        job.stop.max_seconds + ramp_s.unwrap_or(0.0) + job.rest_before_s
+    };
+    let stages = suite.jobs.iter().map(|job| {
+        let all = std::iter::once(job).chain(&job.beside);
+        all.map(of).fold(0.0, f64::max)
+    });
+    let sum: f64 = stages.sum();
+    (sum < NO_END_S).then_some(sum)
+}
+
+struct Lowering<'a> {
+    plan: &'a Plan,
+    facts: &'a [FileFacts],
+    needs: Vec<FileNeed>,
+    notes: Vec<Note>,
+    listed: Vec<JobFileJob>,
+    problems: Vec<Problem>,
+}
+
+/// Where a job works and how much it moves, per copy.
+struct Extent {
+    /// Where its region begins in each of its files.
+    offset_bytes: u64,
+    /// How long the region is in each of its files.
+    span_bytes: u64,
+    /// How far the next copy's region is from there.
+    step_bytes: u64,
+    /// What it moves, over all of its files.
+    amount_bytes: u64,
+    /// In how many files it works, at least 1.
+    files: u64,
+}
+
+impl Lowering<'_> {
+    /// One job for all copies, or one for each where they are reported apart.
+    fn jobs_of(&mut self, planned: &PlannedJob) -> Vec<Job> {
+        let extent = match self.extent(planned) {
+            Ok(extent) => extent,
+            Err((what, remedy)) => {
+                self.problem(planned, what, remedy);
+                return Vec::new();
+            }
+        };
+        let numbers: Vec<Vec<u32>> = planned
+            .files
+            .iter()
+            .map(|copy| copy.iter().map(|&file| self.facts[file].number).collect())
+            .collect();
+        self.need(planned, &extent);
+        self.note_service_time(planned);
+        let copies = planned.settings.copies;
+        let step = steady_step(&numbers);
+        let together = planned.settings.group_reporting && copies > 1;
+        if let (true, Some(step)) = (together, step) {
+            self.list(planned, planned.name.clone());
+            let mut job = lowered(planned, &planned.name, &extent, &numbers[0], 0);
+            if let Some(shape) = &mut job.shape {
+                shape.copies = copies;
+                shape.file_step = step;
+                shape.copy_offset_bytes = extent.step_bytes;
+            }
+            if job.stop.max_bytes < u64::MAX {
+                job.stop.max_bytes = job.stop.max_bytes.saturating_mul(u64::from(copies));
+                job.stop.min_bytes = job.stop.max_bytes;
+            }
+            return vec![job];
+        }
+        let apart = numbers.iter().zip(0u32..).map(|(files, copy)| {
+            let name = match copy {
+                0 => planned.name.clone(),
+                copy => format!("{} #{}", planned.name, copy + 1),
+            };
+            (name, files, copy)
+        });
+        apart
+            .map(|(name, files, copy)| {
+                self.list(planned, name.clone());
+                lowered(planned, &name, &extent, files, copy)
+            })
+            .collect()
+    }
+
+    /// The extent of the job; the error is what is wrong and what to do.
+    fn extent(&mut self, planned: &PlannedJob) -> Result<Extent, (String, &'static str)> {
+        let settings = &planned.settings;
+        let files = planned.files.first().map_or(1, Vec::len).max(1) as u64;
+        let sizes = planned
+            .files
+            .iter()
+            .flatten()
+            .map(|&file| self.facts[file].size_bytes);
+        let existing = sizes.flatten().min();
+        let parts = u64::from(settings.files);
+        let given = settings.size.map(|size| match existing {
+            Some(bytes) => size.of(bytes.saturating_mul(files)),
+            None => size.of(0),
+        });
+        let given = given.filter(|&bytes| bytes > 0);
+        let offset_bytes = settings.offset.of(existing.unwrap_or(0));
+        let step_bytes = settings.offset_increment.of(existing.unwrap_or(0));
+        let shared = shares_files(planned);
+        let steps_bytes = match shared {
+            true => step_bytes.saturating_mul(u64::from(settings.copies - 1)),
+            false => 0,
+        };
+        let per_file = match (settings.file_size, given, existing) {
+            (Some(bytes), _, _) => bytes.saturating_mul(parts),
+            (None, Some(bytes), _) => bytes / files,
+            (None, None, Some(bytes)) => bytes
+                .saturating_sub(offset_bytes)
+                .saturating_sub(steps_bytes),
+            (None, None, None) => {
+                return Err((
+                    "it says neither size= nor filesize=, and its file does not exist yet".into(),
+                    "add size=, or name a file or device that exists",
+                ));
+            }
+        };
+        let span_bytes = self.fitted(
+            planned,
+            per_file,
+            offset_bytes.saturating_add(steps_bytes),
+            existing,
+        );
+        if span_bytes < u64::from(longest_block(settings)) {
+            return Err((
+                format!("its region of {span_bytes} bytes holds no block"),
+                "make it larger, or lower the block size",
+            ));
+        }
+        let region_bytes = span_bytes.saturating_mul(files);
+        let once = match settings.io_size {
+            Some(amount) => amount.of(region_bytes),
+            // With a size of its own for each file, size= says how much is moved.
+            None if settings.file_size.is_some() => given.unwrap_or(region_bytes),
+            None => region_bytes,
+        };
+        Ok(Extent {
+            offset_bytes,
+            span_bytes,
+            step_bytes: if shared { step_bytes } else { 0 },
+            amount_bytes: with_stride(once, settings).saturating_mul(u64::from(settings.loops)),
+            files,
+        })
+    }
+
+    /// The region as far as an existing file holds it; a note says so where it does not.
+    fn fitted(
+        &mut self,
+        planned: &PlannedJob,
+        wanted_bytes: u64,
+        before_bytes: u64,
+        existing: Option<u64>,
+    ) -> u64 {
+        let Some(left_bytes) = existing.map(|bytes| bytes.saturating_sub(before_bytes)) else {
+            return wanted_bytes;
+        };
+        if wanted_bytes <= left_bytes {
+            return wanted_bytes;
+        }
+        self.notes.push(Note {
+            kind: NoteKind::Otherwise,
+            at: planned.at.clone(),
+            option: format!("[{}]", planned.section),
+            text: format!(
+                "{wanted_bytes} bytes were asked for, but the file or device holds only {left_bytes} there"
+            ),
+        });
+        left_bytes
+    }
+
+    /// Says of a job with a rate what its latencies leave out: what waited because a stall held it up.
+    fn note_service_time(&mut self, planned: &PlannedJob) {
+        let settings = &planned.settings;
+        let mut rates = settings.rate.iter().chain(&settings.rate_iops).flatten();
+        if rates.any(|&rate| rate > 0) {
+            self.notes.push(Note {
+                kind: NoteKind::Otherwise,
+                at: planned.at.clone(),
+                option: format!("[{}]", planned.section),
+                text: "latency counts from when an operation is issued, not from when its rate made it due; \
+                       percentiles understate stalls, so read the stalls and the maximum"
+                    .into(),
+            });
+        }
+    }
+
+    /// Enters what the job's files must be before the first job.
+    fn need(&mut self, planned: &PlannedJob, extent: &Extent) {
+        let settings = &planned.settings;
+        let copies = u64::from(settings.copies - 1);
+        let end_bytes = extent
+            .offset_bytes
+            .saturating_add(extent.step_bytes.saturating_mul(copies))
+            .saturating_add(extent.span_bytes);
+        let start = match (settings.reads || settings.overwrite, settings.reserve) {
+            (true, _) => FileStart::Filled,
+            (false, true) => FileStart::Reserved,
+            (false, false) => FileStart::Hollow,
+        };
+        for &file in planned.files.iter().flatten() {
+            let number = self.facts[file].number as usize;
+            while self.needs.len() <= number {
+                self.needs.push(FileNeed {
+                    name: String::new(),
+                    region_bytes: 0,
+                    start: FileStart::Hollow,
+                });
+            }
+            let is_first = self.needs[number].name.is_empty();
+            let need = &mut self.needs[number];
+            need.region_bytes = need.region_bytes.max(end_bytes);
+            if is_first {
+                need.name = self.plan.files[file].name.clone();
+                need.start = start;
+            } else if start == FileStart::Filled && !self.is_written_before(file, planned) {
+                self.needs[number].start = FileStart::Filled;
+            }
+        }
+    }
+
+    /// Whether a job of an earlier stage writes the file: what it leaves is what is read.
+    fn is_written_before(&self, file: usize, planned: &PlannedJob) -> bool {
+        self.plan.jobs.iter().any(|job| {
+            job.stage < planned.stage
+                && job.settings.writes
+                && job.files.iter().flatten().any(|&f| f == file)
+        })
+    }
+
+    fn list(&mut self, planned: &PlannedJob, name: String) {
+        self.listed.push(JobFileJob {
+            name,
+            section: planned.section.clone(),
+            group: planned.group,
+            group_reporting: planned.settings.group_reporting,
+            description: planned.settings.description.clone(),
+            options: planned.options.clone(),
+        });
+    }
+
+    fn problem(&mut self, planned: &PlannedJob, what: String, remedy: &str) {
+        self.problems.push(Problem {
+            at: planned.at.clone(),
+            section: Some(planned.section.clone()),
+            option: None,
+            what,
+            remedy: remedy.into(),
+            is_unsupported: false,
+        });
+    }
+}
+
+/// Whether all copies work on the same files.
+fn shares_files(planned: &PlannedJob) -> bool {
+    planned
+        .files
+        .iter()
+        .all(|files| Some(files) == planned.files.first())
+}
+
+/// By how much the number of the file grows from copy to copy; nothing where it does not evenly.
+fn steady_step(numbers: &[Vec<u32>]) -> Option<u32> {
+    let firsts: Option<Vec<u32>> = numbers.iter().map(|files| files.first().copied()).collect();
+    let firsts = firsts?;
+    let step = match firsts[..] {
+        [first, second, ..] => second.checked_sub(first)?,
+        _ => 0,
+    };
+    let even = firsts
+        .windows(2)
+        .all(|pair| pair[0].checked_add(step) == Some(pair[1]));
+    let alone = numbers.iter().all(|files| files.len() == 1);
+    (even && (alone || step == 0)).then_some(step)
+}
+
+/// What is left of an amount when bytes are left out after each operation: the region is passed
+/// through once all the same.
+fn with_stride(bytes: u64, settings: &Settings) -> u64 {
+    let block = i128::from(settings.block[usize::from(!settings.reads)].unwrap_or(4096));
+    let way = (block + i128::from(settings.stride_bytes)).unsigned_abs();
+    if settings.stride_bytes == 0 || way <= block.unsigned_abs() {
+        return bytes;
+    }
+    let operations = u128::from(bytes) / way;
+    u64::try_from(operations.max(1) * block.unsigned_abs()).unwrap_or(bytes)
+}
+
+/// Sizes of reads and of writes: all that are not simply [`block_bytes`] are said.
+fn sizes(settings: &Settings, block_bytes: u32) -> [Option<Sizes>; 2] {
+    [0, 1].map(|side| {
+        if let Some(split) = &settings.block_split[side] {
+            return Some(split.clone());
+        }
+        if let Some((low, high)) = settings.block_range[side] {
+            return (low != high || low != block_bytes).then_some(Sizes::Range(low, high));
+        }
+        let block = settings.block[side].unwrap_or(4096);
+        (block != block_bytes).then_some(Sizes::Range(block, block))
+    })
+}
+
+/// The one size that a result shows: of reads, or of writes where there are no reads.
+fn block_bytes(settings: &Settings) -> u32 {
+    let side = usize::from(!settings.reads);
+    if let Some(Sizes::Split(shares)) = &settings.block_split[side] {
+        // The most frequent one says most.
+        let most = shares.iter().max_by_key(|(_, share)| *share);
+        return most.map_or(4096, |(size, _)| *size);
+    }
+    match settings.block_range[side] {
+        Some((low, _)) => low,
+        None => settings.block[side].unwrap_or(4096),
+    }
+}
+
+fn longest_block(settings: &Settings) -> u32 {
+    let block = block_bytes(settings);
+    let used = [settings.reads, settings.writes];
+    let longest = sizes(settings, block)
+        .into_iter()
+        .zip(used)
+        .filter(|(_, used)| *used);
+    let longest = longest.map(|(sizes, _)| match sizes {
+        None => block,
+        Some(Sizes::Range(_, high)) => high,
+        Some(Sizes::Split(shares)) => shares.iter().map(|(size, _)| *size).max().unwrap_or(block),
+    });
+    longest.max().unwrap_or(block)
+}
+
+/// One copy of a section (or all of them, when the caller adds the copies) as a job.
+fn lowered(planned: &PlannedJob, name: &str, extent: &Extent, files: &[u32], copy: u32) -> Job {
+    let settings = &planned.settings;
+    let direction = match settings.reads {
+        true => Direction::Read,
+        false => Direction::Write,
+    };
+    let pattern = match settings.is_random {
+        true => Pattern::Random,
+        false => Pattern::Sequential,
+    };
+    let mut job = Job::new(
+        name,
+        direction,
+        pattern,
+        block_bytes(settings),
+        settings.depth,
+    );
+    job.durability = match (settings.each_durable, settings.end_flush) {
+        (true, _) => Durability::EachInPlace,
+        (false, true) => Durability::AtEnd,
+        (false, false) => Durability::Never,
+    };
+    let runtime_s = settings.runtime_us as f64 / 1e6;
+    let bytes = match settings.time_based {
+        true => u64::MAX,
+        false => extent.amount_bytes,
+    };
+    job.stop = StopSpec {
+        relative_half_width: WANTED,
+        // A job of a job file ends when the file says so, never for its precision.
+        min_seconds: if runtime_s > 0.0 { runtime_s } else { NO_END_S },
+        max_seconds: if runtime_s > 0.0 { runtime_s } else { NO_END_S },
+        min_bytes: bytes,
+        max_bytes: bytes,
+    };
+    job.through_cache = settings.is_buffered;
+    job.content = content(settings);
+    job.rest_before_s = settings.start_delay_us as f64 / 1e6;
+    let mut shape = shape(settings, extent, job.block_bytes);
+    let before_bytes = extent.step_bytes.saturating_mul(u64::from(copy));
+    shape.offset_bytes = shape.offset_bytes.saturating_add(before_bytes);
+    shape.file = files.first().copied();
+    shape.more_files = files.iter().skip(1).copied().collect();
+    job.shape = Some(Box::new(shape));
+    job
+}
+
+fn content(settings: &Settings) -> Option<Content> {
+    match (settings.zeros, settings.compress_percent) {
+        (true, _) | (_, Some(100)) => Some(Content::Zeros),
+        // What fio compresses away, we keep: 30 % compressible is 70 % of the size.
+        (_, Some(percent @ 1..=99)) => Some(Content::Compressible(100 - percent)),
+        _ => None,
+    }
+}
+
+fn shape(settings: &Settings, extent: &Extent, block_bytes: u32) -> Shape {
+    let covering = extent.span_bytes / u64::from(block_bytes) * u64::from(block_bytes);
+    let limit = |side: usize| Limit {
+        bytes_per_second: settings.rate[side]
+            .filter(|&rate| rate > 0)
+            .map(|rate| rate as f64),
+        iops: settings.rate_iops[side]
+            .filter(|&rate| rate > 0)
+            .map(|rate| rate as f64),
+    };
+    let spread = settings.zones.is_empty()
+        && settings.distribution == rubus_vocabulary::spec::Distribution::Uniform;
+    Shape {
+        read_percent: (settings.reads && settings.writes).then_some(settings.read_percent),
+        random_percent: match settings.is_random {
+            true => settings
+                .random_percent
+                .map(|p| p.filter(|&percent| percent < 100)),
+            false => [None; 2],
+        },
+        sizes: sizes(settings, block_bytes),
+        unaligned: settings.unaligned,
+        distribution: settings.distribution,
+        visits_once: settings.is_random && !settings.no_random_map && spread,
+        span_bytes: Some(extent.span_bytes),
+        offset_bytes: extent.offset_bytes,
+        limits: [limit(0), limit(1)],
+        think: (settings.think_us > 0).then_some(Think {
+            microseconds: settings.think_us,
+            every: settings.think_every,
+            spin_microseconds: settings.think_spin_us.min(settings.think_us),
+        }),
+        flush_every: settings.flush_every.filter(|_| settings.writes),
+        verify: settings.verify,
+        skips_read_back: !settings.reads_back,
+        copies: 1,
+        files: settings.files,
+        file_order: settings.file_order,
+        operations_per_file: settings.operations_per_file,
+        stride_bytes: settings.stride_bytes,
+        run_length: settings.run_length,
+        align_bytes: settings.block_align,
+        zones: settings.zones.clone(),
+        max_operations: settings.max_operations,
+        poisson: settings.poisson,
+        ramp_s: Some(settings.ramp_us as f64 / 1e6),
+        // More than one round of the region is going round it again.
+        time_based: settings.time_based
+            || extent.amount_bytes > covering.saturating_mul(extent.files),
+        one_at_a_time: settings.submission == Submission::Synchronous,
+        ..Shape::default()
+    }
+}

@@ -1,0 +1,329 @@
+//! Whole job files, from their text to the suite.
+
+use proptest::prelude::*;
+
+use super::*;
+use rubus_vocabulary::spec::{
+    Content, Direction, Durability, Ends, FileStart, Job, Pattern, Shape, Sizes,
+};
+
+fn surroundings() -> Surroundings<'static> {
+    Surroundings {
+        variables: &|name| (name == "BS").then(|| "4k".to_string()),
+        keywords: [("pagesize".to_string(), "4096".to_string())].into(),
+        include: &|_| Err("there are no files in a test".into()),
+    }
+}
+
+fn plan(text: &str) -> Plan {
+    Plan::read("x.fio", text, &surroundings(), false).unwrap()
+}
+
+fn problems(text: &str) -> String {
+    let error = Plan::read("x.fio", text, &surroundings(), false).unwrap_err();
+    error.to_string()
+}
+
+/// The suite on files of our own, or on existing ones of that size.
+fn lowered(text: &str, size_bytes: Option<u64>) -> Lowered {
+    let plan = plan(text);
+    plan.lower(&facts(&plan, size_bytes)).unwrap()
+}
+
+fn facts(plan: &Plan, size_bytes: Option<u64>) -> Vec<FileFacts> {
+    let numbers = 0..plan.files.len() as u32;
+    numbers
+        .map(|number| FileFacts { number, size_bytes })
+        .collect()
+}
+
+fn shape(job: &Job) -> &Shape {
+    job.shape.as_deref().unwrap()
+}
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn fios_defaults_hold() {
+    let lowered = lowered("[a]\nsize=8m\n", None);
+    let job = &lowered.suite.jobs[0];
+    assert_eq!(
+        (job.direction, job.pattern),
+        (Direction::Read, Pattern::Sequential)
+    );
+    assert_eq!(
+        (job.block_bytes, job.queue_depth, job.through_cache),
+        (4096, 1, true)
+    );
+    assert_eq!(job.stop.max_bytes, 8 * MIB);
+    assert_eq!(shape(job).ramp_s, Some(0.0));
+    assert!(!shape(job).time_based);
+    let need = &lowered.needs[0];
+    assert_eq!((need.name.as_str(), need.region_bytes), ("a.0.0", 8 * MIB));
+    assert_eq!(need.start, FileStart::Filled);
+    assert_eq!(lowered.max_written_bytes, Some(0));
+    assert_eq!(lowered.most_s, None);
+}
+
+#[test]
+fn sections_run_together_and_stonewalls_divide_them() {
+    let text = "[global]\nsize=1m\n[a]\n[b]\nrw=write\n[c]\nstonewall\nnumjobs=2\n[d]\nwait_for=c\nnew_group\n[e]\n";
+    let lowered = lowered(text, None);
+    let names: Vec<Vec<&str>> = lowered
+        .suite
+        .jobs
+        .iter()
+        .map(|job| {
+            std::iter::once(job)
+                .chain(&job.beside)
+                .map(|j| j.name.as_str())
+                .collect()
+        })
+        .collect();
+    // `e` has no wall before it, so it begins with `c` although `d` waits.
+    assert_eq!(names, [vec!["a", "b"], vec!["c", "c #2", "e"], vec!["d"]]);
+    assert!(
+        lowered
+            .suite
+            .jobs
+            .iter()
+            .all(|job| job.ends == Ends::EachByItself)
+    );
+    let groups: Vec<u32> = lowered.job_file.jobs.iter().map(|job| job.group).collect();
+    assert_eq!(groups, [0, 0, 1, 1, 2, 2]);
+    assert_eq!(lowered.needs.len(), 6);
+    assert_eq!(lowered.needs[1].start, FileStart::Reserved);
+}
+
+#[test]
+fn copies_are_one_job_when_they_are_reported_together() {
+    let text = "[a]\nrw=randwrite\nnumjobs=4\ngroup_reporting\nsize=16m\nend_fsync=1\n";
+    let lowered = lowered(text, None);
+    let job = &lowered.suite.jobs[0];
+    assert_eq!(
+        (shape(job).copies, shape(job).file_step, shape(job).file),
+        (4, 1, Some(0))
+    );
+    assert_eq!(job.stop.max_bytes, 64 * MIB);
+    assert_eq!(job.durability, Durability::AtEnd);
+    assert_eq!(lowered.max_written_bytes, Some(64 * MIB));
+    assert!(job.beside.is_empty());
+}
+
+#[test]
+fn copies_on_a_named_file_share_it_at_their_offsets() {
+    let text = "[a]\nfilename=/dev/x\nnumjobs=3\noffset_increment=10m\noffset=1m\nsize=5m\ngroup_reporting\n";
+    let one = lowered(text, Some(64 * MIB));
+    let job = &one.suite.jobs[0];
+    assert_eq!(
+        (shape(job).file_step, shape(job).copy_offset_bytes),
+        (0, 10 * MIB)
+    );
+    assert_eq!(
+        (shape(job).offset_bytes, shape(job).span_bytes),
+        (MIB, Some(5 * MIB))
+    );
+    assert_eq!(one.needs[0].region_bytes, 26 * MIB);
+    let apart = lowered(&text.replace("group_reporting\n", ""), Some(64 * MIB));
+    let offsets = |job: &Job| shape(job).offset_bytes;
+    assert_eq!(offsets(&apart.suite.jobs[0]), MIB);
+    assert_eq!(offsets(&apart.suite.jobs[0].beside[1]), 21 * MIB);
+}
+
+#[test]
+fn a_region_without_a_size_is_the_file() {
+    let text = "[a]\nfilename=/dev/x\noffset=25%\n";
+    let lowered = lowered(text, Some(64 * MIB));
+    assert_eq!(shape(&lowered.suite.jobs[0]).span_bytes, Some(48 * MIB));
+    let plan = plan(text);
+    let error = plan.lower(&facts(&plan, None)).unwrap_err();
+    insta::assert_snapshot!(error, @"x.fio:1: [a] it says neither size= nor filesize=, and its file does not exist yet; add size=, or name a file or device that exists");
+}
+
+#[test]
+fn a_file_that_is_too_small_is_noted() {
+    let lowered = lowered("[a]\nfilename=f\nsize=1g\n", Some(64 * MIB));
+    assert_eq!(lowered.suite.jobs[0].stop.max_bytes, 64 * MIB);
+    insta::assert_snapshot!(lowered.job_file.notes.join("\n"), @"x.fio:1: [a]: 1073741824 bytes were asked for, but the file or device holds only 67108864 there");
+}
+
+#[test]
+fn what_is_written_before_is_not_filled() {
+    let text = "[global]\nfilename=f\nsize=1m\n[w]\nrw=write\n[r]\nstonewall\nrw=read\n";
+    assert_eq!(lowered(text, None).needs[0].start, FileStart::Reserved);
+    let text = "[global]\nfilename=f\nsize=1m\nfallocate=none\n[w]\nrw=write\n[r]\nrw=read\n";
+    assert_eq!(lowered(text, None).needs[0].start, FileStart::Filled);
+    let text = "[w]\nrw=write\nsize=1m\nfallocate=none\n";
+    assert_eq!(lowered(text, None).needs[0].start, FileStart::Hollow);
+}
+
+#[test]
+fn a_mix_has_its_share_sizes_and_limits() {
+    let text = "[a]\nrw=randrw\nrwmixwrite=30\nbs=4k,8k\nrate_iops=100,50\nrate=,1m\nsize=4m\ndirect=1\nioengine=libaio\niodepth=8\n";
+    let lowered = lowered(text, None);
+    let job = &lowered.suite.jobs[0];
+    assert_eq!(shape(job).read_percent, Some(70));
+    assert_eq!(shape(job).sizes, [None, Some(Sizes::Range(8192, 8192))]);
+    assert_eq!(shape(job).limits[0].iops, Some(100.0));
+    assert_eq!(shape(job).limits[1].bytes_per_second, Some(1_048_576.0));
+    assert_eq!(shape(job).limits[0].bytes_per_second, None);
+    insta::assert_snapshot!(lowered.job_file.notes.join("\n"), @"x.fio:1: [a]: latency counts from when an operation is issued, not from when its rate made it due; percentiles understate stalls, so read the stalls and the maximum");
+    assert!(shape(job).visits_once);
+    assert_eq!(job.queue_depth, 8);
+}
+
+#[test]
+fn time_and_rounds() {
+    let text = "[a]\nruntime=2m\ntime_based\nramp_time=5\nsize=1m\nstartdelay=3\n";
+    let lowered_job = |text: &str| lowered(text, None).suite.jobs[0].clone();
+    let job = lowered_job(text);
+    assert_eq!(
+        (job.stop.max_seconds, job.stop.max_bytes),
+        (120.0, u64::MAX)
+    );
+    assert_eq!((job.stop.min_seconds, job.rest_before_s), (120.0, 3.0));
+    assert_eq!(
+        (shape(&job).ramp_s, shape(&job).time_based),
+        (Some(5.0), true)
+    );
+    let job = lowered_job("[a]\nsize=1m\nloops=3\n");
+    assert_eq!(
+        (job.stop.max_bytes, shape(&job).time_based),
+        (3 * MIB, true)
+    );
+    let job = lowered_job("[a]\nsize=1m\nio_size=50%\nnumber_ios=10\n");
+    assert_eq!(
+        (job.stop.max_bytes, shape(&job).time_based),
+        (MIB / 2, false)
+    );
+    assert_eq!(shape(&job).max_operations, Some(10));
+    let job = lowered_job("[a]\nrw=write:12k\nsize=1m\n");
+    assert_eq!(
+        (job.stop.max_bytes, shape(&job).stride_bytes),
+        (MIB / 4, 12_288)
+    );
+    let job = lowered_job("[a]\nrw=read:-8k\nsize=1m\n");
+    assert_eq!(job.stop.max_bytes, MIB);
+}
+
+#[test]
+fn contents() {
+    let content = |option: &str| {
+        let text = format!("[a]\nrw=write\nsize=1m\n{option}\n");
+        lowered(&text, None).suite.jobs[0].content
+    };
+    assert_eq!(content("zero_buffers"), Some(Content::Zeros));
+    assert_eq!(
+        content("buffer_compress_percentage=30"),
+        Some(Content::Compressible(70))
+    );
+    assert_eq!(content("refill_buffers"), None);
+}
+
+#[test]
+fn lists_of_files_are_divided() {
+    let text = "[a]\nfilename=/dev/x:/dev/y\\:z\nsize=2m\n";
+    let lowered = lowered(text, Some(64 * MIB));
+    let job = &lowered.suite.jobs[0];
+    assert_eq!(
+        (shape(job).file, &shape(job).more_files[..]),
+        (Some(0), &[1][..])
+    );
+    assert_eq!(
+        (shape(job).span_bytes, job.stop.max_bytes),
+        (Some(MIB), 2 * MIB)
+    );
+    assert_eq!(lowered.needs[1].name, "/dev/y:z");
+    let text = "[a]\ndirectory=/x:/y\nnumjobs=3\nsize=1m\n";
+    let directories: Vec<_> = plan(text)
+        .files
+        .into_iter()
+        .filter_map(|f| f.directory)
+        .collect();
+    assert_eq!(directories, ["/x", "/y", "/x"]);
+}
+
+#[test]
+fn what_differs_is_noted_once() {
+    let text = "[global]\nsize=1m\niodepth=16\nsync=1\nwrite_bw_log=x\nzonemode=none\n[a]\n[b]\nioengine=libaio\nverify=md5\n";
+    let plan = plan(text);
+    let notes: Vec<String> = plan.notes.iter().map(Note::to_string).collect();
+    insta::assert_snapshot!(notes.join("\n"), @r"
+    x.fio:4: sync=1: each write is followed by fdatasync, and both are one operation
+    x.fio:5: write_bw_log=x: no log is written; the series is in the result
+    x.fio:3: iodepth=16: the engine psync works one at a time, in fio as well
+    x.fio:10: verify=md5: contents are checked with crc32c instead of md5
+    x.fio:3: iodepth=16: libaio works one at a time through the page cache, in fio as well
+    ");
+}
+
+#[test]
+fn everything_unsupported_is_named_at_once() {
+    let text = "[global]\nsize=1m\nioengine=mmap\n[a]\ncpus_allowed=0\nrw=randtrim\niodepht=4\nbs=4x\n[b]\ninvalidate=0\nwait_for=z\n";
+    insta::assert_snapshot!(problems(text), @r"
+    x.fio:3: [global] ioengine=mmap: not supported: it would read and write through mapped memory; remove it, or add --ignore-unsupported to run without it
+    x.fio:5: [a] cpus_allowed=0: not supported: it would bind the job to processors; remove it, or add --ignore-unsupported to run without it
+    x.fio:6: [a] rw=randtrim: not supported: it would discard blocks, which rubus never does in a measurement; remove it, or add --ignore-unsupported to run without it
+    x.fio:7: [a] iodepht=4: no option of fio that is known here; did you mean iodepth?
+    x.fio:8: [a] bs=4x: invalid number '4x'; write it like 4096, 4k or 1g; correct the value
+    x.fio:10: [b] invalidate=0: not supported: it would leave in the page cache what is there; remove it, or add --ignore-unsupported to run without it
+    ");
+    assert_eq!(
+        problems("[b]\nsize=1m\nwait_for=z\n"),
+        "x.fio:1: [b] wait_for: there is no job 'z' above this one; name a job that stands above"
+    );
+    assert_eq!(
+        problems("# nothing\n"),
+        "x.fio: there is no job in the file; begin one with [its name]"
+    );
+}
+
+#[test]
+fn what_is_ignored_on_request_is_listed() {
+    let text = "[global]\nsize=1m\nioengine=mmap\n[a]\nnew_in_fio_9=1\n[t]\nrw=trim\n";
+    let plan = Plan::read("x.fio", text, &surroundings(), true).unwrap();
+    let lowered = plan.lower(&facts(&plan, None)).unwrap();
+    insta::assert_snapshot!(lowered.job_file.ignored.join("\n"), @r"
+    x.fio:3: ioengine=mmap: would read and write through mapped memory
+    x.fio:5: new_in_fio_9=1: no option of fio that is known here
+    x.fio:7: rw=trim: [t] is left out: would discard blocks, which rubus never does in a measurement
+    ");
+    assert_eq!(lowered.suite.jobs.len(), 1);
+    let error = Plan::read("x.fio", "[a]\nioengine=rbd\n", &surroundings(), true).unwrap_err();
+    insta::assert_snapshot!(error, @"x.fio: no job of the file can be run here; [a] is left out: would use fio's engine 'rbd', which is not here");
+}
+
+#[test]
+fn names_are_fios() {
+    let text = "[global]\nname=all\nsize=1m\nbs=${BS}\n[a]\n[a]\nname=other\ntimeout=5\n[a]\n";
+    let lowered = lowered(text, None);
+    let names: Vec<(&str, &str)> = lowered
+        .job_file
+        .jobs
+        .iter()
+        .map(|j| (j.name.as_str(), j.section.as_str()))
+        .collect();
+    assert_eq!(names, [("a", "a"), ("other", "other"), ("a (2)", "a")]);
+    assert_eq!(lowered.job_file.jobs[1].options["runtime"], "5");
+    assert_eq!(lowered.job_file.global_options["bs"], "4k");
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "([\\[\\]a-z=:;#,/%$ {}0-9\n-]|global|bs=4k\n|size=1m\n|\\[a\\]\n|numjobs=){0,60}") {
+        for ignores in [false, true] {
+            if let Ok(plan) = Plan::read("x", &text, &surroundings(), ignores) {
+                let _ = (plan.lower(&facts(&plan, None)), plan.lower(&facts(&plan, Some(MIB))));
+            }
+        }
+    }
+
+    #[test]
+    fn no_value_panics(name in 0usize..500, value in "[-a-z0-9:,/.%()*+]{0,20}", size in proptest::option::of(0u64..)) {
+        let names: Vec<&str> = options::all().flat_map(|(names, _)| names.split(' ')).collect();
+        let text = format!("[a]\nsize=1m\n{}={value}\n", names[name % names.len()]);
+        if let Ok(plan) = Plan::read("x", &text, &surroundings(), true) {
+            let _ = plan.lower(&facts(&plan, size));
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! What fio reads and writes: job files, and results as JSON.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
+
+pub mod job_file;
+pub mod json;

@@ -1,0 +1,86 @@
+//! The measuring engine: what to measure becomes a result.
+//!
+//! A [`Session`] runs a suite (see [`suites`]) on a [`Target`] and tells an [`Observer`] how it goes.
+//! From the top: `session` opens the target; `frame` is what any session has around its jobs, and runs one after the
+//! other; `scheduler` knows how one job on blocks is run (`tree` and `capacity`: on small files, on stamped blocks);
+//! `tasks` says what a job means on the files of the session (`region`), `measure` runs a job and those beside it,
+//! `runner` feeds the stopping rule of each, `outcome` makes their results. `workers` are the threads that run the
+//! loops of `engine`, or of `general` for jobs of more than one kind; `worker` is their accounting, `mailbox` what
+//! they report through, `completions` what they have reported. `rig` is the seam between what decides and what does:
+//! below it is this machine (`live`) or, in tests, virtual time.
+//!
+//! Nothing here prints, and nothing here knows what a result means.
+
+mod attribution;
+#[cfg(test)]
+mod attribution_tests;
+pub mod calibrate;
+mod capacity;
+mod completions;
+mod course;
+mod engine;
+mod error;
+mod event;
+mod far_end;
+mod filesystem;
+pub mod findings;
+pub mod fixture;
+mod frame;
+mod general;
+mod in_turns;
+#[cfg(test)]
+mod in_turns_tests;
+mod live;
+mod loop_device;
+mod mailbox;
+pub mod marked_blocks;
+mod measure;
+mod measurement;
+pub mod merge;
+mod outcome;
+mod page_cache;
+mod passes;
+pub mod pipes;
+mod probe;
+mod region;
+pub mod remote;
+mod rig;
+mod ring;
+mod runner;
+mod sample;
+mod scheduler;
+mod session;
+#[cfg(test)]
+mod sim;
+#[cfg(test)]
+mod sim_shape_tests;
+#[cfg(test)]
+mod sim_shaped;
+#[cfg(test)]
+mod sim_suite_tests;
+#[cfg(test)]
+mod sim_tests;
+mod slow;
+pub mod suites;
+mod target;
+mod tasks;
+pub mod text;
+mod tree;
+mod tree_names;
+pub mod verdict;
+mod walk;
+mod watch;
+mod work;
+mod worker;
+mod workers;
+#[cfg(test)]
+mod workers_tests;
+
+pub use error::BenchError;
+pub use event::{Event, Observer, Phase, Progress};
+pub use far_end::{FarEnd, Meter};
+pub use frame::{Session, SessionOutcome};
+pub use in_turns::{TurnsOutcome, for_turns, run_in_turns, turn_seconds};
+pub use session::run;
+pub use target::Target;
+pub use watch::WatchPaths;

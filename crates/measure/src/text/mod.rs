@@ -1,0 +1,8 @@
+//! Results, findings and verdicts as texts.
+
+pub mod checkup;
+pub mod disturbances;
+pub mod findings;
+pub mod picture;
+pub mod progress;
+pub mod suites;

@@ -1,0 +1,236 @@
+//! The engines on real files: each must move the same bytes, and fail in words.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rubus_vocabulary::spec::{Content, Direction, Durability, Pattern};
+
+use crate::probe::{Verdict, try_ring};
+use crate::work::{Engine, Work};
+use crate::workers::Workers;
+
+const REGION: u64 = 1 << 20;
+const ENGINES: [Engine; 3] = [Engine::Positional, Engine::Ring, Engine::Threads];
+
+fn work(file: &File, engine: Engine) -> Work {
+    let file: OwnedFd = file.try_clone().expect("a descriptor more").into();
+    Work {
+        remote: None,
+        file: Arc::new(file),
+        engine,
+        direction: Direction::Write,
+        pattern: Pattern::Sequential,
+        block_bytes: 4096,
+        queue_depth: if engine == Engine::Positional { 1 } else { 8 },
+        durability: Durability::AtEnd,
+        region_bytes: REGION,
+        append_from: None,
+        settles: false,
+        content: Content::Incompressible,
+        seed: 3,
+        max_operations: REGION / 4096,
+        warm_up_ns: u64::MAX,
+        warm_up_operations: u64::MAX,
+        is_buffered: true,
+        one_at_a_time: false,
+        trial_from: Some(0),
+        delay_ns: 0,
+        general: None,
+    }
+}
+
+fn run(work: &Work) -> Workers {
+    let mut workers = Workers::start(work).expect("the lanes start");
+    assert!(
+        workers.poll(Duration::from_secs(60)),
+        "{:?} does not end",
+        work.engine
+    );
+    workers
+}
+
+/// Whether this machine lets us use io_uring; where it does not, its tests have nothing to test.
+fn has_ring() -> bool {
+    let null = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .expect("/dev/null");
+    let mut work = work(&null, Engine::Ring);
+    work.direction = Direction::Write;
+    !matches!(try_ring(&work, 32).verdict, Verdict::Bad(reason) if reason.contains("none") || reason.contains("forbidden"))
+}
+
+fn engines() -> Vec<Engine> {
+    let has_ring = has_ring();
+    if !has_ring {
+        eprintln!("skipped for the ring: no io_uring here");
+    }
+    let usable = |engine: &Engine| has_ring || *engine != Engine::Ring;
+    ENGINES.into_iter().filter(usable).collect()
+}
+
+fn pages(file: &mut File) -> Vec<Vec<u8>> {
+    use std::io::Seek;
+    let mut bytes = Vec::new();
+    file.rewind().expect("the start");
+    file.read_to_end(&mut bytes).expect("what was written");
+    bytes.chunks(4096).map(<[u8]>::to_vec).collect()
+}
+
+#[test]
+fn every_engine_writes_the_whole_region_once_in_distinct_blocks() {
+    for engine in engines() {
+        let mut file = tempfile::tempfile().expect("a file");
+        let workers = run(&work(&file, engine));
+        let completions = &workers.completions()[0];
+        assert_eq!(completions.failure(), None, "{engine:?}");
+        assert_eq!(completions.operations(), REGION / 4096, "{engine:?}");
+        assert_eq!(completions.latencies().count(), REGION / 4096, "{engine:?}");
+        let pages = pages(&mut file);
+        assert_eq!(pages.len() as u64, REGION / 4096, "{engine:?}");
+        let distinct: HashSet<&Vec<u8>> = pages.iter().collect();
+        assert_eq!(distinct.len(), pages.len(), "{engine:?}");
+    }
+}
+
+#[test]
+fn every_engine_keeps_to_its_budget_and_region() {
+    for engine in engines() {
+        let file = tempfile::tempfile().expect("a file");
+        let mut work = work(&file, engine);
+        work.pattern = Pattern::Random;
+        work.max_operations = 1003;
+        let workers = run(&work);
+        assert_eq!(workers.completions()[0].operations(), 1003, "{engine:?}");
+        assert!(
+            file.metadata().expect("its size").len() <= REGION,
+            "{engine:?}"
+        );
+    }
+}
+
+#[test]
+fn a_short_read_is_a_failure_in_words() {
+    for engine in engines() {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(100).expect("a short file");
+        let mut work = work(&file, engine);
+        work.direction = Direction::Read;
+        let workers = run(&work);
+        let failure = workers.completions()[0]
+            .failure()
+            .expect("there is too little to read");
+        assert!(
+            failure.contains("read of 4096 bytes"),
+            "{engine:?}: {failure}"
+        );
+        assert!(failure.contains("moved only"), "{engine:?}: {failure}");
+    }
+}
+
+#[test]
+fn a_refused_write_is_a_failure_in_words() {
+    for engine in engines() {
+        let named = tempfile::NamedTempFile::new().expect("a file");
+        let file = File::open(named.path()).expect("it again, to read");
+        let workers = run(&work(&file, engine));
+        let failure = workers.completions()[0]
+            .failure()
+            .expect("the file is not open for writing");
+        assert!(
+            failure.contains("write of 4096 bytes at byte"),
+            "{engine:?}: {failure}"
+        );
+        assert!(
+            failure.contains("Bad file descriptor"),
+            "{engine:?}: {failure}"
+        );
+    }
+}
+
+#[test]
+fn lanes_stop_when_they_are_told() {
+    for engine in engines() {
+        let file = File::open("/dev/zero").expect("/dev/zero");
+        let mut work = work(&file, engine);
+        work.direction = Direction::Read;
+        work.max_operations = u64::MAX;
+        let mut workers = Workers::start(&work).expect("the lanes start");
+        assert!(!workers.poll(Duration::from_millis(30)), "{engine:?}");
+        workers.stop();
+        assert!(workers.poll(Duration::from_secs(60)), "{engine:?}");
+        assert_eq!(workers.completions()[0].failure(), None, "{engine:?}");
+        assert!(workers.completions()[0].operations() > 0, "{engine:?}");
+    }
+}
+
+#[test]
+fn appended_commits_grow_the_file() {
+    let file = tempfile::tempfile().expect("a file");
+    let mut work = work(&file, Engine::Positional);
+    work.durability = Durability::EachAppend;
+    work.append_from = Some(0);
+    work.region_bytes = 4096;
+    work.max_operations = 5;
+    let workers = run(&work);
+    assert_eq!(workers.completions()[0].failure(), None);
+    assert_eq!(file.metadata().expect("its size").len(), 5 * 4096);
+}
+
+#[test]
+fn writes_through_the_cache_are_waited_for() {
+    let mut file = tempfile::tempfile().expect("a file");
+    let mut work = work(&file, Engine::Threads);
+    work.settles = true;
+    let workers = run(&work);
+    assert_eq!(workers.completions()[0].failure(), None);
+    assert_eq!(pages(&mut file).len() as u64, REGION / 4096);
+}
+
+#[test]
+fn a_good_ring_passes_the_trial_and_leaves_no_more_than_it_says() {
+    if !has_ring() {
+        eprintln!("skipped: no io_uring here");
+        return;
+    }
+    let mut file = tempfile::tempfile().expect("a file");
+    file.set_len(REGION).expect("a size");
+    let mut work = work(&file, Engine::Ring);
+    work.max_operations = 1 << 20;
+    let found = try_ring(&work, 32);
+    assert!(
+        matches!(found.verdict, Verdict::Good | Verdict::Punts),
+        "{found:?}"
+    );
+    let written = pages(&mut file)
+        .iter()
+        .filter(|page| page.iter().any(|&b| b != 0))
+        .count();
+    // A second round goes over the same blocks.
+    let rounds = if found.bytes_written > 8 * 4096 { 2 } else { 1 };
+    assert_eq!(written as u64 * 4096 * rounds, found.bytes_written);
+}
+
+#[test]
+fn reads_in_the_trial_write_nothing() {
+    if !has_ring() {
+        eprintln!("skipped: no io_uring here");
+        return;
+    }
+    let mut file = tempfile::tempfile().expect("a file");
+    file.set_len(REGION).expect("a size");
+    let mut work = work(&file, Engine::Ring);
+    work.direction = Direction::Read;
+    let found = try_ring(&work, 32);
+    assert_eq!(found.bytes_written, 0);
+    assert!(
+        matches!(found.verdict, Verdict::Good | Verdict::Punts),
+        "{found:?}"
+    );
+    assert!(pages(&mut file).iter().flatten().all(|&byte| byte == 0));
+}

@@ -1,0 +1,9 @@
+//! Memory: how fast it is, and what happens beyond its size: swap, zram and zswap.
+
+pub mod group;
+pub mod in_memory;
+pub mod run;
+pub mod text;
+pub mod zswap;
+pub mod zswap_probe;
+pub mod zswap_text;

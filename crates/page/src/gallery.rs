@@ -1,0 +1,207 @@
+//! Many runs on one page: what each was measured on, then each figure on one scale, the fastest first.
+
+use maud::{Markup, html};
+use rubus_runs::gallery::{Entry, Quantity, Shown, fastest_first};
+use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::units::{iops, rate_si};
+
+use super::axis::{Axis, short_count, short_rate};
+use super::latency::labels;
+use super::{charts, contents, data, glued, shell};
+use rubus_draw::words;
+
+/// The page of a gallery. `version` is that of the program that makes it.
+pub fn render(entries: &[Entry], version: &str) -> String {
+    let title = match entries.len() {
+        1 => "1 run in comparison".to_string(),
+        count => format!("{count} runs in comparison"),
+    };
+    shell(
+        &title,
+        version,
+        header(&title),
+        main(entries),
+        data::embed_json(entries),
+    )
+}
+
+fn header(title: &str) -> Markup {
+    html! {
+        h1 { "Gallery" }
+        p class="headline" { (title) }
+        p class="certainty" {
+            "Each run is one measurement of one device, and its 95 % intervals hold for that measurement; for another day allow 10 % more. "
+            "Where two intervals overlap, the order of the two is not certain."
+        }
+    }
+}
+
+fn main(entries: &[Entry]) -> Markup {
+    html! {
+        (runs(entries))
+        @for quantity in Quantity::ALL { (figure(entries, quantity)) }
+    }
+}
+
+fn runs(entries: &[Entry]) -> Markup {
+    html! {
+        section aria-labelledby="runs" {
+            h2 id="runs" { "What was measured" }
+            div class="scroll" role="region" aria-label="Table of runs" tabindex="0" {
+                table {
+                    thead { tr {
+                        th scope="col" { "board" }
+                        th scope="col" { "disk" }
+                        th scope="col" { "connected by" }
+                        th scope="col" { "filesystem" }
+                        th scope="col" { "measured" }
+                        th scope="col" { "suite" }
+                        th scope="col" class="n" { "doubts" }
+                    } }
+                    tbody {
+                        @for entry in entries { tr {
+                            th scope="row" class="wrap" {
+                                (entry.board)
+                                @if let Some(label) = &entry.label { span class="remedy" { (label) } }
+                            }
+                            td { (entry.disk) }
+                            td { @if entry.link.is_empty() { "–" } @else { (entry.link) } }
+                            td { (entry.filesystem.as_deref().unwrap_or("whole device")) }
+                            td { time datetime=(entry.started) { (day(&entry.started)) } }
+                            td { (entry.suite) span class="remedy" { "rubus " (entry.rubus_version) } }
+                            td class="n" { (entry.doubts) }
+                        } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The day of a moment, with hyphens at which no line ends.
+fn day(rfc3339: &str) -> String {
+    let day = rfc3339.split('T').next().unwrap_or(rfc3339);
+    day.replace('-', "\u{2011}")
+}
+
+/// One figure of all that have it.
+fn figure(entries: &[Entry], quantity: Quantity) -> Markup {
+    let mut sorted = entries.to_vec();
+    fastest_first(&mut sorted, quantity);
+    let shown: Vec<(&Entry, Shown)> = sorted
+        .iter()
+        .filter_map(|entry| Some((entry, entry.figure(quantity)?)))
+        .collect();
+    if shown.is_empty() {
+        return html! {};
+    }
+    let id = contents::anchor(quantity.title());
+    let axis = axis(quantity, &shown);
+    html! {
+        section aria-labelledby=(id) {
+            h2 id=(id) { (quantity.title()) }
+            @if quantity.is_in_bytes() {
+                p class="note" { "From zero; the whisker is the 95 % interval." }
+            } @else {
+                p class="note" { "One operation in flight. The scale is logarithmic; the line is the 95 % interval." }
+            }
+            div class="scroll" role="region" aria-label={ "Table: " (quantity.title()) } tabindex="0" {
+                table class="figures" role="table" {
+                    thead role="rowgroup" { tr role="row" {
+                        th scope="col" role="columnheader" { "board and disk" }
+                        th scope="col" role="columnheader" class="chart" { (labels(&axis)) }
+                        th scope="col" role="columnheader" class="n" { (unit(quantity)) }
+                        th scope="col" role="columnheader" class="n" { "±" }
+                        th scope="col" role="columnheader" { "outcome" }
+                    } }
+                    tbody role="rowgroup" {
+                        @for (entry, shown) in &shown { (row(entry, *shown, quantity, &axis)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn unit(quantity: Quantity) -> &'static str {
+    match quantity.is_in_bytes() {
+        true => "rate",
+        false => "per second",
+    }
+}
+
+fn axis(quantity: Quantity, shown: &[(&Entry, Shown)]) -> Axis {
+    let ends = |estimate: Estimate| [estimate.low, estimate.value, estimate.high];
+    let values = shown.iter().flat_map(|(_, shown)| ends(shown.rate));
+    if quantity.is_in_bytes() {
+        let most = values.filter(|rate| rate.is_finite()).fold(1.0, f64::max);
+        return Axis::linear("", most, short_rate);
+    }
+    let decades = Axis::log("", values, |value| format!("{}/s", short_count(value)));
+    decades.unwrap_or_else(|| Axis::linear("", 1.0, short_count))
+}
+
+fn row(entry: &Entry, shown: Shown, quantity: Quantity, axis: &Axis) -> Markup {
+    let (chart, value) = match quantity.is_in_bytes() {
+        true => (charts::bar_on(&shown.rate, axis), rate_si(shown.rate.value)),
+        false => (charts::dot(&shown.rate, axis), iops(shown.rate.value)),
+    };
+    html! {
+        tr role="row" class=[(!shown.is_settled).then_some("unsettled")] {
+            th scope="row" role="rowheader" {
+                (entry.label.as_ref().unwrap_or(&entry.board))
+                span class="remedy" { (entry.disk) }
+            }
+            td class="chart" role="cell" { (chart) }
+            td class="n" role="cell" data-label=(unit(quantity)) { (glued(&value)) }
+            td class="n" role="cell" data-label="±" { (words::half_width(&shown.rate)) }
+            td class="flag" role="cell" { @if !shown.is_settled { "did not settle" } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rubus_runs::gallery::entries;
+    use rubus_vocabulary::fixture;
+
+    #[test]
+    fn every_figure_of_every_run_is_there_with_its_interval() {
+        let mut other = fixture::slow_sd_card_run();
+        other.seed = 8;
+        other.results.truncate(2);
+        let runs = [
+            (None, fixture::slow_sd_card_run()),
+            (Some("<b>cards & co</b>".into()), other),
+        ];
+        let page = render(&entries(&runs), "0");
+        for words in [
+            "2 runs in comparison",
+            "Random write, 4 KiB",
+            "did not settle",
+            "&lt;b&gt;cards &amp; co&lt;/b&gt;",
+        ] {
+            assert!(page.contains(words), "{words}");
+        }
+        assert!(!page.contains("<b>"));
+        let rows = |title: &str| {
+            let from = page.find(&format!("<h2 id=\"{title}\"")).unwrap();
+            let section = &page[from..];
+            section[..section.find("</section>").unwrap()]
+                .matches("rowheader")
+                .count()
+        };
+        assert_eq!(
+            (rows("sequential-read"), rows("random-write-4-kib")),
+            (2, 1)
+        );
+    }
+
+    #[test]
+    fn a_figure_that_nobody_has_gets_no_section() {
+        let mut run = fixture::slow_sd_card_run();
+        run.results.truncate(1);
+        assert!(!render(&entries(&[(None, run)]), "0").contains("Commits"));
+    }
+}

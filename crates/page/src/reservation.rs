@@ -1,0 +1,309 @@
+//! What a headline must not hide: how uncertain it is, said in the same paragraph.
+
+use rubus_advise::advice::{Advice, Basis, Candidate};
+use rubus_measure::verdict::{Pipe, PipeKind, Verdict};
+use rubus_runs::compare::Comparison;
+use rubus_runs::text::run::is_checkup;
+use rubus_vocabulary::doubt::Doubt;
+use rubus_vocabulary::finding::Finding;
+use rubus_vocabulary::result::{JobResult, Outcome, Run};
+use rubus_vocabulary::subject_job::SubjectDoubt;
+
+use rubus_draw::words;
+
+/// Kinds of doubt, as in the JSON of a run, that may have changed a rate. The others limit something
+/// else (percentiles, what was watched) and stay in their section.
+const DISTURBING: [&str; 15] = [
+    "above_ceiling",
+    "above_link",
+    "cpu_starved",
+    "cpu_stolen",
+    "direct_is_buffered",
+    "drift",
+    "holes",
+    "loop_through_cache",
+    "no_flush",
+    "other_traffic",
+    "still_in_memory",
+    "stopped",
+    "throttled",
+    "through_page_cache",
+    "undervoltage",
+];
+
+/// So many reasons or names fit a headline; the others are counted.
+const MAX_NAMED: usize = 3;
+
+/// The reservation of a run's headline.
+pub fn of_run(run: &Run, verdict: &Verdict) -> Option<String> {
+    let failed = run
+        .doubts
+        .iter()
+        .find(|doubt| matches!(doubt, Doubt::TargetFailed { .. }));
+    // Suites with a question of their own say so before their answers.
+    let cut_short = failed
+        .filter(|_| is_checkup(run) || run.results.is_empty())
+        .map(|doubt| format!("Cut short: {}.", doubt.what()));
+    let reasons = match is_checkup(run) {
+        true => reasons_of_checkup(run, verdict),
+        false => disturbances(run, &run.results.iter().collect::<Vec<_>>()),
+    };
+    let uncertain = (!reasons.is_empty() && !run.results.is_empty())
+        .then(|| format!("Uncertain: {}.", some(&reasons, "; ", "; ")));
+    joined([cut_short, uncertain])
+}
+
+fn reasons_of_checkup(run: &Run, verdict: &Verdict) -> Vec<String> {
+    let Some(narrowest) = verdict.pipes.iter().find(|pipe| pipe.narrowest) else {
+        return Vec::new();
+    };
+    let result = narrowest.job().and_then(|job| run.job(job));
+    let mut reasons = Vec::new();
+    // Of what did not settle at all, the headline itself says so.
+    if let Some(result) = result.filter(|result| result.outcome == Outcome::Capped) {
+        reasons.push(format!(
+            "its rate is known only to {}",
+            words::plus_minus(&result.iops)
+        ));
+    }
+    let rivals = rivals(narrowest, &verdict.pipes);
+    if !rivals.is_empty() {
+        reasons.push(format!("{} may be narrower", list(&rivals)));
+    }
+    reasons.extend(disturbances(run, &result.into_iter().collect::<Vec<_>>()));
+    reasons
+}
+
+/// Operations that need the longer time within what the intervals allow.
+fn rivals<'a>(narrowest: &Pipe, pipes: &'a [Pipe]) -> Vec<&'a str> {
+    let Some((shortest, _)) = narrowest.demand_range() else {
+        return Vec::new();
+    };
+    let may_be_narrower =
+        |pipe: &&Pipe| pipe.demand_range().is_some_and(|(_, long)| long > shortest);
+    pipes
+        .iter()
+        .filter(|pipe| pipe.kind == PipeKind::Operation && !pipe.narrowest)
+        .filter(may_be_narrower)
+        .map(|pipe| pipe.name.as_str())
+        .collect()
+}
+
+/// What may have changed the rates of these results, each once.
+fn disturbances(run: &Run, results: &[&JobResult]) -> Vec<String> {
+    let of_jobs = results.iter().flat_map(|result| &result.doubts);
+    let mut said: Vec<String> = Vec::new();
+    for doubt in of_jobs
+        .chain(&run.doubts)
+        .filter(|doubt| is_disturbing(run, doubt))
+    {
+        let what = doubt.what();
+        if !said.contains(&what) {
+            said.push(what);
+        }
+    }
+    said
+}
+
+/// A rate that falls off a cliff was no disturbance: the cliff is the answer.
+fn is_disturbing(run: &Run, doubt: &Doubt) -> bool {
+    let is_cliff = |finding: &Finding| matches!(finding, Finding::Cliff(_));
+    let is_answer = matches!(doubt, Doubt::Drift { .. }) && run.findings.iter().any(is_cliff);
+    !is_answer && DISTURBING.contains(&SubjectDoubt::of(doubt).kind.as_str())
+}
+
+/// The reservation of an advice's headline: what was not measured, and whether the gain is certain.
+pub fn of_advice(advice: &Advice) -> Option<String> {
+    let best = advice.candidates.first()?;
+    let now = advice.now().filter(|now| now.name != best.name);
+    let compared: Vec<&Candidate> = [Some(best), now].into_iter().flatten().collect();
+    let with = |basis: Basis| -> Vec<&str> {
+        let known_so = compared.iter().filter(|one| one.basis.time_s == basis);
+        known_so.map(|one| one.name.as_str()).collect()
+    };
+    let sentence = |names: Vec<&str>, why: &str| {
+        (!names.is_empty()).then(|| format!("Not measured here: {} ({why}).", list(&names)))
+    };
+    let overlap = now.is_some_and(|now| best.time_s.high >= now.time_s.low);
+    joined([
+        sentence(with(Basis::Published), "published figures"),
+        sentence(with(Basis::Assumed), "assumed figures, marked ~"),
+        overlap.then(|| "The intervals overlap: the gain is uncertain.".to_string()),
+    ])
+}
+
+/// The reservation of what a comparison says of a subject against the baseline.
+pub fn of_comparison(comparison: &Comparison, place: usize) -> Option<String> {
+    let differs: Vec<&str> = comparison
+        .differences
+        .iter()
+        .filter(|difference| difference.values.first() != difference.values.get(place))
+        .map(|difference| difference.what.as_str())
+        .collect();
+    let is_disturbed = |subject: usize| {
+        let mut doubts = comparison.doubts.iter();
+        doubts.any(|doubt| doubt.subject == subject && DISTURBING.contains(&doubt.kind.as_str()))
+    };
+    let disturbed: Vec<&str> = [0, place]
+        .into_iter()
+        .filter(|subject| is_disturbed(*subject))
+        .map(|subject| comparison.subjects[subject].name.as_str())
+        .collect();
+    let verb = if disturbed.len() == 1 { "was" } else { "were" };
+    joined([
+        (!differs.is_empty())
+            .then(|| format!("Not like for like: they differ in {}.", list(&differs))),
+        (!disturbed.is_empty())
+            .then(|| format!("Uncertain: {} {verb} disturbed.", list(&disturbed))),
+    ])
+}
+
+/// The sentences that there are.
+pub fn joined<const N: usize>(sentences: [Option<String>; N]) -> Option<String> {
+    let said: Vec<String> = sentences.into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
+/// "a, b and c", of many "a, b, c and 2 more".
+fn list(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+    some(&names, ", ", " and ")
+}
+
+fn some(all: &[String], between: &str, last: &str) -> String {
+    // One more is named rather than counted.
+    let named = match all.len() > MAX_NAMED + 1 {
+        true => MAX_NAMED,
+        false => all.len(),
+    };
+    let mut parts = all[..named].to_vec();
+    if named < all.len() {
+        parts.push(format!("{} more", all.len() - named));
+    }
+    match parts.split_last() {
+        Some((end, before)) if !before.is_empty() => {
+            format!("{}{last}{end}", before.join(between))
+        }
+        _ => parts.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rubus_measure::verdict::verdict;
+    use rubus_runs::compare::{Subject, compare};
+    use rubus_vocabulary::estimate::Estimate;
+    use rubus_vocabulary::{fixture, job_names};
+
+    fn reservation(run: &Run) -> String {
+        of_run(run, &verdict(run)).unwrap_or_default()
+    }
+
+    fn calm() -> Run {
+        let mut run = fixture::slow_sd_card_run();
+        run.doubts.clear();
+        for result in &mut run.results {
+            result.doubts.clear();
+            result.outcome = Outcome::Converged;
+        }
+        run
+    }
+
+    #[test]
+    fn what_settled_undisturbed_has_none() {
+        assert_eq!(reservation(&calm()), "");
+    }
+
+    #[test]
+    fn a_wide_interval_and_what_disturbed_the_narrowest_are_said() {
+        let said = reservation(&fixture::slow_sd_card_run());
+        assert!(
+            said.starts_with("Uncertain: its rate is known only to ±14 %; other programs moved"),
+            "{said}"
+        );
+        assert!(said.contains("the supply voltage was too low"), "{said}");
+        // Of another job.
+        assert!(!said.contains("clock"), "{said}");
+        // Could not be watched; nothing was seen.
+        assert!(!said.contains("not watched"), "{said}");
+    }
+
+    #[test]
+    fn a_stage_that_may_be_narrower_is_named() {
+        let mut run = calm();
+        let commits = run.results.iter_mut();
+        let mut commits = commits.filter(|result| result.job == job_names::COMMIT);
+        let commit = commits.next().expect("it commits");
+        commit.iops = Estimate::new(commit.iops.value, 1.0, commit.iops.high);
+        assert_eq!(reservation(&run), "Uncertain: commits may be narrower.");
+    }
+
+    #[test]
+    fn a_target_that_failed_is_said_with_the_headline() {
+        let said = reservation(&fixture::failed_run());
+        assert!(said.starts_with("Cut short: the target failed"), "{said}");
+        assert!(!said.contains("Uncertain"), "{said}");
+    }
+
+    #[test]
+    fn the_fall_that_a_suite_looks_for_is_no_disturbance() {
+        let said = reservation(&fixture::sustained_run());
+        assert!(
+            said.starts_with("Uncertain: the clock was held down"),
+            "{said}"
+        );
+        assert!(!said.contains("fell"), "{said}");
+    }
+
+    #[test]
+    fn every_kind_that_disturbs_is_one_that_exists() {
+        for name in DISTURBING {
+            let unknown = serde_json::from_value::<Doubt>(serde_json::json!({ "kind": name }));
+            let error = unknown.err().map(|error| error.to_string());
+            let error = error.unwrap_or_default();
+            assert!(!error.contains("unknown variant"), "{error}");
+        }
+        assert_eq!(SubjectDoubt::of(&Doubt::Undervoltage).kind, "undervoltage");
+    }
+
+    #[test]
+    fn advice_says_what_was_not_measured_and_whether_the_gain_is_certain() {
+        let mut advice = rubus_advise::fixture::advice();
+        assert_eq!(
+            of_advice(&advice).as_deref(),
+            Some("Not measured here: sda (published figures).")
+        );
+        advice.candidates[0].basis.time_s = Basis::Measured;
+        assert_eq!(of_advice(&advice), None);
+        advice.candidates[0].time_s = Estimate::new(1.6, 1.0, 9.0);
+        let said = of_advice(&advice).expect("they overlap");
+        assert_eq!(said, "The intervals overlap: the gain is uncertain.");
+        let swap = of_advice(&rubus_advise::fixture::swap_advice()).expect("assumed");
+        assert!(swap.contains("assumed figures, marked ~"), "{swap}");
+        advice.candidates.clear();
+        assert_eq!(of_advice(&advice), None);
+    }
+
+    #[test]
+    fn a_comparison_says_what_differs_and_what_was_disturbed() {
+        let calm = Subject::of_run("calm", &calm());
+        let other = Subject::of_run("other", &fixture::slow_sd_card_run_a_day_later());
+        let said = |a: &Subject, b: &Subject| of_comparison(&compare(&[a.clone(), b.clone()]), 1);
+        assert_eq!(said(&calm, &calm), None);
+        assert_eq!(
+            said(&calm, &other).as_deref(),
+            Some(
+                "Not like for like: they differ in filesystem and access. Uncertain: other was disturbed."
+            )
+        );
+    }
+
+    #[test]
+    fn a_list_names_few_and_counts_many() {
+        let of = |names: &[&str]| list(names);
+        assert_eq!(of(&["a"]), "a");
+        assert_eq!(of(&["a", "b", "c", "d"]), "a, b, c and d");
+        assert_eq!(of(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
+    }
+}

@@ -1,0 +1,8 @@
+//! What a processor gives to storage: ciphers and checksums, ssh, compression, and a system of linear equations.
+
+pub mod compression;
+pub mod compression_text;
+pub mod files;
+pub mod published;
+pub mod run;
+pub mod text;

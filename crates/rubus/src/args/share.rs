@@ -1,0 +1,39 @@
+//! Arguments of `rubus share` and `rubus gallery`.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::Json;
+
+/// Write a run to a file that can be published.
+///
+/// The file has the run as JSON. Serial numbers, UUIDs and hardware addresses are replaced by
+/// pseudonyms, names of users and servers and addresses by plain words, and most of the kernel
+/// command line is left out. The label, models and sizes stay: read the file before you publish it.
+/// `rubus compare` and `rubus gallery` read it, `rubus history import` adds it to a history.
+#[derive(Debug, ClapArgs)]
+pub struct Share {
+    /// The run: its number, its label, last, last~1
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub run: String,
+    /// The file; `-` is standard output [default: named for the board, the disk and the day]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// Compare many shared runs: boards, cards and disks in one table.
+///
+/// Reads what `rubus share` and `rubus history export` write, and the JSON of `rubus bench`. The
+/// page needs no server software: put it on any web space.
+#[derive(Debug, ClapArgs)]
+pub struct Gallery {
+    /// Files, and directories of .json files
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Write a page to a file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub json: Json,
+}

@@ -1,0 +1,105 @@
+//! What the options of `rubus bench` mean: the suite, the outputs, and what may be done to a target.
+
+use rubus_measure::suites;
+use rubus_vocabulary::spec::{Operation, Suite};
+
+use crate::args::Bench;
+use crate::measuring;
+use crate::outputs::ResultOutputs;
+use crate::target::{Allowance, Resolved};
+
+/// Where the results go besides the terminal.
+pub fn wanted(bench: &Bench) -> ResultOutputs<'_> {
+    ResultOutputs {
+        json: bench.json.as_deref(),
+        fio_json: bench.fio_json.as_deref(),
+        keeping: &bench.keeping,
+    }
+}
+
+/// What the user allows to be done to the target.
+pub fn allowance(bench: &Bench) -> Allowance {
+    Allowance {
+        read_only: bench.read_only,
+        may_lose: bench.i_will_lose_everything_on.clone(),
+        connections: bench.connections,
+    }
+}
+
+/// The suite as the options want it, or the usual one.
+pub fn suite_of(
+    bench: &Bench,
+    target: &Resolved,
+    usual: &str,
+    region_bytes: Option<u64>,
+) -> anyhow::Result<Suite> {
+    let suite_name = bench.suite.as_deref().unwrap_or(usual);
+    let wanted = measuring::SuiteLimits {
+        region_bytes,
+        budget_bytes: bench.budget,
+        is_whole: bench.full,
+    };
+    let mut suite = measuring::suite_for(suite_name, target, wanted)?;
+    special(bench, target, &mut suite)?;
+    if let Some(precision) = bench.precision {
+        suite = measuring::with_precision(suite, precision);
+    }
+    suite.content = bench.content;
+    if let Some(seed) = bench.seed {
+        suite.seed = seed;
+    }
+    if bench.read_only || !target.target.may_write() {
+        suite = suites::only_reads(&suite);
+    }
+    Ok(suite)
+}
+
+/// What only one suite has: its options, and what does not go with them.
+fn special(bench: &Bench, target: &Resolved, suite: &mut Suite) -> anyhow::Result<()> {
+    let is_capacity = suite.name == "capacity";
+    let is_small_files = suite.name == "small-files";
+    anyhow::ensure!(
+        is_capacity || !bench.full,
+        "--full is for --suite capacity; the suite {} has nothing to leave out",
+        suite.name
+    );
+    anyhow::ensure!(
+        is_small_files || !bench.drop_caches,
+        "--drop-caches is for --suite small-files; the suite {} goes past the caches by itself",
+        suite.name
+    );
+    if bench.drop_caches {
+        anyhow::ensure!(
+            rustix::process::geteuid().is_root(),
+            "--drop-caches empties the caches of the whole machine, which only root may do; run it with sudo"
+        );
+        for job in &mut suite.jobs {
+            job.drop_caches = matches!(job.operation, Operation::StatFile | Operation::ReadFile);
+        }
+    }
+    if is_capacity && bench.read_only {
+        anyhow::ensure!(
+            bench.seed.is_some() && !target.target.is_own_file(),
+            "--read-only looks again at what an earlier run has written to a device or a file: name that, and give \
+             the run's --seed, which it told"
+        );
+    }
+    if is_capacity {
+        anyhow::ensure!(
+            bench.read_only || target.target.may_write(),
+            "the suite capacity overwrites {}: name a directory instead, whose free space is tested, or allow the loss \
+             with --i-will-lose-everything-on={}",
+            target.named,
+            target.path.display()
+        );
+        // What an earlier run has left must not be taken for this one's.
+        suite.seed = u64::from(random_seed());
+    }
+    Ok(())
+}
+
+/// A number that no other run is likely to have.
+fn random_seed() -> u32 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id()) as u32
+}

@@ -1,0 +1,90 @@
+//! `rubus share`: a run in a file that can be published.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use rubus_host::capture::salt;
+use rubus_host::live::Live;
+use rubus_vocabulary::result::Run;
+use rubus_vocabulary::units::bytes_iec;
+
+use crate::args::{General, Share};
+use crate::exit::Exit;
+use crate::places;
+use crate::subjects::{open_history, run_id};
+
+/// Writes the run.
+pub fn run(general: &General, args: &Share) -> anyhow::Result<Exit> {
+    let history = open_history()?;
+    let id = run_id(&history, &args.run)?;
+    let mut bytes = Vec::new();
+    history.export(Some(&[id]), Some(&salt(&Live)), &mut bytes)?;
+    let text = String::from_utf8(bytes).context("the run is not UTF-8")?;
+    let file = match &args.file {
+        Some(file) => file.clone(),
+        None => default_name(&history.get(id)?.run),
+    };
+    if file == Path::new("-") {
+        places::say(&text)?;
+        return Ok(Exit::Fine);
+    }
+    if file.exists() {
+        bail!(
+            "{} exists already, and nothing is overwritten; give another name: rubus share {} FILE",
+            file.display(),
+            args.run
+        );
+    }
+    places::write_whole(&file, &text)?;
+    if !general.quiet {
+        eprintln!(
+            "wrote run {id} to {} ({}), without serial numbers, addresses and names; read it before you publish it",
+            file.display(),
+            bytes_iec(text.len() as u64)
+        );
+    }
+    Ok(Exit::Fine)
+}
+
+/// `rubus-raspberry-pi-3-model-b-sc64g-2026-11-21.json`.
+fn default_name(run: &Run) -> PathBuf {
+    let device = run.target.device.as_deref();
+    let disks = device.map(|name| run.machine.disks_below(name));
+    let model = disks.iter().flatten().find_map(|disk| disk.model.text());
+    let day = run.started.split('T').next();
+    let parts = [run.machine.board.model.text(), model.or(device), day];
+    let words = parts.into_iter().flatten().map(in_a_name);
+    let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
+    PathBuf::from(format!("rubus-{}.json", words.join("-")))
+}
+
+/// Small letters and digits, with one dash for everything between them; at most 40.
+fn in_a_name(text: &str) -> String {
+    let mut name = String::new();
+    for c in text.to_lowercase().chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() => name.push(c),
+            _ if !name.is_empty() && !name.ends_with('-') => name.push('-'),
+            _ => {}
+        }
+    }
+    name.truncate(40);
+    name.trim_end_matches('-').into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rubus_vocabulary::fixture;
+
+    #[test]
+    fn the_name_says_board_disk_and_day() {
+        let name = default_name(&fixture::slow_sd_card_run());
+        let name = name.to_str().unwrap();
+        assert!(
+            name.starts_with("rubus-raspberry-pi-3-model-b") && name.ends_with("-2026-11-21.json"),
+            "{name}"
+        );
+        assert_eq!(in_a_name(" ../A/b  ü! "), "a-b");
+    }
+}

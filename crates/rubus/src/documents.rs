@@ -1,0 +1,379 @@
+//! What the verbs print as JSON where it is more than one value of another room. `docs/json.md` names the schema of each.
+
+use std::collections::BTreeMap;
+
+use rubus_change::plan::journal::{Receipt, StepState, Way};
+use rubus_change::plan::verify::Answer;
+use rubus_copy::receipt::{Comparison, CopyReceipt};
+use rubus_machine::parse::btrfs::{Compression, Share};
+use rubus_measure::verdict::Verdict;
+use rubus_memory::zswap::{Reading, Report};
+use rubus_vocabulary::finding::Finding;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::result::Run;
+use rubus_vocabulary::rule_finding::Weight;
+use rubus_watch::Look;
+use serde::Serialize;
+
+/// A run, with the verdict beside its fields.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RunDocument<'a> {
+    #[serde(flatten)]
+    pub run: &'a Run,
+    /// The narrowest stage, judged from the results; absent for a benchmark of the processor or of memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<&'a Verdict>,
+}
+
+/// The facts of a machine, with what the rules find on it beside them.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SurveyDocument<'a> {
+    #[serde(flatten)]
+    pub machine: &'a Machine,
+    /// What the rules find.
+    pub findings: Vec<Finding>,
+}
+
+/// A rule of the survey.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RuleDocument {
+    /// Its name: lower case with hyphens.
+    pub rule: &'static str,
+    /// How much it matters.
+    pub weight: Weight,
+    /// When it speaks, in words.
+    pub when: &'static str,
+    /// Whether it needs measured figures; else a survey is enough.
+    pub needs_figures: bool,
+    /// Where its claims come from.
+    pub source: &'static str,
+}
+
+/// A recipe for a change.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RecipeDocument {
+    /// Its name: lower case with hyphens.
+    pub name: &'static str,
+    /// What it does for its user, as a sentence.
+    pub title: &'static str,
+    /// Its options.
+    pub options: Vec<OptionDocument>,
+}
+
+/// An option of a recipe.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OptionDocument {
+    /// Its name: lower case with hyphens.
+    pub name: &'static str,
+    /// What it is, with its range.
+    pub what: &'static str,
+    /// Its default; null: the recipe decides.
+    pub default: Option<&'static str>,
+}
+
+/// An applied change, and whether it still is as planned.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChangeStatus<'a> {
+    /// Name of the change.
+    pub name: &'a str,
+    /// Recipe that drew up its plan.
+    pub recipe: &'a str,
+    /// What it does, as a sentence.
+    pub title: &'a str,
+    /// Whether it is being applied or undone.
+    pub way: Way,
+    /// All steps in that direction are done.
+    pub is_finished: bool,
+    /// Some steps are done and some are not.
+    pub is_half_done: bool,
+    /// It waits for a trial boot, or for `rubus verify` after it.
+    pub is_on_trial: bool,
+    /// Part of it takes effect only after a restart.
+    pub waits_for_start: bool,
+    /// Every step that the journal does not know of is as planned.
+    pub is_ahead_of_journal: bool,
+    /// Earlier changes that it builds on: it must be undone before them.
+    pub lies_on: &'a [String],
+    /// What is no longer as the change left it.
+    pub differences: &'a [String],
+    /// Broken promises.
+    pub broken: &'a [Answer],
+    /// What else there is to know.
+    pub remarks: &'a [String],
+    /// Its steps, in order.
+    pub steps: Vec<StepStatus<'a>>,
+}
+
+/// Where a step of a change is.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StepStatus<'a> {
+    /// Identifier of the step within the plan.
+    pub id: &'a str,
+    /// What it does.
+    pub title: String,
+    /// Where it is.
+    pub state: StepState,
+    /// What it should have given; null until it is done.
+    pub planned: Option<&'a str>,
+    /// What was read back; null until it is done.
+    pub live: Option<&'a str>,
+}
+
+impl<'a> StepStatus<'a> {
+    /// From its receipt, if it has one.
+    pub fn new(id: &'a str, title: String, state: StepState, receipt: Option<&'a Receipt>) -> Self {
+        StepStatus {
+            id,
+            title,
+            state,
+            planned: receipt.map(|receipt| &*receipt.planned),
+            live: receipt.map(|receipt| &*receipt.live),
+        }
+    }
+}
+
+/// Whether changes hold what they promise.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VerifyDocument<'a> {
+    /// Every promise holds, and no change is half undone.
+    pub holds: bool,
+    /// The changes.
+    pub changes: Vec<VerifiedChange<'a>>,
+    /// Changes in the middle of their way back, in words.
+    pub half_undone: &'a [String],
+}
+
+/// Whether a change holds what it promises.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VerifiedChange<'a> {
+    /// Name of the change.
+    pub name: &'a str,
+    /// What it does, as a sentence.
+    pub title: &'a str,
+    /// All its steps are done.
+    pub is_finished: bool,
+    /// It is on trial.
+    pub is_on_trial: bool,
+    /// Its trial was passed just now, and it was kept.
+    pub is_kept_now: bool,
+    /// The machine was restarted after the change.
+    pub started_since: bool,
+    /// Every promise holds.
+    pub holds: bool,
+    /// The promises.
+    pub promises: &'a [Answer],
+    /// How files are compressed, by mount point.
+    pub compression: Vec<CompressionAt<'a>>,
+    /// The kernel's counters of zswap.
+    pub zswap: ZswapCounters<'a>,
+    /// What else there is to know.
+    pub remarks: &'a [String],
+}
+
+/// How files on a filesystem are compressed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CompressionAt<'a> {
+    /// Mount point.
+    pub at: String,
+    #[serde(flatten)]
+    pub seen: CompressionSeen<'a>,
+}
+
+/// What a look at a filesystem's compression gave.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum CompressionSeen<'a> {
+    /// It was seen.
+    Known {
+        /// Stored bytes as a share of the original ones.
+        share: f64,
+        /// What was counted.
+        files: &'a Compression,
+    },
+    /// It could not be seen.
+    Unknown {
+        /// Why.
+        unknown: &'a str,
+    },
+}
+
+/// The kernel's counters of zswap.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ZswapCounters<'a> {
+    /// Whether it is on; null: unknown.
+    pub enabled: Option<bool>,
+    /// The counters that could be read, by name.
+    pub counters: BTreeMap<&'a str, u64>,
+}
+
+/// What zswap holds, and whether it helps.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ZswapDocument {
+    /// The answer.
+    pub report: Report,
+    /// What was read.
+    pub reading: Reading,
+}
+
+/// How files on btrfs are compressed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CompressionDocument {
+    /// The paths that were looked through.
+    pub paths: Vec<String>,
+    /// All of it together.
+    pub total: Share,
+    /// By method.
+    pub compression: Compression,
+}
+
+/// A copied tree.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CopyDocument<'a> {
+    /// What was copied.
+    pub copy: &'a CopyReceipt,
+    /// How the copy compares with the original; null: not compared.
+    pub comparison: Option<&'a Comparison>,
+}
+
+/// One look at a working machine.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WatchDocument<'a> {
+    /// The rates between two moments.
+    pub watch: &'a Look,
+    /// The machine, for people: board and kernel.
+    pub machine: &'a str,
+    /// What disks are, for people, by kernel name.
+    pub disks: &'a [(String, String)],
+}
+
+/// What a server offers for an export.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NbdInfoDocument<'a> {
+    /// Address of the export.
+    pub uri: String,
+    /// Style of the handshake.
+    #[cfg_attr(test, schemars(extend("enum" = ["fixed newstyle", "newstyle", "oldstyle"])))]
+    pub style: &'static str,
+    /// The encryption; null: none.
+    pub tls: Option<&'a str>,
+    /// The server offers TLS; null: it was not asked.
+    pub offers_tls: Option<bool>,
+    /// The server answers reads with structured replies.
+    pub structured_replies: bool,
+    /// The server takes extended headers.
+    pub extended_headers: bool,
+    /// The name that the server uses itself.
+    pub name: Option<&'a str>,
+    /// The server's description of the export.
+    pub description: Option<&'a str>,
+    /// Who the server says that it is; only `rubus serve` does.
+    pub identity: Option<NbdIdentityDocument>,
+    /// Size of the export.
+    pub size_bytes: Option<u64>,
+    /// The transmission flags, by name.
+    pub flags: Option<BTreeMap<&'static str, bool>>,
+    /// The request sizes that the server accepts; null: it names none.
+    pub block_sizes: Option<NbdBlockSizesDocument>,
+    /// The metadata contexts of the export.
+    pub contexts: &'a [String],
+}
+
+/// Who a server says that it is.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NbdIdentityDocument {
+    /// UUID that changes when acknowledged writes may have been lost.
+    pub boot: String,
+    /// UUID of the image.
+    pub export: String,
+    /// How many times the content was replaced.
+    pub generation: u64,
+    /// A write is on stable storage before it is acknowledged.
+    pub sync: bool,
+}
+
+/// The request sizes that a server accepts.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NbdBlockSizesDocument {
+    /// Offsets and lengths are multiples of this.
+    pub least_bytes: u32,
+    /// Requests of this size or more are efficient.
+    pub preferred_bytes: u32,
+    /// Maximum size of a request.
+    pub most_bytes: u32,
+}
+
+/// The exports of a server.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NbdListDocument<'a> {
+    /// The exports.
+    pub exports: Vec<NbdExportDocument<'a>>,
+    /// The server has no others.
+    pub is_all: bool,
+}
+
+/// An export of a server. What the server does not tell is null.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NbdExportDocument<'a> {
+    /// Name of the export.
+    pub name: &'a str,
+    /// The server's description.
+    pub description: Option<&'a str>,
+    /// Size of the export.
+    pub size_bytes: Option<u64>,
+    /// It cannot be written.
+    pub read_only: Option<bool>,
+}
+
+/// The clones of a golden image.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NbdClonesDocument<'a> {
+    /// The clones.
+    pub clones: Vec<NbdCloneDocument<'a>>,
+}
+
+/// A clone of a golden image. What cannot be read is null.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NbdCloneDocument<'a> {
+    /// Name of the client.
+    pub name: String,
+    /// How it stands; "left": its server was killed.
+    #[cfg_attr(test, schemars(extend("enum" = ["closed", "in-use", "left", "unusable"])))]
+    pub standing: &'static str,
+    /// Why it is unusable.
+    pub why: Option<&'a str>,
+    /// Bytes allocated on its filesystem.
+    pub taken_bytes: u64,
+    /// How many times it was reset.
+    pub generation: Option<u64>,
+    /// Size of its disk.
+    pub size_bytes: Option<u64>,
+    /// Bytes that the client wrote, in whole blocks; null where the filesystem shares blocks.
+    pub own_bytes: Option<u64>,
+    /// It is a copy that shares its blocks with the golden image on the filesystem.
+    pub is_shared: Option<bool>,
+    /// The golden image.
+    pub golden: Option<String>,
+}

@@ -1,0 +1,155 @@
+//! The frame of a measurement in parts, of the processor or of the memory: what is around its parts, whatever they measure.
+//!
+//! Each part fills its place in the figures, or is left out with the reason.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rubus_host::clock;
+use rubus_vocabulary::doubt::Doubt;
+use rubus_vocabulary::left_out::LeftOut;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::result::{Access, Figures, Run, TargetFacts, TargetKind};
+
+use crate::args::{General, Keeping};
+use crate::exit::Exit;
+use crate::measuring::{Measured, power_doubts};
+use crate::outputs::{self, Outputs, ResultOutputs};
+use crate::progress::Line;
+use crate::signals;
+use crate::world::{self, Terminal, World};
+
+/// A measurement that has begun.
+pub struct PartsRun<'a> {
+    general: &'a General,
+    wanted: ResultOutputs<'a>,
+    world: World,
+    started: String,
+    begun: Instant,
+    /// As surveyed before.
+    pub machine: Machine,
+    /// Set when the user has had enough.
+    pub cancel: Arc<AtomicBool>,
+    /// Says on the terminal what is measured now.
+    pub line: Line,
+}
+
+impl<'a> PartsRun<'a> {
+    /// Begins to measure `what`, such as "a processor".
+    ///
+    /// # Errors
+    /// When that cannot be, or its result could not be kept.
+    pub fn begin(
+        general: &'a General,
+        json: Option<&'a Path>,
+        keeping: &'a Keeping,
+        what: &str,
+    ) -> anyhow::Result<Self> {
+        world::must_be_live(general, "a bench", what)?;
+        let wanted = ResultOutputs {
+            json,
+            fio_json: None,
+            keeping,
+        };
+        outputs::check(&wanted)?;
+        let cancel = signals::cancel_flag()?;
+        let world = World::of(general)?;
+        let machine = world.survey();
+        Ok(PartsRun {
+            general,
+            wanted,
+            world,
+            started: clock::now_rfc3339(),
+            begun: Instant::now(),
+            machine,
+            cancel,
+            line: Line::new(Terminal::of(general)),
+        })
+    }
+
+    /// Whether the user has had enough.
+    pub fn is_interrupted(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// What the firmware says happened to the supply meanwhile.
+    pub fn power_doubts(&self) -> Vec<Doubt> {
+        power_doubts(&self.machine.power, &self.world.survey().power)
+    }
+
+    /// Keeps the run and shows it; `complete` adds what only one kind of figures has.
+    ///
+    /// # Errors
+    /// When an output fails.
+    pub fn end(
+        self,
+        suite: &str,
+        named: &str,
+        figures: Figures,
+        doubts: Vec<Doubt>,
+        complete: impl FnOnce(Run) -> Run,
+    ) -> anyhow::Result<Exit> {
+        let elapsed_s = self.begun.elapsed().as_secs_f64();
+        drop(self.line);
+        let run = Run {
+            rubus_version: env!("CARGO_PKG_VERSION").into(),
+            machine: self.machine,
+            target: no_disk(named),
+            suite: suite.into(),
+            seed: 0,
+            started: self.started,
+            elapsed_s,
+            bytes_written: 0,
+            calibration: None,
+            results: Vec::new(),
+            doubts,
+            findings: Vec::new(),
+            on: None,
+            job_file: None,
+            against: None,
+            figures,
+        };
+        let mut outputs = Outputs::new(self.general, self.wanted, 1);
+        outputs.take(Measured::of(complete(run)))?;
+        outputs.finish()
+    }
+}
+
+/// What a part gave; one that failed is left out with the reason.
+///
+/// # Errors
+/// Why it failed, where it alone was asked for.
+pub fn taken<T, P>(
+    gave: anyhow::Result<T>,
+    part: P,
+    is_alone: bool,
+    left_out: &mut Vec<LeftOut<P>>,
+) -> anyhow::Result<Option<T>> {
+    match gave {
+        Ok(figures) => Ok(Some(figures)),
+        Err(error) if is_alone => Err(error),
+        Err(error) => {
+            let what = format!("{error:#}");
+            left_out.push(LeftOut { part, what });
+            Ok(None)
+        }
+    }
+}
+
+/// What was measured where it is no disk, by what it is called.
+fn no_disk(named: &str) -> TargetFacts {
+    TargetFacts {
+        named: named.into(),
+        kind: TargetKind::Ram,
+        path: named.into(),
+        filesystem: None,
+        device: None,
+        region_bytes: 0,
+        access: Access::Buffered,
+        content: "nothing".into(),
+        network: None,
+        link: None,
+    }
+}

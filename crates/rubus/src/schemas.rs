@@ -1,0 +1,365 @@
+//! A JSON Schema for every JSON document that the program prints: `docs/schemas` holds them, made from the types.
+//!
+//! `UPDATE_SCHEMAS=1 cargo test -p rubus schemas` writes them again. Only tests have this file.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rubus_advise::advice::Advice;
+use rubus_change::fixture::long_plan::big_plan;
+use rubus_change::fixture::plans::small_plan;
+use rubus_change::plan::verify::{Answer, PromiseState};
+use rubus_change::plan::{Plan, journal};
+use rubus_machine::parse::btrfs::Compression;
+use rubus_nbd::disk_copy::DiskCopy;
+use rubus_runs::compare::Comparison;
+use rubus_runs::gallery::Entry;
+use rubus_runs::history::RunSummary;
+use rubus_vocabulary::published::Reference;
+use rubus_vocabulary::spec::SuiteSummary;
+use rubus_watch::{Header, Sample};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+
+use crate::attached;
+use crate::documents::{
+    ChangeStatus, CompressionAt, CompressionDocument, CompressionSeen, CopyDocument,
+    NbdCloneDocument, NbdClonesDocument, NbdInfoDocument, NbdListDocument, RecipeDocument,
+    RuleDocument, RunDocument, SurveyDocument, VerifiedChange, VerifyDocument, WatchDocument,
+    ZswapCounters, ZswapDocument,
+};
+
+#[path = "../tests/schemas/validator.rs"]
+pub mod validator;
+
+/// One document, or a list of them where a command was given several targets or machines.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OneOrList<T> {
+    One(T),
+    List(Vec<T>),
+}
+
+/// A line of a recording: the first is the header, each further one a sample.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum RecordingLine {
+    Header(Header),
+    Sample(Box<Sample>),
+}
+
+/// Each schema: its name, what prints such documents, and itself.
+fn all() -> Vec<(&'static str, &'static str, Value)> {
+    vec![
+        of::<OneOrList<RunDocument>>(
+            "run",
+            "rubus bench --json FILE, rubus checkup --json, rubus history show --json",
+        ),
+        of::<OneOrList<SurveyDocument>>("survey", "rubus survey --json"),
+        of::<Plan>("plan", "rubus plan RECIPE --json"),
+        of::<Vec<ChangeStatus>>("status", "rubus status --json"),
+        of::<VerifyDocument>("verify", "rubus verify --json"),
+        of::<journal::Record>("journal", "a line of a change's journal"),
+        of::<Comparison>("compare", "rubus compare --json"),
+        of::<Advice>("advise", "rubus advise --json"),
+        of::<rubus_cluster::report::Report>("cluster-size", "rubus cluster size --json"),
+        of::<Vec<rubus_cluster::boards::Board>>("cluster-boards", "rubus cluster boards --json"),
+        of::<rubus_cluster::compare::Comparison>("cluster-compare", "rubus cluster compare --json"),
+        of::<Vec<rubus_cluster::spec::File>>("cluster-spec", "rubus cluster spec --json"),
+        of::<Vec<RunSummary>>("history", "rubus history --json"),
+        of::<Vec<Entry>>("gallery", "rubus gallery --json"),
+        of::<Vec<Reference>>("references", "rubus compare --list-references --json"),
+        of::<Vec<SuiteSummary>>("suites", "rubus suites --json"),
+        of::<Vec<RuleDocument>>("rules", "rubus survey --rules --json"),
+        of::<Vec<RecipeDocument>>("recipes", "rubus recipes --json"),
+        of::<WatchDocument>("watch", "rubus watch --once --json"),
+        of::<RecordingLine>("recording", "a line of rubus watch --record FILE"),
+        of::<ZswapDocument>("zswap", "rubus zswap --json"),
+        of::<CompressionDocument>("compression", "rubus compression --json"),
+        of::<CopyDocument>("copy", "rubus copy --json"),
+        of::<NbdInfoDocument>("nbd-info", "rubus nbd info --json"),
+        of::<NbdListDocument>("nbd-list", "rubus nbd list --json"),
+        of::<NbdClonesDocument>("nbd-clones", "rubus nbd clones list --json"),
+        of::<DiskCopy>("nbd-copy", "rubus nbd copy --json"),
+        of::<OneOrList<attached::Record>>("attach", "rubus attach --json"),
+    ]
+}
+
+/// The schema of what a type prints.
+fn of<T: JsonSchema>(
+    name: &'static str,
+    printed_by: &'static str,
+) -> (&'static str, &'static str, Value) {
+    let generator = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator();
+    let schema: Schema = generator.into_root_schema_for::<T>();
+    let mut schema = Value::from(schema);
+    let definitions = schema.get("$defs").cloned().unwrap_or(json!({}));
+    close(&mut schema, &definitions);
+    schema["title"] = json!(format!("Rubus: {name}"));
+    schema["$comment"] = json!(format!("Printed by: {printed_by}"));
+    (name, printed_by, schema)
+}
+
+/// Keywords whose value is a schema for a part of the value.
+const OF_PART: [&str; 2] = ["items", "additionalProperties"];
+/// Keywords whose value is a list of schemas for the value itself.
+const OF_SAME: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+/// Allows no field that the type does not have, so that a new one without a schema fails the tests. `schemars` does so only
+/// for types that refuse unknown fields when they are read.
+fn close(schema: &mut Value, definitions: &Value) {
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    // The formats of numbers are not of the standard; what is printed has every field, so none has a default.
+    object.remove("format");
+    object.remove("default");
+    if let Some(Value::String(words)) = object.get_mut("description") {
+        *words = plain(words);
+    }
+    for keyword in ["properties", "$defs"] {
+        let parts = object.get_mut(keyword).and_then(Value::as_object_mut);
+        for part in parts.into_iter().flat_map(Map::values_mut) {
+            close(part, definitions);
+        }
+    }
+    for keyword in OF_PART {
+        if let Some(part) = object.get_mut(keyword) {
+            close(part, definitions);
+        }
+    }
+    let prefix = object.get_mut("prefixItems").and_then(Value::as_array_mut);
+    for part in prefix.into_iter().flatten() {
+        close(part, definitions);
+    }
+    if !object.contains_key("properties") {
+        for keyword in OF_SAME {
+            let list = object.get_mut(keyword).and_then(Value::as_array_mut);
+            for part in list.into_iter().flatten() {
+                close(part, definitions);
+            }
+        }
+        return;
+    }
+    // Fields of another type stand beside these: both have to be open, and what neither has is refused here.
+    let is_merged = OF_SAME.iter().any(|keyword| object.contains_key(*keyword));
+    if !is_merged && !object.contains_key("$ref") {
+        object.entry("additionalProperties").or_insert(json!(false));
+        return;
+    }
+    if let Some(name) = object.remove("$ref") {
+        let definition = definition(&name, definitions);
+        let same = object.entry("allOf").or_insert(json!([]));
+        same.as_array_mut().expect("a list").push(definition);
+    }
+    for keyword in OF_SAME {
+        let list = object.get_mut(keyword).and_then(Value::as_array_mut);
+        for part in list.into_iter().flatten() {
+            open(part, definitions);
+        }
+    }
+    object.insert("unevaluatedProperties".into(), json!(false));
+}
+
+/// Closes what is in the fields, and leaves the fields themselves open.
+fn open(schema: &mut Value, definitions: &Value) {
+    if let Some(name) = schema.get("$ref") {
+        *schema = definition(name, definitions);
+    }
+    close(schema, definitions);
+    let object = schema.as_object_mut().expect("an object");
+    for keyword in ["additionalProperties", "unevaluatedProperties"] {
+        if object.get(keyword) == Some(&json!(false)) {
+            object.remove(keyword);
+        }
+    }
+    for keyword in OF_SAME {
+        let list = object.get_mut(keyword).and_then(Value::as_array_mut);
+        for part in list.into_iter().flatten() {
+            open(part, definitions);
+        }
+    }
+}
+
+/// A doc comment without its line breaks and with bare names for its links, of which the last part is the field's name.
+fn plain(comment: &str) -> String {
+    let paragraphs = comment.split("\n\n");
+    let paragraphs: Vec<String> = paragraphs.map(|text| text.replace('\n', " ")).collect();
+    let mut words = String::new();
+    let mut rest = &*paragraphs.join("\n\n");
+    while let Some((before, after)) = rest.split_once("[`") {
+        let Some((link, after)) = after.split_once("`]") else {
+            break;
+        };
+        let name = link.rsplit("::").next().unwrap_or(link);
+        words += &format!("{before}`{name}`");
+        rest = after;
+    }
+    words + rest
+}
+
+fn definition(name: &Value, definitions: &Value) -> Value {
+    let name = name.as_str().expect("a text").rsplit('/').next();
+    let found = &definitions[name.expect("a name")];
+    assert!(found.is_object(), "no definition {name:?}");
+    found.clone()
+}
+
+fn directory() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas"))
+}
+
+#[test]
+fn the_schemas_in_the_documentation_are_those_of_the_types() {
+    let update = std::env::var_os("UPDATE_SCHEMAS").is_some_and(|value| value != "0");
+    let mut expected: Vec<String> = Vec::new();
+    for (name, _, schema) in all() {
+        let file = format!("{name}.schema.json");
+        let text = serde_json::to_string_pretty(&schema).expect("JSON") + "\n";
+        let path = directory().join(&file);
+        if update {
+            fs::create_dir_all(directory()).expect("the directory");
+            fs::write(&path, &text).expect("it can be written");
+        }
+        let is_current = fs::read_to_string(&path).is_ok_and(|found| found == text);
+        assert!(
+            is_current,
+            "docs/schemas/{file} is not what the types say; see the changes with \
+             UPDATE_SCHEMAS=1 cargo test -p rubus schemas"
+        );
+        expected.push(file);
+    }
+    let found = fs::read_dir(directory()).expect("the schemas");
+    let names = found.map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    expected.sort();
+    assert_eq!(names, expected, "a schema that nothing prints");
+}
+
+#[test]
+fn the_documentation_names_every_schema_and_what_prints_it() {
+    let page = fs::read_to_string(directory().join("../json.md")).expect("docs/json.md");
+    for (name, printed_by, _) in all() {
+        let link = format!("[{name}](schemas/{name}.schema.json)");
+        let row = page.lines().find(|line| line.contains(&link));
+        let row = row.unwrap_or_else(|| panic!("docs/json.md does not have {link}"));
+        for command in printed_by.split(", ") {
+            let command = command
+                .trim_start_matches("a line of ")
+                .trim_start_matches("a change's ");
+            assert!(row.contains(command), "{name}: {command}: {row}");
+        }
+    }
+}
+
+/// Every kind of line of a journal.
+fn journal_lines() -> Vec<journal::Record> {
+    use journal::{Receipt, Record, Way};
+    let now = || "2026-11-21T01:02:03Z".to_string();
+    let receipt = Receipt {
+        planned: "as planned".into(),
+        live: "as found".into(),
+    };
+    let (way, step) = (Way::Apply, 0);
+    let (at, boot) = (now(), Some("a boot".into()));
+    let (disk, words) = ("/dev/sda".into(), "SERIAL".into());
+    let ends = Some("a sum".into());
+    let why = "asked for".into();
+    vec![
+        Record::Turned { way, why, at },
+        Record::Confirmed { disk, words, ends },
+        Record::Begun { step },
+        Record::Done { step, receipt },
+        Record::Refused { step },
+        Record::OnTrial { at: now(), boot },
+        Record::Committed { at: now() },
+        Record::Finished {
+            way: Way::Undo,
+            at: now(),
+            boot: None,
+        },
+    ]
+}
+
+#[test]
+fn what_no_command_prints_without_root_is_as_its_schema_says() {
+    let value = |it: &dyn Fn() -> serde_json::Result<Value>| it().expect("JSON");
+    let mut all: Vec<validator::Document> = Vec::new();
+    for plan in [small_plan(), big_plan()] {
+        let plan = value(&|| serde_json::to_value(&plan));
+        all.push((format!("plan {}", plan["recipe"]), "plan", plan));
+    }
+    for line in journal_lines() {
+        let line = value(&|| serde_json::to_value(&line));
+        all.push((format!("journal {}", line["record"]), "journal", line));
+    }
+    let compression = Compression::default();
+    let seen = CompressionSeen::Known {
+        share: 0.5,
+        files: &compression,
+    };
+    let unknown = CompressionSeen::Unknown { unknown: "busy" };
+    let at = |seen| CompressionAt {
+        at: "/".into(),
+        seen,
+    };
+    let promises = [Answer {
+        what: "swap is on".into(),
+        standing: PromiseState::Holds,
+        found: "it is".into(),
+    }];
+    let words = ["a remark".to_string()];
+    let verified = VerifyDocument {
+        holds: true,
+        changes: vec![VerifiedChange {
+            name: "swap-1",
+            title: "Swap",
+            is_finished: true,
+            is_on_trial: false,
+            is_kept_now: false,
+            started_since: true,
+            holds: true,
+            promises: &promises,
+            compression: vec![at(seen), at(unknown)],
+            zswap: ZswapCounters {
+                enabled: Some(true),
+                counters: [("stored_pages", 7)].into(),
+            },
+            remarks: &words,
+        }],
+        half_undone: &words,
+    };
+    let verified = value(&|| serde_json::to_value(&verified));
+    all.push(("a verification".into(), "verify", verified));
+    let clones = NbdClonesDocument {
+        clones: vec![NbdCloneDocument {
+            name: "pi".into(),
+            standing: "left",
+            why: None,
+            taken_bytes: 4096,
+            generation: Some(0),
+            size_bytes: Some(8192),
+            own_bytes: Some(512),
+            is_shared: Some(false),
+            golden: Some("/srv/golden.img".into()),
+        }],
+    };
+    let clones = value(&|| serde_json::to_value(&clones));
+    all.push(("clones".into(), "nbd-clones", clones));
+    let compression = CompressionDocument {
+        paths: vec!["/".into()],
+        total: compression.total(),
+        compression,
+    };
+    let compression = value(&|| serde_json::to_value(&compression));
+    all.push(("a compression".into(), "compression", compression));
+    validator::must_be_valid(&all);
+}

@@ -1,0 +1,272 @@
+//! What the program prints is as the JSON Schemas in `docs/schemas` say, and what is not is refused.
+
+mod validator;
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use rubus_vocabulary::fixture;
+use rubus_vocabulary::result::Run;
+use serde_json::{Value, json};
+use validator::{Document, must_be_invalid, must_be_valid};
+
+const CAPTURES: [&str; 6] = [
+    "emulated-pi3",
+    "pi2b-sd-usb-stick",
+    "pi3bplus-usb-ssd",
+    "pi4b-usb3-ssd",
+    "pi5-nvme",
+    "vm-virtio",
+];
+const PURPOSES: [&str; 5] = ["desktop", "server", "logger", "storage-node", "swap"];
+
+/// What the program says in a home of its own.
+fn said(home: &Path, line: &str) -> String {
+    let arguments: Vec<&str> = line.split(' ').collect();
+    let output = Command::cargo_bin("rubus")
+        .expect("the program is built")
+        .current_dir(home)
+        .env("XDG_DATA_HOME", home)
+        .args(&arguments)
+        .output()
+        .expect("it runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // 1: it was answered, and the answer is no.
+    let is_answered = matches!(output.status.code(), Some(0 | 1));
+    assert!(is_answered, "rubus {line}: {errors}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn printed(home: &Path, schema: &'static str, line: &str) -> Document {
+    let text = said(home, line);
+    let value = serde_json::from_str(&text);
+    let value = value.unwrap_or_else(|why| panic!("rubus {line}: {why}: {text}"));
+    (format!("rubus {line}"), schema, value)
+}
+
+fn capture(name: &str) -> String {
+    format!("{}/../../captures/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs with everything that a run can have.
+fn runs() -> Vec<Run> {
+    let mut runs = fixture::suite_runs();
+    runs.extend([
+        fixture::slow_sd_card_run_a_day_later(),
+        fixture::remote_run(),
+        fixture::failed_run(),
+        fixture::job_file_run(),
+        fixture::network_run(),
+        fixture::memory_run(),
+        fixture::processor_run(),
+    ]);
+    runs.extend(fixture::runs_in_turns());
+    let mut all_doubts = fixture::slow_sd_card_run();
+    all_doubts.doubts = fixture::every_doubt();
+    all_doubts.findings = rubus_measure::fixture::every_finding();
+    runs.push(all_doubts);
+    // The history keeps one run of a moment.
+    for (number, run) in runs.iter_mut().enumerate() {
+        run.started = format!("2026-11-21T01:{number:02}:03.000Z");
+    }
+    runs
+}
+
+/// A home whose history has all these runs; returns how many.
+fn home() -> (tempfile::TempDir, usize) {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let runs = runs();
+    let text = serde_json::to_string(&runs).expect("JSON");
+    std::fs::write(home.path().join("runs.json"), text).expect("a file");
+    said(home.path(), "history import runs.json");
+    (home, runs.len())
+}
+
+#[test]
+fn runs_and_what_is_made_of_them() {
+    let (home, count) = home();
+    let home = home.path();
+    let show = |number| printed(home, "run", &format!("history show {number} --json"));
+    let mut all: Vec<Document> = (1..=count).map(show).collect();
+    let list = all.iter().take(2).map(|(_, _, run)| run.clone());
+    all.push(("runs of two targets".into(), "run", list.collect()));
+    all.extend([
+        printed(home, "history", "history --json"),
+        printed(home, "gallery", "gallery runs.json --json"),
+        printed(home, "compare", "compare 1 2 --json"),
+        printed(home, "compare", "compare last last~1 3 --json"),
+        printed(home, "compare", "compare 1 --reference --json"),
+        printed(home, "references", "compare --list-references --json"),
+        printed(home, "suites", "suites --json"),
+    ]);
+    must_be_valid(&all);
+}
+
+#[test]
+fn what_is_said_of_captured_machines() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let home = home.path();
+    let mut all = vec![
+        printed(home, "rules", "survey --rules --json"),
+        printed(home, "recipes", "recipes --json"),
+    ];
+    for name in CAPTURES {
+        let machine = capture(name);
+        let of = |schema, line: &str| printed(home, schema, &format!("{line} --machine {machine}"));
+        all.push(of("survey", "survey --json"));
+        all.push(of("zswap", "zswap --json"));
+        for purpose in PURPOSES {
+            all.push(of("advise", &format!("advise --json --for {purpose}")));
+        }
+        all.push(of("plan", "plan swap to=none --json"));
+        all.push(of("plan", "plan ramdisk at=/mnt/ram --json"));
+    }
+    let pi4 = capture("pi4b-usb3-ssd");
+    for recipe in [
+        "desktop device=/dev/sdb",
+        "swap to=disk:/dev/sdb size=1G",
+        "raid0 devices=/dev/sda,/dev/sdb at=/mnt/fast",
+        "format device=/dev/sda at=/mnt/data filesystem=btrfs",
+    ] {
+        let line = format!("plan {recipe} --json --machine {pi4}");
+        all.push(printed(home, "plan", &line));
+    }
+    let surveys = all.iter().filter(|(_, schema, _)| *schema == "survey");
+    let surveys = surveys.map(|(_, _, survey)| survey.clone()).collect();
+    all.push(("several surveys".into(), "survey", surveys));
+    must_be_valid(&all);
+}
+
+#[test]
+fn what_is_said_of_clusters() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let home = home.path();
+    let size = "--nodes 4 --disk 1TB --ec 3+1 --node-price 100 --disk-price 100 --power-price 25";
+    must_be_valid(&[
+        printed(home, "cluster-size", &format!("cluster size {size} --json")),
+        printed(
+            home,
+            "cluster-size",
+            "cluster size --nodes 5 --board pi4-8gb --disk 1TB --replica 3 --json",
+        ),
+        printed(
+            home,
+            "cluster-compare",
+            "cluster compare --nodes 4 --disk 1TB --json",
+        ),
+        printed(
+            home,
+            "cluster-spec",
+            "cluster spec --nodes 5 --board pi4-8gb --disk 1TB --ec 2+2 --fast-ec --json",
+        ),
+        printed(home, "cluster-boards", "cluster boards --json"),
+    ]);
+}
+
+#[test]
+fn what_is_said_of_this_machine() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let home = home.path();
+    let once = "watch --once --interval 0.2 --record night.jsonl --json";
+    let mut all = vec![
+        printed(home, "survey", "survey --json"),
+        printed(home, "watch", once),
+        printed(home, "watch", "watch --replay night.jsonl --once --json"),
+    ];
+    let recording = std::fs::read_to_string(home.join("night.jsonl")).expect("a recording");
+    assert!(recording.lines().count() > 2, "{recording}");
+    for (number, line) in recording.lines().enumerate() {
+        let value = serde_json::from_str(line).expect("JSON");
+        all.push((format!("line {number} of a recording"), "recording", value));
+    }
+    std::fs::create_dir(home.join("from")).expect("a directory");
+    std::fs::write(home.join("from/file"), "words").expect("a file");
+    std::fs::write(home.join("disk.img"), [7; 8192]).expect("a file");
+    all.extend([
+        printed(home, "copy", "copy from to --verify all --json"),
+        printed(home, "nbd-copy", "nbd copy disk.img other.img --json"),
+    ]);
+    must_be_valid(&all);
+}
+
+/// A server that ends with the test.
+struct Server(std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_is_said_of_a_network_disk() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let home = home.path();
+    std::fs::write(home.join("disk.img"), [0; 8192]).expect("a file");
+    let server = std::process::Command::new(env!("CARGO_BIN_EXE_rubus"))
+        .current_dir(home)
+        .args(["serve", "disk.img", "--unix", "socket", "--quiet"])
+        .spawn();
+    let _server = Server(server.expect("it starts"));
+    let since = std::time::Instant::now();
+    while !home.join("socket").exists() {
+        assert!(since.elapsed().as_secs() < 60, "the server does not listen");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::fs::create_dir(home.join("clones")).expect("a directory");
+    must_be_valid(&[
+        printed(
+            home,
+            "nbd-info",
+            "nbd info nbd+unix:///disk?socket=socket --json",
+        ),
+        printed(
+            home,
+            "nbd-list",
+            "nbd list nbd+unix:///?socket=socket --json",
+        ),
+        printed(home, "nbd-clones", "nbd clones list clones --json"),
+    ]);
+}
+
+/// Else the tests above would prove nothing.
+#[test]
+fn a_broken_document_is_refused() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let run = fixture::slow_sd_card_run();
+    let text = serde_json::to_string(&run).expect("JSON");
+    std::fs::write(home.path().join("run.json"), text).expect("a file");
+    said(home.path(), "history import run.json");
+    let (_, _, good) = printed(home.path(), "run", "history show 1 --json");
+    let broken = |name: &str, break_it: &dyn Fn(&mut Value)| {
+        let mut document = good.clone();
+        break_it(&mut document);
+        assert_ne!(document, good, "{name}");
+        (name.to_string(), "run", document)
+    };
+    must_be_valid(&[("the run".into(), "run", good.clone())]);
+    must_be_invalid(&[
+        broken("a field that no type has", &|run| run["speed"] = json!(1)),
+        broken("such a field deeper down", &|run| {
+            run["results"][0]["bytes_per_second"]["middle"] = json!(1);
+        }),
+        broken("such a field of a fact", &|run| {
+            run["machine"]["board"]["model"]["guess"] = json!("a board");
+        }),
+        broken("no start", &|run| {
+            run.as_object_mut().expect("an object").remove("started");
+        }),
+        broken("a text instead of a number", &|run| {
+            run["seed"] = json!("7")
+        }),
+        broken("a kind of target that there is not", &|run| {
+            run["target"]["kind"] = json!("cloud");
+        }),
+        broken("a doubt of an unknown kind", &|run| {
+            run["doubts"] = json!([{"kind": "moon_phase"}]);
+        }),
+        ("an empty object".into(), "run", json!({})),
+        ("nothing".into(), "run", Value::Null),
+    ]);
+}

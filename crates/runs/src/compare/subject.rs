@@ -1,0 +1,158 @@
+//! What is compared: runs of ours, results of fio, published figures and bare machines, all in one
+//! form.
+
+use serde::{Deserialize, Serialize};
+
+use super::{facts, latency};
+use rubus_measure::pipes::Picture;
+use rubus_vocabulary::doubt::Doubt;
+use rubus_vocabulary::figure::{Figure, Named, Unit};
+use rubus_vocabulary::job_names;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::paired::PairedJob;
+use rubus_vocabulary::result::{Against, Figures, JobResult, Run};
+pub use rubus_vocabulary::subject_job::{SubjectDoubt, SubjectJob};
+use rubus_vocabulary::title::job_title;
+
+/// One thing that is compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// How it is called in tables: "run 12", "before.json".
+    pub name: String,
+    /// Where its figures come from.
+    pub source: Source,
+    /// When it was measured, RFC 3339 in UTC, where that is known.
+    pub when: Option<String>,
+    /// Board, device, settings and versions, by name, in the order in which they are shown.
+    pub facts: Vec<Named>,
+    /// What was measured.
+    pub jobs: Vec<SubjectJob>,
+    /// Doubts about the whole.
+    pub doubts: Vec<SubjectDoubt>,
+    /// What a reader must know about these figures, in words.
+    pub note: Option<String>,
+    /// The rounds in which it was measured in turns with another run.
+    pub against: Option<Against>,
+    /// The stages of its pipe.
+    pub picture: Option<Picture>,
+}
+
+/// Where figures come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// A run of this program.
+    Run,
+    /// fio's JSON.
+    Fio,
+    /// Printed in an article.
+    Published,
+    /// The facts of a machine, without any measurement.
+    Machine,
+}
+
+impl Subject {
+    /// A run of ours.
+    pub fn of_run(name: &str, run: &Run) -> Self {
+        Subject {
+            name: name.into(),
+            source: Source::Run,
+            when: Some(run.started.clone()),
+            facts: facts::of_run(run),
+            jobs: match &run.figures {
+                Figures::Memory(memory) => memory.jobs(),
+                Figures::Processor(processor) => processor.jobs(),
+                Figures::Disk => run.results.iter().map(|result| job(run, result)).collect(),
+            },
+            doubts: run.doubts.iter().map(SubjectDoubt::of).collect(),
+            note: None,
+            against: run.against.clone(),
+            picture: Picture::of(run),
+        }
+    }
+
+    /// A machine without any measurement.
+    pub fn of_machine(name: &str, machine: &Machine) -> Self {
+        Subject {
+            name: name.into(),
+            source: Source::Machine,
+            when: Some(machine.read_at.clone()),
+            facts: facts::of_machine(machine),
+            jobs: Vec::new(),
+            doubts: Vec::new(),
+            note: None,
+            against: None,
+            picture: None,
+        }
+    }
+
+    /// The rounds in which this one and `baseline` were measured in turns, whichever of the two has
+    /// them; empty if they were not.
+    pub fn rounds_against(&self, baseline: &Subject) -> Vec<PairedJob> {
+        let meant = |against: &Against, other: &Subject| {
+            other.when.as_deref() == Some(against.started.as_str())
+                && other
+                    .fact("target")
+                    .is_none_or(|target| target == against.target)
+        };
+        if let Some(against) = self.against.as_ref().filter(|a| meant(a, baseline)) {
+            return against.jobs.clone();
+        }
+        match baseline.against.as_ref().filter(|a| meant(a, self)) {
+            Some(against) => against.jobs.iter().map(PairedJob::turned).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// A fact by its name.
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        let found = self.facts.iter().find(|fact| fact.name == name)?;
+        found.value.as_deref()
+    }
+}
+
+/// Whether the job had the target to share: it is half of a mix, or ran beside another job.
+fn is_shared(run: &Run, result: &JobResult) -> bool {
+    let is_bystander =
+        [job_names::BYSTANDER_READ, job_names::BYSTANDER_WRITE].contains(&result.job.as_str());
+    let mut others = run.results.iter();
+    let is_half = |other: &JobResult| {
+        other.job == result.job && other.on == result.on && other.direction != result.direction
+    };
+    is_bystander || others.any(is_half)
+}
+
+fn job(run: &Run, result: &JobResult) -> SubjectJob {
+    // How precise a figure is, its interval says.
+    let disturbs = |doubt: &&Doubt| !matches!(doubt, Doubt::NotPrecise { .. });
+    let doubts = result.doubts.iter().filter(disturbs);
+    let measured = result.operations > 0;
+    let unit = match result.operation.is_of_file() {
+        false => Unit::BytesPerSecond,
+        true => Unit::OperationsPerSecond,
+    };
+    SubjectJob {
+        name: result.job.clone(),
+        title: job_title(result),
+        direction: result.direction,
+        pattern: result.pattern,
+        block_bytes: Some(result.block_bytes),
+        queue_depth: Some(result.queue_depth),
+        copies: result.copies.unwrap_or(1).max(1),
+        commit: result.commit,
+        access: Some(result.access.unwrap_or(run.target.access)),
+        content: result.content.clone(),
+        on: result.on.clone(),
+        is_shared: is_shared(run, result),
+        operation: result.operation,
+        throughput: match unit {
+            Unit::BytesPerSecond => Figure::of(result.bytes_per_second),
+            Unit::OperationsPerSecond | Unit::TimesMemory => Figure::of(result.iops),
+        },
+        unit,
+        p50_ns: measured.then(|| latency::p50(result)).flatten(),
+        p99_ns: measured.then(|| latency::p99(result)).flatten(),
+        doubts: doubts.map(SubjectDoubt::of).collect(),
+    }
+}

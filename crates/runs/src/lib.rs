@@ -1,0 +1,12 @@
+//! Runs as they are kept and compared: history, comparison, published figures, tables and exports.
+
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod gallery;
+pub mod history;
+pub mod redact;
+pub mod reference;
+pub mod store;
+pub mod text;
+pub mod together;

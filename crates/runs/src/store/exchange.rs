@@ -1,0 +1,268 @@
+//! Export and import: one JSON value per line, one line per run, so that histories of several
+//! machines can be put together and a backup can be read without this program.
+//!
+//! A line is `{"rubus_history": 1, "id": …, "label": …, "headline": …, "run": {…}}`; `run` is the
+//! record exactly as it is kept. An import also takes the JSON of `rubus bench` and lists of either.
+//! A run that is there already is not added again, whatever its number; so importing twice, or after an
+//! interruption, is harmless.
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use crate::history::{RunId, is_same_measurement};
+use crate::redact::redact;
+use rubus_measure::verdict::verdict;
+use rubus_vocabulary::result::Run;
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior};
+use serde_json::{Value, json};
+
+use crate::store::error::StoreError;
+use crate::store::history::{History, insert};
+
+/// Version of the form of a line.
+const FORM: u64 = 1;
+/// How long others may be kept from adding a run of theirs; they wait for longer than that.
+const MAX_HELD: Duration = Duration::from_secs(2);
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// The runs that were added, by their numbers here.
+    pub added: Vec<RunId>,
+    /// How many were there already.
+    pub known: u64,
+}
+
+/// A run on its way in.
+struct Incoming {
+    run: Run,
+    json: String,
+    headline: String,
+    label: Option<String>,
+}
+
+impl History {
+    /// Writes the runs, or all of them in the order of their numbers, one per line. Gives how many. With a salt they are
+    /// [redacted](crate::redact).
+    ///
+    /// # Errors
+    /// When a run does not exist, the history cannot be read, or the output cannot be written.
+    pub fn export(
+        &self,
+        ids: Option<&[RunId]>,
+        salt: Option<&[u8]>,
+        out: &mut dyn Write,
+    ) -> Result<u64, StoreError> {
+        let all;
+        let ids = match ids {
+            Some(ids) => ids,
+            None => {
+                all = self.ids().map_err(|error| self.explain(error))?;
+                &all
+            }
+        };
+        let mut written = 0;
+        for id in ids {
+            let Some(line) = self.export_line(*id).map_err(|error| self.explain(error))? else {
+                return Err(self.no_such_run(*id)?);
+            };
+            let not_written = |reason: String| StoreError::NotWritten { reason };
+            let line = match salt {
+                Some(salt) => {
+                    redacted_line(&line, salt).map_err(|error| not_written(error.to_string()))?
+                }
+                None => line,
+            };
+            out.write_all(line.as_bytes())
+                .map_err(|error| not_written(error.to_string()))?;
+            written += 1;
+        }
+        Ok(written)
+    }
+
+    fn ids(&self) -> rusqlite::Result<Vec<RunId>> {
+        let mut statement = self.connection.prepare("SELECT id FROM run ORDER BY id")?;
+        let ids = statement.query_map([], |row| row.get(0).map(RunId))?;
+        ids.collect()
+    }
+
+    fn export_line(&self, id: RunId) -> rusqlite::Result<Option<String>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT label, headline, json FROM run JOIN record ON record.run_id = run.id \
+             WHERE run.id = ?1",
+        )?;
+        let row = statement
+            .query_row([id.0], |row| {
+                let label: Option<String> = row.get(0)?;
+                let headline: String = row.get(1)?;
+                let record: String = row.get(2)?;
+                Ok((label, headline, record))
+            })
+            .optional()?;
+        // The record is put in as it is: what a newer version wrote into it stays there.
+        Ok(row.map(|(label, headline, record)| {
+            format!(
+                "{{\"rubus_history\":{FORM},\"id\":{id},\"label\":{},\"headline\":{},\"run\":{}}}\n",
+                json!(label),
+                json!(headline),
+                record.trim()
+            )
+        }))
+    }
+
+    /// Adds the runs of an export, or of the JSON of a bench, that are not there yet.
+    ///
+    /// # Errors
+    /// When the input is something else, or the history cannot be written. Runs before the error may have
+    /// been added; importing the same again does not make them twice.
+    pub fn import(&mut self, input: &mut dyn Read) -> Result<Imported, StoreError> {
+        self.import_within(input, MAX_HELD)
+    }
+
+    pub(crate) fn import_within(
+        &mut self,
+        input: &mut dyn Read,
+        max_held: Duration,
+    ) -> Result<Imported, StoreError> {
+        let mut adding = Adding {
+            history: self,
+            max_held,
+            open: None,
+            pending: Imported::default(),
+            done: Imported::default(),
+        };
+        let values = serde_json::Deserializer::from_reader(input).into_iter::<Value>();
+        for (number, value) in (1_u64..).zip(values) {
+            let parsed = value.map_err(|error| error.to_string()).and_then(incoming);
+            match parsed {
+                Ok(runs) => adding.take_in(&runs)?,
+                Err(reason) => {
+                    adding.commit()?;
+                    return Err(StoreError::NotAnExport {
+                        number,
+                        reason,
+                        added: adding.done.added.len() as u64,
+                    });
+                }
+            }
+        }
+        adding.commit()?;
+        Ok(adding.done)
+    }
+}
+
+/// Fields of newer versions are redacted, too.
+fn redacted_line(line: &str, salt: &[u8]) -> serde_json::Result<String> {
+    let mut value: Value = serde_json::from_str(line)?;
+    redact(&mut value, salt);
+    Ok(format!("{value}\n"))
+}
+
+/// Runs on their way in: many in one transaction, since each costs a flush of the disk.
+struct Adding<'h> {
+    history: &'h History,
+    max_held: Duration,
+    open: Option<(Transaction<'h>, Instant)>,
+    /// What the open transaction did.
+    pending: Imported,
+    /// What is on the disk.
+    done: Imported,
+}
+
+impl Adding<'_> {
+    fn take_in(&mut self, runs: &[Incoming]) -> Result<(), StoreError> {
+        if self.open.is_none() {
+            let begun = Transaction::new_unchecked(
+                &self.history.connection,
+                TransactionBehavior::Immediate,
+            );
+            let begun = begun.map_err(|error| self.history.explain(error))?;
+            self.open = Some((begun, Instant::now()));
+        }
+        let Some((transaction, begun)) = &self.open else {
+            return Ok(());
+        };
+        for one in runs {
+            match add_one(transaction, one).map_err(|error| self.history.explain(error))? {
+                Some(id) => self.pending.added.push(id),
+                None => self.pending.known += 1,
+            }
+        }
+        match begun.elapsed() >= self.max_held {
+            true => self.commit(),
+            false => Ok(()),
+        }
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        let pending = std::mem::take(&mut self.pending);
+        if let Some((transaction, _)) = self.open.take() {
+            let committed = transaction.commit();
+            committed.map_err(|error| self.history.explain(error))?;
+        }
+        self.done.added.extend(pending.added);
+        self.done.known += pending.known;
+        Ok(())
+    }
+}
+
+/// Nothing where it is there already.
+fn add_one(transaction: &Transaction<'_>, one: &Incoming) -> rusqlite::Result<Option<RunId>> {
+    if is_known(transaction, &one.run)? {
+        return Ok(None);
+    }
+    let label = one.label.as_deref();
+    insert(transaction, &one.run, &one.headline, label, &one.json).map(Some)
+}
+
+/// Whether the same measurement is in the history. Only runs that began in the same moment are
+/// looked at.
+fn is_known(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Result<bool> {
+    let mut statement = transaction.prepare_cached(
+        "SELECT json FROM run JOIN record ON record.run_id = run.id WHERE started = ?1",
+    )?;
+    let mut rows = statement.query([&run.started])?;
+    while let Some(row) = rows.next()? {
+        let record: String = row.get(0)?;
+        // A record that this version cannot read is not the one that it has just read.
+        let same = serde_json::from_str::<Run>(&record)
+            .is_ok_and(|known| is_same_measurement(&known, run));
+        if same {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The runs in one value of the input.
+fn incoming(value: Value) -> Result<Vec<Incoming>, String> {
+    match value {
+        Value::Array(list) => list.into_iter().map(one).collect(),
+        value => one(value).map(|one| vec![one]),
+    }
+}
+
+fn one(mut value: Value) -> Result<Incoming, String> {
+    let text = |value: &Value, key: &str| value[key].as_str().map(str::to_string);
+    let (mut record, headline, label) = match value.get("rubus_history").map(Value::as_u64) {
+        Some(Some(form)) if form <= FORM => {
+            let (headline, label) = (text(&value, "headline"), text(&value, "label"));
+            (value["run"].take(), headline, label)
+        }
+        Some(_) => return Err("it was exported by a newer rubus; import it with that".into()),
+        None => (value, None, None),
+    };
+    if let Value::Object(fields) = &mut record {
+        // What the JSON of a bench has beside the run.
+        fields.remove("verdict");
+    }
+    let json = record.to_string();
+    let run: Run = serde_json::from_value(record).map_err(|error| error.to_string())?;
+    let headline = headline.unwrap_or_else(|| verdict(&run).headline);
+    Ok(Incoming {
+        run,
+        json,
+        headline,
+        label,
+    })
+}

@@ -1,0 +1,95 @@
+//! A gallery of runs as a table.
+
+use crate::gallery::{Entry, Quantity, Shown};
+use rubus_draw::style::{Style, Tone};
+use rubus_draw::table::{Align, Cell, Table};
+use rubus_draw::text::{clean, hang, shorten};
+use rubus_vocabulary::units::iops;
+
+/// No line is wider.
+const COLUMNS: usize = 100;
+/// A name of a board and of a disk is shortened to this.
+const MAX_NAME: usize = 26;
+
+/// The entries as a table, in the order given, at most 100 columns wide, ending in a line feed.
+pub fn render(entries: &[Entry], style: Style) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("board", Left),
+        ("disk", Left),
+        ("read", Right),
+        ("write", Right),
+        ("4k rd", Right),
+        ("4k wr", Right),
+        ("commit", Right),
+        ("", Left),
+    ]);
+    for entry in entries {
+        let figure = |quantity| match entry.figure(quantity) {
+            Some(shown) => Cell::from(figure(quantity, shown)),
+            None => Cell::from("–"),
+        };
+        let mut cells: Vec<Cell> = vec![
+            Cell::from(shorten(
+                &clean(entry.label.as_deref().unwrap_or(&entry.board)),
+                MAX_NAME,
+            )),
+            Cell::from(shorten(&clean(&entry.disk), MAX_NAME)),
+        ];
+        cells.extend(Quantity::ALL.map(figure));
+        cells.push(Cell::toned(
+            if entry.doubts > 0 { "!" } else { "" },
+            Tone::Warn,
+        ));
+        table.row(cells);
+    }
+    let mut lines = table.lines(style);
+    let legend = "read, write: sequential, MB/s. 4k rd, 4k wr: random, one in flight, per second. commit: per second. \
+                  ~: did not settle. –: not measured. !: disturbed. Intervals: --html FILE or --json.";
+    let legend = hang("", legend, COLUMNS);
+    lines.extend(legend.iter().map(|line| style.paint(Tone::Faint, line)));
+    lines.join("\n") + "\n"
+}
+
+fn figure(quantity: Quantity, shown: Shown) -> String {
+    let value = match quantity.is_in_bytes() {
+        true => super::history::megabytes(shown.rate.value),
+        false => iops(shown.rate.value),
+    };
+    match shown.is_settled {
+        true => value,
+        false => format!("~{value}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gallery::entries;
+    use rubus_vocabulary::fact::Fact;
+    use rubus_vocabulary::fixture;
+    use rubus_vocabulary::result::Run;
+
+    #[test]
+    fn a_gallery_as_a_table() {
+        let mut other = fixture::slow_sd_card_run();
+        other.seed = 8;
+        other.results.truncate(3);
+        other.machine.board.model = Fact::known(
+            "A board with a very long name indeed, Rev 1.0".into(),
+            "a test",
+        );
+        let runs = [
+            (None, fixture::slow_sd_card_run()),
+            (Some("the other".into()), other.clone()),
+            (None, Run { seed: 9, ..other }),
+        ];
+        let text = render(&entries(&runs), Style::PLAIN);
+        assert!(
+            text.lines()
+                .all(|line| rubus_draw::text::width(line) <= COLUMNS),
+            "{text}"
+        );
+        insta::assert_snapshot!(text);
+    }
+}

@@ -1,0 +1,14 @@
+//! How a target was opened.
+
+use serde::{Deserialize, Serialize};
+
+/// How a target was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// `O_DIRECT`: past the page cache.
+    Direct,
+    /// Through the page cache, because the filesystem refuses anything else.
+    Buffered,
+}

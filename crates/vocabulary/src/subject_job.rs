@@ -1,0 +1,96 @@
+//! One figure that is compared, wherever it comes from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::Access;
+use crate::doubt::Doubt;
+use crate::figure::{Figure, Unit};
+use crate::spec::{Direction, Operation, Pattern};
+
+/// One job of a subject. What the source does not say is absent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SubjectJob {
+    /// Its name there.
+    pub name: String,
+    /// What it does, in words.
+    pub title: String,
+    /// Read or write.
+    pub direction: Direction,
+    /// Sequential or random.
+    pub pattern: Pattern,
+    /// Bytes per operation.
+    pub block_bytes: Option<u32>,
+    /// Operations kept in flight, by one copy.
+    pub queue_depth: Option<u32>,
+    /// Copies that ran at the same time and are reported together.
+    pub copies: u32,
+    /// Whether each operation is a commit.
+    pub commit: bool,
+    /// How the target was opened.
+    pub access: Option<Access>,
+    /// What was written, where the source says it for this job.
+    pub content: Option<String>,
+    /// The target of this job, of a run with several.
+    pub on: Option<String>,
+    /// Something else ran on the target at the same time: the other half of a mix, or the writing
+    /// beside a small reader.
+    pub is_shared: bool,
+    /// What an operation was.
+    pub operation: Operation,
+    /// Throughput, in the unit that `unit` says.
+    pub throughput: Figure,
+    /// What the throughput counts.
+    pub unit: Unit,
+    /// Median latency in nanoseconds.
+    pub p50_ns: Option<Figure>,
+    /// The latency in nanoseconds that 99 % of the operations did not exceed.
+    pub p99_ns: Option<Figure>,
+    /// Doubts about this job.
+    pub doubts: Vec<SubjectDoubt>,
+}
+
+impl SubjectJob {
+    /// One that is matched by its name alone, since it reads and writes no device.
+    pub fn computed(title: String, throughput: Figure, unit: Unit) -> SubjectJob {
+        SubjectJob {
+            name: title.to_lowercase().replace(' ', "-"),
+            title,
+            direction: Direction::Read,
+            pattern: Pattern::Sequential,
+            block_bytes: None,
+            queue_depth: None,
+            copies: 1,
+            commit: false,
+            access: None,
+            content: None,
+            on: None,
+            is_shared: false,
+            operation: Operation::Compute,
+            throughput,
+            unit,
+            p50_ns: None,
+            p99_ns: None,
+            doubts: Vec::new(),
+        }
+    }
+}
+
+/// A doubt of a subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubjectDoubt {
+    /// Its kind, as in the JSON of a run: "other_traffic".
+    pub kind: String,
+    /// In words, with its figures.
+    pub what: String,
+}
+
+impl SubjectDoubt {
+    /// Of a doubt of a run.
+    pub fn of(doubt: &Doubt) -> Self {
+        let value = serde_json::to_value(doubt).unwrap_or_default();
+        SubjectDoubt {
+            kind: value["kind"].as_str().unwrap_or("other").to_string(),
+            what: doubt.what(),
+        }
+    }
+}

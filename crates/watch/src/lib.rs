@@ -1,0 +1,38 @@
+//! Watching a machine: what its counters say at one moment, and what happened between two moments.
+//!
+//! A [`Sample`] is what was read, as plain counters; a [`Look`] is what two samples say together: rates, queues,
+//! waits, shares of what a pipe can carry. The parsers here take the kernel's bytes and copy nothing but names.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
+
+mod counters;
+mod diskstats;
+mod look;
+mod memory;
+mod net_dev;
+mod numbers;
+mod pipes;
+pub mod probe;
+mod programs;
+mod rates;
+mod recording;
+mod sample;
+#[cfg(test)]
+mod tests;
+pub mod text;
+
+pub use counters::advance;
+pub use diskstats::{DiskCounters, parse_diskstats};
+pub use look::{Look, PressureShares, SwapRates, ZswapLook};
+pub use memory::{
+    Events, Memory, Pressure, Stall, Zram, parse_meminfo, parse_mm_stat, parse_pressure,
+    parse_vmstat,
+};
+pub use net_dev::{LinkCounters, parse_net_dev};
+pub use numbers::number;
+pub use pipes::{Basis, Pipe, PipeUse, measured_pipe};
+pub use programs::{ProgramCounters, ProgramIo, Programs, busiest, parse_process_io};
+pub use rates::{DiskLook, DiskRates, LinkRates};
+pub use recording::{CutOff, FORMAT, Header, header_line, parse_header, parse_sample, sample_line};
+pub use sample::{Attached, Clock, Heat, Nbd, NbdClient, NbdServer, Sample, Zone, Zswap};
