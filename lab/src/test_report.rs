@@ -20,6 +20,8 @@ pub struct Ran {
     pub seconds: f64,
     /// Whether it passed.
     pub passed: bool,
+    /// Of one that failed, the first and the last lines of what it said.
+    pub why: Vec<String>,
     /// Lines in which it says that something could not be tried on this machine.
     pub skipped: Vec<String>,
 }
@@ -53,12 +55,17 @@ pub fn tests_in(xml: &str) -> Result<Vec<Ran>> {
                 .filter(|node| node.has_tag_name("system-out") || node.has_tag_name("system-err"))
                 .filter_map(|node| node.text())
                 .flat_map(str::lines);
+            let passed = !case
+                .children()
+                .any(|node| node.has_tag_name("failure") || node.has_tag_name("error"));
             Ok(Ran {
                 name: format!("{} {}", text("classname")?, text("name")?),
                 seconds: text("time")?.parse().context("a time that is no number")?,
-                passed: !case
-                    .children()
-                    .any(|node| node.has_tag_name("failure") || node.has_tag_name("error")),
+                passed,
+                why: match passed {
+                    true => Vec::new(),
+                    false => ends_of_what_it_said(said.clone()),
+                },
                 skipped: said
                     .filter(|line| line.starts_with("SKIPPED"))
                     .map(str::to_owned)
@@ -66,6 +73,24 @@ pub fn tests_in(xml: &str) -> Result<Vec<Ran>> {
             })
         })
         .collect()
+}
+
+/// From the panic on, the first and the last lines, cut to the width of a terminal: the place and the values are there.
+fn ends_of_what_it_said<'a>(said: impl Iterator<Item = &'a str>) -> Vec<String> {
+    const LINES: usize = 8;
+    const WIDTH: usize = 200;
+    let from_the_panic = said.skip_while(|line| !line.contains("panicked at"));
+    let lines: Vec<&str> = from_the_panic.filter(|line| !line.is_empty()).collect();
+    let cut = |line: &&str| line.chars().take(WIDTH).collect();
+    match lines.len() > 2 * LINES {
+        true => lines[..LINES]
+            .iter()
+            .chain(&["[…]"])
+            .chain(&lines[lines.len() - LINES..])
+            .map(cut)
+            .collect(),
+        false => lines.iter().map(cut).collect(),
+    }
 }
 
 /// The sections in the script's list.
@@ -140,10 +165,11 @@ pub fn markdown(sections: &[Section], mut tests: Vec<Ran>) -> String {
     });
     page += &list("Not run on this machine", skipped.collect());
     let failed = tests.iter().filter(|test| !test.passed);
-    page += &list(
-        "Failed",
-        failed.map(|test| format!("- `{}`\n", test.name)).collect(),
-    );
+    let with_reason = |test: &Ran| {
+        let why = test.why.iter().map(|line| format!("      {line}\n"));
+        format!("- `{}`\n{}", test.name, why.collect::<String>())
+    };
+    page += &list("Failed", failed.map(with_reason).collect());
     page
 }
 
@@ -161,6 +187,10 @@ SKIPPED: a: no fio
     </testcase>
     <testcase name="a::two" classname="rubus-lab::lab" time="20.000">
       <failure message="x" type="test failure">x</failure>
+      <system-err>the board starts
+thread 'a::two' panicked at lab/tests/a.rs:3:5:
+
+left is not right</system-err>
     </testcase>
   </testsuite>
   <testsuite name="rubus-stats" tests="1"><testcase name="t" classname="rubus-stats" time="0.010"/></testsuite>
@@ -191,7 +221,22 @@ SKIPPED: a: no fio
         Failed:
 
         - `rubus-lab::lab a::two`
+              thread 'a::two' panicked at lab/tests/a.rs:3:5:
+              left is not right
         ");
+    }
+
+    #[test]
+    fn a_long_reason_is_shown_by_its_ends() {
+        let said: Vec<String> = (0..100)
+            .map(|number| format!("{number} panicked at"))
+            .collect();
+        let shown = ends_of_what_it_said(said.iter().map(String::as_str));
+        assert_eq!(shown.len(), 17);
+        assert_eq!(
+            (shown[0].as_str(), shown[16].as_str()),
+            ("0 panicked at", "99 panicked at")
+        );
     }
 
     #[test]

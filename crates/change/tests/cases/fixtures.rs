@@ -312,21 +312,30 @@ impl Fixtures {
         typed: Option<&str>,
     ) -> Step<Result<ClaimedDevice, Refusal>> {
         let consent = typed.map(Consent::new);
-        let mut changed = Vec::new();
-        // A mounted filesystem writes by itself now and then. A guard that writes does so every
-        // time it is asked, so a difference counts when it comes three times in a row.
-        for _ in 0..3 {
+        let (mut differences_in_a_row, mut udev_in_the_way) = (0, 0);
+        loop {
             let before = self.state()?;
             let answer = guard::claim(files, path.as_ref(), consent.as_ref());
             // The claim itself must not have written either; what it could still hold back in the
             // device's cache is forced out by the sync.
             let after = self.state()?;
-            if before == after {
+            if before != after {
+                // A mounted filesystem writes by itself now and then. A guard that writes does so
+                // every time it is asked, so a difference counts when it comes three times in a row.
+                differences_in_a_row += 1;
+                if differences_in_a_row == 3 {
+                    let changed = differences(&before, &after);
+                    return Err(Stop::Fail(format!("something changed: {changed:#?}")));
+                }
+            } else if names_udev(&answer) && udev_in_the_way < 20 {
+                // It has a device open for a moment whenever something about it changed.
+                udev_in_the_way += 1;
+                differences_in_a_row = 0;
+                settle();
+            } else {
                 return Ok(answer);
             }
-            changed = differences(&before, &after);
         }
-        Err(Stop::Fail(format!("something changed: {changed:#?}")))
     }
 
     /// The guard must refuse, for all these reasons and none else, and no confirmation may help.
@@ -422,6 +431,15 @@ pub fn refused(answer: Result<ClaimedDevice, Refusal>, reasons: &[&str]) -> Step
     }
     let whats: Vec<&str> = given.iter().map(|reason| reason.what.as_str()).collect();
     Ok(format!("refused: {}", whats.join(" ")))
+}
+
+fn names_udev(answer: &Result<ClaimedDevice, Refusal>) -> bool {
+    let reasons = answer.as_ref().err().map(Refusal::reasons);
+    reasons.is_some_and(|reasons| {
+        reasons
+            .iter()
+            .any(|reason| reason.what.contains("udev-worker"))
+    })
 }
 
 /// What is in only one of two states, or is not the same in both.

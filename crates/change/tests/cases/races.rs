@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rubus_host::{Files, Live, ReadError, Space};
 
-use super::fixtures::{Fixtures, quietly, refused};
+use super::fixtures::{Fixtures, quietly, refused, settle};
 use super::{Case, Power, Step, Stop};
 
 pub const CASES: &[Case] = &[
@@ -110,7 +110,7 @@ const BLOCK: &str = "/sys/block";
 fn detached(fixtures: &mut Fixtures) -> Step<String> {
     const TRIES: u32 = 8;
     for _ in 0..TRIES {
-        let _ = quietly("udevadm", &["settle"]);
+        settle();
         if let Some(said) = detached_once(fixtures)? {
             return Ok(said);
         }
@@ -180,6 +180,7 @@ fn stacked(fixtures: &mut Fixtures) -> Step<String> {
     // The list of loop devices is read in each look before anything is done with it.
     let files = Meanwhile::new(BLOCK, 2, move || {
         let _ = quietly("losetup", &["-f", &own]);
+        settle();
     });
     let path = device.clone();
     fixtures.on_close("loop device on top", move || {
