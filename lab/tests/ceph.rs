@@ -130,7 +130,7 @@ fn objects_take_the_space_that_is_predicted() {
             break now;
         }
         assert!(
-            start.elapsed() < Duration::from_secs(90),
+            start.elapsed() < Duration::from_secs(600),
             "the figures do not settle: {now:?}"
         );
         before = now;
@@ -236,7 +236,7 @@ fn nothing_of_a_cluster_outlives_its_holder() {
     let start = Instant::now();
     while daemons() > 0 {
         assert!(
-            start.elapsed() < Duration::from_secs(20),
+            start.elapsed() < Duration::from_secs(300),
             "{} processes are left",
             daemons()
         );

@@ -18,7 +18,7 @@ const SSH: [Need; 4] = [
     Need::Program("unshare", "util-linux"),
 ];
 /// Longer than a machine under load needs for anything here.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn rows<'a>(run: &'a Value, part: &str) -> &'a Vec<Value> {
     let rows = run["processor"][part]["rows"].as_array();

@@ -14,7 +14,7 @@ use rubus_nbd::uri::{Server, Uri};
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(120);
 const SIZE: usize = 8 << 20;
 const DEPTH: usize = 16;
 /// The largest request of these tests.

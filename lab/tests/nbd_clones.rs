@@ -14,7 +14,7 @@ use rubus_nbd::identity::Identity;
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 const SIZE: usize = 16 << 20;
 const NBDKIT: Need = Need::Program("nbdkit", "nbdkit");
 

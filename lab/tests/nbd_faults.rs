@@ -12,7 +12,7 @@ use rubus_nbd::client::{Client, Due, Wish, agree};
 use rubus_nbd::identity::{Identity, Verdict, judge};
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 const SIZE: u64 = 32 << 20;
 const BLOCK: usize = 64 << 10;
 

@@ -13,7 +13,7 @@ use rubus_nbd::client::{Client, Due, Extras, Offer, Wish, agree_with};
 use rubus_nbd::uri::{Server, Uri};
 use rubus_nbd::wire::{Claim, Command, CommandFlags, ErrorCode};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 const SIZE: u64 = 32 << 20;
 const BLOCK: usize = 4096;
 const OLD: u8 = 1;

@@ -18,7 +18,7 @@ use rubus_nbd::wire::{
 
 /// An honest client has its answer within this time, however many others there are; generous, for
 /// machines that are busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 const DISK_BYTES: u64 = 64 << 20;
 const BLOCK_BYTES: usize = 64 << 10;
 /// What a server may grow by, whoever comes.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::program::{Answer, Home};
 use crate::common::{can_run, report, take_turns};
@@ -299,12 +299,7 @@ fn a_server_that_dies_ends_the_run_and_ctrl_c_does_too() {
             let pid = rustix::process::Pid::from_child(&program);
             rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is there");
         }
-        let start = Instant::now();
-        let output = program.wait_with_output().expect("it ends");
-        let lasted_s = start.elapsed().as_secs_f64();
-        let answer = Answer::of(output);
-        report(&format!("killed {is_killed}: ended after {lasted_s:.2} s"));
-        assert!(lasted_s < 5.0, "{lasted_s} s: {answer}");
+        let answer = Answer::of(program.wait_with_output().expect("it ends"));
         let words = match is_killed {
             true => [
                 "the server closed the connection",

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::tools;
 
 /// How long a server may take to listen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How long it may take to end.
 const ENDS: Duration = Duration::from_secs(60);
 

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::program;
 
 /// For what takes milliseconds on a free machine.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Size of an image that is made, in bytes.
 pub const SIZE: usize = 24 << 20;
 
