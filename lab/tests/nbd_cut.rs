@@ -164,7 +164,7 @@ fn a_cut_of_five_seconds_is_a_stall_and_a_long_one_is_the_end() {
         assert!(answer.stderr.contains(words), "{words}: {answer}");
     }
     let silence = "nothing has come from the server's machine for 45 s";
-    for words in [silence, THERE, "cable", "the same command goes on"] {
+    for words in [silence, THERE, "cable", "the same command continues"] {
         assert!(copied.stderr.contains(words), "{words}: {copied}");
     }
     assert_eq!(copied.status, Some(2), "{copied}");
