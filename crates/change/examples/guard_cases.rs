@@ -3,7 +3,7 @@
 //! what this one has not.
 //!
 //! `guard_cases [--require WORDS] [--only WORDS]`: words are loop, btrfs, md, dm, scan, vfat, nbd,
-//! zram, or all, with commas between. A case of a required kind that cannot run is a failure.
+//! zram, with commas between; or kernel for what a kernel must have beyond loop and btrfs; or all. A case of a required kind that cannot run is a failure.
 //! Tools: util-linux, e2fsprogs, dosfstools, fdisk (sfdisk), btrfs-progs, mdadm, dmsetup,
 //! qemu-utils (qemu-nbd).
 //!
@@ -59,9 +59,16 @@ fn main() {
 }
 
 fn powers(words: &str) -> Option<Vec<Power>> {
-    if words == "all" {
-        return Some(POWERS.to_vec());
+    match words {
+        "all" => return Some(POWERS.to_vec()),
+        "kernel" => return Some(POWERS.into_iter().filter(needs_a_kernel).collect()),
+        _ => {}
     }
     let by_word = |word: &str| POWERS.into_iter().find(|power| power.word() == word);
     words.split(',').map(by_word).collect()
+}
+
+/// Whether not every machine that runs the tests has it.
+fn needs_a_kernel(power: &Power) -> bool {
+    !matches!(power, Power::Loop | Power::Btrfs)
 }
