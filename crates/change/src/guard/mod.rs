@@ -19,6 +19,7 @@ mod file;
 mod identity;
 mod judge;
 mod refusal;
+mod released;
 mod sysfs;
 mod uses;
 
@@ -39,6 +40,7 @@ pub use file::file_unused;
 pub use judge::{Confirmation, ConfirmationKind, Consent, ConsentNeeded, Reason, Verdict, judge};
 pub use judge::{confirmation, may_lose};
 pub use refusal::{Refusal, card, content_words};
+pub use released::{Released, while_the_same};
 
 use sysfs::Sys;
 use uses::LoopFact;

@@ -135,9 +135,15 @@ impl Fixtures {
                 Err(_) => attempt += 1,
             }
         };
-        let (own, file) = (device.clone(), backing.clone());
+        self.detach_on_close(&device, &backing);
+        Ok(device)
+    }
+
+    /// Detaches a loop device in the end if it still stands on this file: a case may have detached it, and somebody else may
+    /// have taken it since.
+    pub fn detach_on_close(&mut self, device: &str, backing: &str) {
+        let (own, file) = (device.to_string(), backing.to_string());
         self.on_close(&format!("loop device {device}"), move || {
-            // A case may have detached it, and somebody else may have taken it since.
             if !is_over(&own, &file) {
                 return Ok(());
             }
@@ -148,7 +154,6 @@ impl Fixtures {
             Self::wait_for(|| !is_over(&own, &file));
             Ok(())
         });
-        Ok(device)
     }
 
     /// Writes an sfdisk script to a device and makes its partition nodes; their paths.
