@@ -3,7 +3,8 @@
 //! what this one has not.
 //!
 //! `guard_cases [--require WORDS] [--only WORDS]`: words are loop, btrfs, md, dm, scan, vfat, nbd,
-//! zram, with commas between; or kernel for what a kernel must have beyond loop and btrfs; or all. A case of a required kind that cannot run is a failure.
+//! zram, targets, with commas between; or kernel for what a kernel must have beyond loop and btrfs; or all. A case of a
+//! required kind that cannot run is a failure.
 //! Tools: util-linux, e2fsprogs, dosfstools, fdisk (sfdisk), btrfs-progs, mdadm, dmsetup,
 //! qemu-utils (qemu-nbd).
 //!
@@ -15,7 +16,7 @@ mod cases;
 
 use cases::{Case, Power};
 
-const POWERS: [Power; 8] = [
+const POWERS: [Power; 9] = [
     Power::Loop,
     Power::Btrfs,
     Power::Md,
@@ -24,6 +25,7 @@ const POWERS: [Power; 8] = [
     Power::Vfat,
     Power::Nbd,
     Power::Zram,
+    Power::Targets,
 ];
 
 fn main() {

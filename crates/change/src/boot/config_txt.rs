@@ -10,7 +10,7 @@ mod filter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::model::Model;
+use super::model::{Kernels, Model};
 use filter::{Answer, Filters};
 
 /// Longest line that every firmware reads whole, in characters.
@@ -200,6 +200,35 @@ impl ConfigTxt {
         all
     }
 
+    /// What of that the boards with these default kernels load.
+    pub fn boot_paths_of(
+        &self,
+        kernels: Kernels,
+        includes: &BTreeMap<String, String>,
+        exists: &dyn Fn(&str) -> bool,
+    ) -> Vec<BootPath> {
+        let mut all: Vec<BootPath> = Vec::new();
+        let models = Model::every().into_iter();
+        for model in models.filter(|model| model.kernels == kernels) {
+            let reader = Reader {
+                model: &model,
+                serial: None,
+                tryboot: false,
+                includes,
+            };
+            let paths = self.boot_paths(&reader, exists);
+            if paths.iter().all(|path| exists(&path.kernel)) {
+                all.extend(
+                    paths
+                        .into_iter()
+                        .filter(|path| !all.contains(path))
+                        .collect::<Vec<_>>(),
+                );
+            }
+        }
+        all
+    }
+
     /// The boards that a card starts, one of each that loads something else.
     pub fn models_started(
         &self,
@@ -228,10 +257,7 @@ impl ConfigTxt {
     /// Gives a setting one value that counts on every board: in its place if its last line holds for
     /// all, else in a new line under `[all]` at the end. `initramfs` is written in its own way.
     pub fn set(&mut self, name: &str, value: &str) {
-        let written = match name {
-            "initramfs" | "include" => format!("{name} {value}"),
-            _ => format!("{name}={value}"),
-        };
+        let written = line_with(name, value);
         match self.last_line_of(name) {
             Some((span, true)) => self.text.replace_range(span, &written),
             _ => self.append(&written),
@@ -285,14 +311,16 @@ impl ConfigTxt {
         last
     }
 
-    fn append(&mut self, line: &str) {
-        let end = match self.text.find('\n') {
-            Some(at) if self.text[..at].ends_with('\r') => "\r\n",
-            _ => "\n",
-        };
-        if !self.text.is_empty() && !self.text.ends_with('\n') {
-            self.text.push_str(end);
+    /// Gives settings values that count under a filter, in a section of their own at the end.
+    pub fn set_under(&mut self, filter: &str, settings: &[(&str, &str)]) {
+        self.append(&format!("[{filter}]"));
+        for (name, value) in settings {
+            self.push_line(&line_with(name, value));
         }
+        self.push_line("[all]");
+    }
+
+    fn append(&mut self, line: &str) {
         let mut filters = Filters::default();
         for line in self.text.lines() {
             match line_of(line) {
@@ -302,11 +330,28 @@ impl ConfigTxt {
             }
         }
         if !filters.is_for_all() {
-            self.text.push_str("[all]");
+            self.push_line("[all]");
+        }
+        self.push_line(line);
+    }
+
+    fn push_line(&mut self, line: &str) {
+        let end = match self.text.find('\n') {
+            Some(at) if self.text[..at].ends_with('\r') => "\r\n",
+            _ => "\n",
+        };
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push_str(end);
         }
         self.text.push_str(line);
         self.text.push_str(end);
+    }
+}
+
+fn line_with(name: &str, value: &str) -> String {
+    match name {
+        "initramfs" | "include" => format!("{name} {value}"),
+        _ => format!("{name}={value}"),
     }
 }
 

@@ -64,13 +64,17 @@ pub fn file_unused(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
         Pinned::new(&exported.path)
             .is_ok_and(|own| (own.on_device(), own.inode()) == (numbers.on_device, numbers.inode))
     });
-    reasons.extend(exported.map(|exported| Reason {
-        what: format!("It is exported by {}.", exported.by),
-        next: "Stop that export first.".into(),
+    reasons.extend(exported.map(|exported| {
+        Reason::lasting(
+            format!("It is exported by {}.", exported.by),
+            "Stop that export first.".into(),
+        )
     }));
-    reasons.extend(unreadable.into_iter().map(|why| Reason {
-        what: format!("Not everything could be checked: {why}."),
-        next: "Try as root, with /proc and /sys mounted.".into(),
+    reasons.extend(unreadable.into_iter().map(|why| {
+        Reason::lasting(
+            format!("Not everything could be checked: {why}."),
+            "Try as root, with /proc and /sys mounted.".into(),
+        )
     }));
     if reasons.is_empty() {
         return Ok(());
@@ -95,33 +99,33 @@ fn judge(file: FileNumbers, loops: &[LoopOver], swaps: &[(PathBuf, FileNumbers)]
     let of_loop = |on_it: &LoopOver| {
         let detach = format!("`losetup -d /dev/{}`", on_it.name);
         match on_it.points.first() {
-            Some(point) => Reason {
-                what: format!(
+            Some(point) => Reason::lasting(
+                format!(
                     "It is the backing file of /dev/{}, which is mounted at {}.",
                     on_it.name,
                     on_it.points.join(", ")
                 ),
-                next: format!(
+                format!(
                     "Unmount it (`umount {}`) and detach it ({detach}).",
                     quoted(point)
                 ),
-            },
-            None => Reason {
-                what: format!(
+            ),
+            None => Reason::lasting(
+                format!(
                     "It is the backing file of the loop device /dev/{}.",
                     on_it.name
                 ),
-                next: format!("Detach it with {detach}."),
-            },
+                format!("Detach it with {detach}."),
+            ),
         }
     };
     let swaps = swaps.iter().filter(|(_, numbers)| *numbers == file);
     let of_swap = |(path, _): &(PathBuf, FileNumbers)| {
         let path = path.display().to_string();
-        Reason {
-            what: format!("It is active swap ({path})."),
-            next: format!("Switch it off with `swapoff {}`.", quoted(&path)),
-        }
+        Reason::lasting(
+            format!("It is active swap ({path})."),
+            format!("Switch it off with `swapoff {}`.", quoted(&path)),
+        )
     };
     loops.map(of_loop).chain(swaps.map(of_swap)).collect()
 }

@@ -67,6 +67,28 @@ pub struct Reason {
     pub what: String,
     /// What to do next, one sentence.
     pub next: String,
+    pub(super) passing: Passing,
+}
+
+/// Whether a reason passes by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passing {
+    /// No.
+    Never,
+    /// It may be over in a moment: a program that looks at the device.
+    Soon,
+    /// udev examines the device, and lets go of it when it has done so.
+    Udev,
+}
+
+impl Reason {
+    pub(super) fn lasting(what: String, next: String) -> Self {
+        Reason {
+            what,
+            next,
+            passing: Passing::Never,
+        }
+    }
 }
 
 /// Consent is missing, and that only.
@@ -91,7 +113,7 @@ pub enum Verdict {
 
 impl Verdict {
     pub(super) fn refused(what: String, next: String) -> Self {
-        Verdict::Refused(vec![Reason { what, next }])
+        Verdict::Refused(vec![Reason::lasting(what, next)])
     }
 }
 
@@ -137,7 +159,15 @@ pub(super) fn cannot_open(path: &str, error: &OpenError) -> Verdict {
         OpenError::NoDevice => "Look at the cable or the medium and try again.",
         _ => "Look at the kernel log (`dmesg`) and try again.",
     };
-    Verdict::refused(format!("{path} cannot be opened: {error}."), next.into())
+    let passing = match error {
+        OpenError::Busy => Passing::Soon,
+        _ => Passing::Never,
+    };
+    Verdict::Refused(vec![Reason {
+        what: format!("{path} cannot be opened: {error}."),
+        next: next.into(),
+        passing,
+    }])
 }
 
 /// Decides whether a device may be taken away: who uses it counts, and not what it is or holds.
@@ -145,25 +175,36 @@ pub(super) fn judge_use(facts: &TargetFacts) -> Verdict {
     let TargetFacts::Device(device) = facts else {
         return judge(facts, None);
     };
-    let uses = device.uses.iter().map(|used| reason(device, used));
-    let reasons: Vec<Reason> = uses.chain(unseen(device)).collect();
+    let reasons = against(device, Vec::new());
     match reasons.is_empty() {
         true => Verdict::Allowed,
         false => Verdict::Refused(reasons),
     }
 }
 
+/// What there is against a device beside these reasons. Nobody can do anything about udev but wait: it is a reason only where there
+/// is no other.
+fn against(device: &DeviceFacts, mut reasons: Vec<Reason>) -> Vec<Reason> {
+    reasons.extend(device.uses.iter().map(|used| reason(device, used)));
+    reasons.extend(unseen(device));
+    let is_other = |reason: &Reason| reason.passing != Passing::Udev;
+    if reasons.iter().any(is_other) {
+        reasons.retain(is_other);
+    }
+    reasons
+}
+
 fn unseen(device: &DeviceFacts) -> impl Iterator<Item = Reason> {
-    device.unreadable.iter().map(|what| Reason {
-        what: format!("Not everything could be checked: {what}."),
-        next: "Try as root, with /proc and /sys mounted: nothing is overwritten unseen.".into(),
+    device.unreadable.iter().map(|what| {
+        Reason::lasting(
+            format!("Not everything could be checked: {what}."),
+            "Try as root, with /proc and /sys mounted: nothing is overwritten unseen.".into(),
+        )
     })
 }
 
 fn judge_device(device: &DeviceFacts, consent: Option<&Consent>) -> Verdict {
-    let mut reasons = unfit(device);
-    reasons.extend(device.uses.iter().map(|used| reason(device, used)));
-    reasons.extend(unseen(device));
+    let reasons = against(device, unfit(device));
     if !reasons.is_empty() {
         return Verdict::Refused(reasons);
     }
@@ -217,10 +258,7 @@ fn unfit(device: &DeviceFacts) -> Vec<Reason> {
     let path = &device.path;
     let mut reasons = Vec::new();
     let mut add = |what: String, next: &str| {
-        reasons.push(Reason {
-            what,
-            next: next.into(),
-        });
+        reasons.push(Reason::lasting(what, next.into()));
     };
     match device.kind {
         BlockKind::Zram | BlockKind::Ram => add(
@@ -304,6 +342,13 @@ fn reason(device: &DeviceFacts, used: &Use) -> Reason {
             format!("Its backing file {path} is active swap."),
             format!("Switch it off with `swapoff {}`.", quoted(path)),
         ),
+        UseKind::Open { pid, program, .. } if is_udev(program) => (
+            format!(
+                "udev still examines {} (process {pid}).",
+                name.trim_end_matches(',')
+            ),
+            "Try again in a moment.".into(),
+        ),
         UseKind::Open {
             pid,
             program,
@@ -319,7 +364,28 @@ fn reason(device: &DeviceFacts, used: &Use) -> Reason {
         }
         UseKind::Claimed { elsewhere } => claimed(&name, elsewhere),
     };
-    Reason { what, next }
+    Reason {
+        what,
+        next,
+        passing: passing(&used.kind),
+    }
+}
+
+fn passing(kind: &UseKind) -> Passing {
+    match kind {
+        UseKind::Open { program, .. } if is_udev(program) => Passing::Udev,
+        UseKind::Open { .. } => Passing::Soon,
+        // The kernel itself claims a disk for the moment in which it reads the table again.
+        UseKind::Claimed { elsewhere } if elsewhere.is_empty() => Passing::Soon,
+        _ => Passing::Never,
+    }
+}
+
+/// Names of udev's processes: workers of today's systemd, of systemd before version 251, and of eudev.
+const UDEV: [&str; 3] = ["(udev-worker)", "systemd-udevd", "udevd"];
+
+fn is_udev(program: &str) -> bool {
+    UDEV.contains(&program)
 }
 
 fn opened(name: &str, pid: u32, program: &str, writes: bool) -> (String, String) {

@@ -18,19 +18,20 @@ mod facts;
 mod file;
 mod identity;
 mod judge;
+mod patience;
 mod refusal;
+mod released;
 mod sysfs;
 mod uses;
 
 use std::path::Path;
-use std::time::Duration;
 
+use rubus_host::Files;
 use rubus_host::blockdev::{
     self, BlockReader, ClaimedDevice, DeviceNumber, NodeKind, OpenDevice, OpenError, PinError,
     Pinned,
 };
 use rubus_host::openers::{self, Look};
-use rubus_host::{Files, clock};
 use rubus_vocabulary::machine::BlockKind;
 
 pub use disks::{Disk, all as disks};
@@ -39,7 +40,9 @@ pub use file::file_unused;
 pub use judge::{Confirmation, ConfirmationKind, Consent, ConsentNeeded, Reason, Verdict, judge};
 pub use judge::{confirmation, may_lose};
 pub use refusal::{Refusal, card, content_words};
+pub use released::{Released, while_the_same};
 
+use patience::look_patiently;
 use sysfs::Sys;
 use uses::LoopFact;
 
@@ -51,7 +54,8 @@ use uses::LoopFact;
 ///
 /// Programs that only look at new devices (udev's workers, `blkid`, `losetup`, a desktop's disk
 /// service) have them open for a moment. A device that is merely open elsewhere is therefore looked
-/// at again for two seconds before it is refused.
+/// at again for two seconds before it is refused. Where udev alone is in the way, it is waited for,
+/// some 20 seconds at most.
 ///
 /// Nothing is written, and nothing is created, whatever the answer. The returned device is open
 /// for reading and writing, claimed (`O_EXCL`), without `O_DIRECT`.
@@ -64,12 +68,8 @@ pub fn claim(
     path: &Path,
     consent: Option<&Consent>,
 ) -> Result<ClaimedDevice, Refusal> {
-    again_while_it_may_pass(|| claim_now(files, path, consent))
+    look_patiently(files, || claim_now(files, path, consent))
 }
-
-/// How often a device that is open elsewhere is looked at again, and how long after the last look.
-const LOOKS_AGAIN: usize = 20;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 fn claim_now(
     files: &dyn Files,
@@ -134,11 +134,15 @@ pub fn look(files: &dyn Files, path: &Path) -> TargetFacts {
 /// # Errors
 /// A [`Refusal`] when no consent would help: it is in use, no block device, or cannot be seen.
 pub fn fit(files: &dyn Files, path: &Path) -> Result<DeviceFacts, Refusal> {
-    let facts = look(files, path);
-    match (judge(&facts, None), facts) {
-        (Verdict::Allowed | Verdict::NeedsConsent(_), TargetFacts::Device(device)) => Ok(*device),
-        (verdict, facts) => Err(Refusal::new(&facts, verdict)),
-    }
+    look_patiently(files, || {
+        let facts = look(files, path);
+        match (judge(&facts, None), facts) {
+            (Verdict::Allowed | Verdict::NeedsConsent(_), TargetFacts::Device(device)) => {
+                Ok(*device)
+            }
+            (verdict, facts) => Err(Refusal::new(&facts, verdict)),
+        }
+    })
 }
 
 /// A device that nobody uses, and that nobody can mount or claim for as long as this lives.
@@ -161,7 +165,7 @@ impl Unused {
 /// # Errors
 /// A [`Refusal`] with everything that uses it.
 pub fn unused(files: &dyn Files, path: &Path) -> Result<Unused, Refusal> {
-    again_while_it_may_pass(|| {
+    look_patiently(files, || {
         let node = pin(path).map_err(|facts| refuse_use(&facts))?;
         let claimed = BlockReader::open_exclusive(&node);
         let mut facts = gather(files, path, Opened::not(&node), claimed.is_ok());
@@ -184,7 +188,7 @@ pub fn unused(files: &dyn Files, path: &Path) -> Result<Unused, Refusal> {
 /// # Errors
 /// A [`Refusal`] with everything that stands on it.
 pub fn carries_nothing(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
-    again_while_it_may_pass(|| {
+    look_patiently(files, || {
         let node = pin(path).map_err(|facts| refuse_use(&facts))?;
         let opened = Opened {
             look: Look::Descriptors,
@@ -196,16 +200,6 @@ pub fn carries_nothing(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
         let facts = TargetFacts::Device(Box::new(facts));
         allow(judge::judge_use(&facts), &facts)
     })
-}
-
-fn again_while_it_may_pass<T>(look: impl Fn() -> Result<T, Refusal>) -> Result<T, Refusal> {
-    for _ in 0..LOOKS_AGAIN {
-        match look() {
-            Err(refusal) if refusal.may_pass() => clock::sleep(BETWEEN_LOOKS),
-            answer => return answer,
-        }
-    }
-    look()
 }
 
 fn refuse_use(facts: &TargetFacts) -> Refusal {

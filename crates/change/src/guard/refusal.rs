@@ -4,8 +4,8 @@ use std::fmt;
 
 use rubus_vocabulary::units::{bytes_iec, bytes_si};
 
-use super::facts::{Content, DeviceFacts, TargetFacts, Use, UseKind};
-use super::judge::{Confirmation, ConsentNeeded, Reason, Verdict, quoted};
+use super::facts::{Content, DeviceFacts, TargetFacts};
+use super::judge::{Confirmation, ConsentNeeded, Passing, Reason, Verdict, quoted};
 
 /// Why a device was not opened. Shown, it is a few lines of text that end with what to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,16 +51,19 @@ impl Refusal {
         }
     }
 
-    /// Whether nothing speaks against the device but that a program has it open, which may be over
-    /// in a moment.
-    pub(super) fn may_pass(&self) -> bool {
-        let (Why::Reasons(reasons), TargetFacts::Device(device)) = (&self.why, &self.facts) else {
-            return false;
+    /// Whether it passes by itself: it lasts as long as the reason that lasts longest.
+    pub(super) fn passing(&self) -> Passing {
+        let has = |passing| {
+            self.reasons()
+                .iter()
+                .any(|reason| reason.passing == passing)
         };
-        let is_open = |used: &Use| matches!(used.kind, UseKind::Open { .. });
-        !device.uses.is_empty()
-            && reasons.len() == device.uses.len()
-            && device.uses.iter().all(is_open)
+        match self.reasons() {
+            [] => Passing::Never,
+            _ if has(Passing::Never) => Passing::Never,
+            _ if has(Passing::Soon) => Passing::Soon,
+            _ => Passing::Udev,
+        }
     }
 
     /// The facts on which the refusal rests.

@@ -294,7 +294,11 @@ impl Search<'_> {
                 self.add(&name, relation, kind);
                 continue;
             }
-            let is_backing = |own: &LoopFact| undeleted(&own.backing_path) == path;
+            // A file has many names.
+            let numbers = super::backing_by_path(&path);
+            let is_backing = |own: &LoopFact| {
+                undeleted(&own.backing_path) == path || numbers.is_some() && own.backing == numbers
+            };
             if let Some(own) = self.own_loop.filter(|own| is_backing(own)) {
                 self.add(&own.name, Relation::Itself, kind);
             }

@@ -10,8 +10,9 @@ use rubus_host::{Files, Hands};
 use rubus_machine::signature::{END_BYTES, Kind};
 
 use crate::apply::{Site, StepError};
+use crate::guard::Released;
 
-use super::claim::{LetGo, around_all, claim};
+use super::claim::{around, claim};
 use super::{LiveStepRunner, failed, locate, mounts, receipt, with_names};
 
 impl LiveStepRunner {
@@ -45,7 +46,7 @@ impl LiveStepRunner {
                     .and_then(|()| device.write_at(size - zeros.len() as u64, &zeros))
                     .and_then(|()| device.sync());
                 wiped.map_err(|why| failed(&tried, why))?;
-                claimed.push((member, LetGo::of(device, &node)));
+                claimed.push((member, Released::of(device, &node)));
             }
         }
         // By the nodes that were claimed, and not by what the members are called now.
@@ -59,9 +60,9 @@ impl LiveStepRunner {
         };
         let mounted = |uuid: &str| Path::new(mounts::PLACES).join(uuid);
         let commands = with_names(&node, &mounted, |names| commands_with(action, names));
-        let devices: Vec<LetGo> = claimed.into_iter().map(|(_, device)| device).collect();
+        let devices: Vec<Released> = claimed.into_iter().map(|(_, device)| device).collect();
         for command in &commands {
-            around_all(&devices, &tried, || {
+            around(&devices, &tried, || {
                 self.run_all(std::slice::from_ref(command))
             })?;
         }

@@ -10,8 +10,9 @@ use rubus_host::hands::parent_of;
 use rubus_host::{Files, Hands, Live, programs};
 
 use crate::apply::{Progress, Site, StepError};
+use crate::guard::Released;
 
-use super::claim::{LetGo, claim};
+use super::claim::{around, claim};
 use super::{LiveStepRunner, failed, locate, receipt};
 
 /// More than any file on a boot partition has.
@@ -46,7 +47,7 @@ impl LiveStepRunner {
         let node = locate::node_of(hands.files(), place).map_err(cannot)?;
         let disk = place.disks().first().copied();
         let disk = disk.ok_or_else(|| cannot("the plan names no disk for it".into()))?;
-        let given = LetGo::of(claim(&tried, disk, &node, site, hands)?, &node);
+        let given = Released::of(claim(&tried, disk, &node, site, hands)?, &node);
         let names = Live
             .list(&image.boot)
             .map_err(|why| cannot(why.to_string()))?;
@@ -58,7 +59,7 @@ impl LiveStepRunner {
         let mut arguments = vec!["-s", "-m", "-Q", "-i", node.as_str()];
         arguments.extend(files.iter().map(String::as_str));
         arguments.push("::");
-        given.around(&tried, || self.run("mcopy", &arguments))?;
+        around(&[given], &tried, || self.run("mcopy", &arguments))?;
         rubus_host::filling::sync_file(Path::new(&node))?;
         (site.tell)(Progress {
             words: "reading them back".into(),

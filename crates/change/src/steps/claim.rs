@@ -1,7 +1,7 @@
 //! Claiming a disk of a plan, or a part of it, for overwriting: the guard's rules, and what the user has
 //! said about this disk.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::plan::Plan;
 use crate::plan::volume::DiskIdentity;
@@ -9,7 +9,7 @@ use rubus_host::blockdev::ClaimedDevice;
 use rubus_host::{Files, Hands};
 
 use crate::apply::{GivenAway, Site, StepError};
-use crate::guard::{self, Confirmation, Consent};
+use crate::guard::{self, Confirmation, Consent, Released};
 
 use super::{consent, failed, locate};
 
@@ -45,80 +45,16 @@ pub(super) fn claim(
     }
 }
 
-/// A device that was claimed, and whose claim was given up for programs that claim it themselves and go by its name.
-/// Kernels before 5.15 do not number their disks; there nothing is noticed.
-#[derive(Debug)]
-pub(super) struct LetGo {
-    node: PathBuf,
-    sequence: Option<u64>,
-}
-
-impl LetGo {
-    /// Gives up the claim of what is at `node`.
-    pub(super) fn of(device: ClaimedDevice, node: &Path) -> Self {
-        LetGo {
-            node: node.to_path_buf(),
-            sequence: device.geometry().disk_sequence,
-        }
-    }
-
-    /// The name by which the programs go.
-    pub(super) fn node(&self) -> &Path {
-        &self.node
-    }
-
-    /// Runs one program that writes to the device: only while the name means the disk that was claimed, and that is looked
-    /// at afterwards too.
-    ///
-    /// # Errors
-    /// As the program, and that another disk has the name.
-    pub(super) fn around<T>(
-        &self,
-        tried: &str,
-        act: impl FnOnce() -> Result<T, StepError>,
-    ) -> Result<T, StepError> {
-        around_all(std::slice::from_ref(self), tried, act)
-    }
-
-    fn check(&self, tried: &str) -> Result<(), StepError> {
-        let now = sequence_of(&self.node);
-        same_disk(self.sequence, now, &self.node).map_err(|why| failed(tried, why))
-    }
-}
-
-/// As [`LetGo::around`], for a program that writes to several devices.
-pub(super) fn around_all<T>(
-    devices: &[LetGo],
+/// Runs one program that writes to devices that were claimed, as [`guard::while_the_same`] does.
+///
+/// # Errors
+/// As the program, and that another disk has the name of one.
+pub(super) fn around<T>(
+    devices: &[Released],
     tried: &str,
     act: impl FnOnce() -> Result<T, StepError>,
 ) -> Result<T, StepError> {
-    let check = || devices.iter().try_for_each(|device| device.check(tried));
-    check()?;
-    let done = act()?;
-    check()?;
-    Ok(done)
-}
-
-/// The running number of the disk that a node is on now. Each disk that appears gets a new one.
-fn sequence_of(node: &Path) -> Result<Option<u64>, String> {
-    let device = guard::read_only(node).map_err(|refusal| refusal.to_string())?;
-    Ok(device.geometry().disk_sequence)
-}
-
-/// Whether a name still means the disk that was claimed: between the claim and the programs that make a filesystem a disk may be
-/// pulled out, and another may get its name. Kernels before 5.15 do not number their disks.
-fn same_disk(
-    claimed: Option<u64>,
-    now: Result<Option<u64>, String>,
-    node: &Path,
-) -> Result<(), String> {
-    match now? == claimed {
-        true => Ok(()),
-        false => Err(format!(
-            "{} became another disk meanwhile; look at the cable, and at what is on the disk that has this name now",
-            node.display()
-        )),
-    }
+    guard::while_the_same(devices, |why| failed(tried, why), act)
 }
 
 /// Whether the user has given away what is on a disk of a plan now, or it is of the plan's own making.
@@ -146,38 +82,4 @@ fn ask_again(disk: &DiskIdentity, expected: &Confirmation) -> String {
         expected.kind.phrase(),
         expected.text
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The programs are run by name, and only on the disk that was claimed.
-    #[test]
-    fn no_program_is_run_on_a_name_that_is_another_disk_or_none() {
-        let gone = LetGo {
-            node: "/nonexistent/sda1".into(),
-            sequence: Some(7),
-        };
-        let mut is_run = false;
-        let done = gone.around("make the array", || {
-            is_run = true;
-            Ok(())
-        });
-        assert!(done.is_err() && !is_run, "{done:?}");
-    }
-
-    #[test]
-    fn a_name_that_went_to_another_disk_is_not_formatted() {
-        let node = Path::new("/dev/sda1");
-        assert_eq!(same_disk(Some(7), Ok(Some(7)), node), Ok(()));
-        assert_eq!(same_disk(None, Ok(None), node), Ok(()), "an old kernel");
-        let why = same_disk(Some(7), Ok(Some(9)), node).unwrap_err();
-        assert!(why.starts_with("/dev/sda1 became another disk"), "{why}");
-        assert!(same_disk(Some(7), Ok(None), node).is_err());
-        assert_eq!(
-            same_disk(Some(7), Err("gone".into()), node),
-            Err("gone".into())
-        );
-    }
 }

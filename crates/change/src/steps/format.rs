@@ -11,8 +11,9 @@ use rubus_host::blockdev::ClaimedDevice;
 use rubus_machine::signature::END_BYTES;
 
 use crate::apply::{Site, StepError};
+use crate::guard::Released;
 
-use super::claim::{LetGo, claim};
+use super::claim::{around, claim};
 use super::{LiveStepRunner, failed, locate, receipt, with_names};
 
 impl LiveStepRunner {
@@ -32,7 +33,7 @@ impl LiveStepRunner {
         self.unmount_everything(&Path::new(super::mounts::PLACES).join(site.change))?;
         let device = claim(&tried, disk, &node, site, hands)?;
         wipe(&device).map_err(|why| failed(&tried, why))?;
-        let given = LetGo::of(device, &node);
+        let given = [Released::of(device, &node)];
         self.make(action, &given, new, site)?;
         let holds = locate::holds(&node, new.kind, &new.uuid).map_err(|why| failed(&tried, why))?;
         if !holds {
@@ -49,11 +50,11 @@ impl LiveStepRunner {
     fn make(
         &mut self,
         action: &Action,
-        given: &LetGo,
+        given: &[Released; 1],
         new: &NewFilesystem,
         site: &Site<'_>,
     ) -> Result<(), StepError> {
-        let name = |_: &Place| given.node().display().to_string();
+        let name = |_: &Place| given[0].node().display().to_string();
         let top = Path::new(super::mounts::PLACES)
             .join(site.change)
             .join(&new.uuid);
@@ -73,7 +74,7 @@ impl LiveStepRunner {
                 "umount" => {
                     self.unmount_everything(&Path::new(super::mounts::PLACES).join(site.change))?
                 }
-                _ => given.around(&format!("run {}", command.program), || {
+                _ => around(given, &format!("run {}", command.program), || {
                     self.run_all(std::slice::from_ref(command)).map(drop)
                 })?,
             }

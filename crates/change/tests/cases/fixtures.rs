@@ -135,9 +135,15 @@ impl Fixtures {
                 Err(_) => attempt += 1,
             }
         };
-        let (own, file) = (device.clone(), backing.clone());
+        self.detach_on_close(&device, &backing);
+        Ok(device)
+    }
+
+    /// Detaches a loop device in the end if it still stands on this file: a case may have detached it, and somebody else may
+    /// have taken it since.
+    pub fn detach_on_close(&mut self, device: &str, backing: &str) {
+        let (own, file) = (device.to_string(), backing.to_string());
         self.on_close(&format!("loop device {device}"), move || {
-            // A case may have detached it, and somebody else may have taken it since.
             if !is_over(&own, &file) {
                 return Ok(());
             }
@@ -148,7 +154,6 @@ impl Fixtures {
             Self::wait_for(|| !is_over(&own, &file));
             Ok(())
         });
-        Ok(device)
     }
 
     /// Writes an sfdisk script to a device and makes its partition nodes; their paths.
@@ -312,7 +317,7 @@ impl Fixtures {
         typed: Option<&str>,
     ) -> Step<Result<ClaimedDevice, Refusal>> {
         let consent = typed.map(Consent::new);
-        let (mut differences_in_a_row, mut udev_in_the_way) = (0, 0);
+        let mut differences_in_a_row = 0;
         loop {
             let before = self.state()?;
             let answer = guard::claim(files, path.as_ref(), consent.as_ref());
@@ -327,11 +332,6 @@ impl Fixtures {
                     let changed = differences(&before, &after);
                     return Err(Stop::Fail(format!("something changed: {changed:#?}")));
                 }
-            } else if names_udev(&answer) && udev_in_the_way < 20 {
-                // It has a device open for a moment whenever something about it changed.
-                udev_in_the_way += 1;
-                differences_in_a_row = 0;
-                settle();
             } else {
                 return Ok(answer);
             }
@@ -431,15 +431,6 @@ pub fn refused(answer: Result<ClaimedDevice, Refusal>, reasons: &[&str]) -> Step
     }
     let whats: Vec<&str> = given.iter().map(|reason| reason.what.as_str()).collect();
     Ok(format!("refused: {}", whats.join(" ")))
-}
-
-fn names_udev(answer: &Result<ClaimedDevice, Refusal>) -> bool {
-    let reasons = answer.as_ref().err().map(Refusal::reasons);
-    reasons.is_some_and(|reasons| {
-        reasons
-            .iter()
-            .any(|reason| reason.what.contains("udev-worker"))
-    })
 }
 
 /// What is in only one of two states, or is not the same in both.

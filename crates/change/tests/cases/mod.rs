@@ -6,7 +6,9 @@
 //! check that not a byte of any image and no entry of `/dev` changed. The fixtures take everything
 //! down again, whatever happened.
 
+pub mod changes;
 pub mod contents;
+pub mod exporters;
 pub mod fixtures;
 pub mod kernel;
 pub mod nodes;
@@ -46,6 +48,8 @@ pub enum Power {
     Nbd,
     /// Compressed RAM disks.
     Zram,
+    /// The kernel's own exporters: NVMe and SCSI targets, USB gadgets.
+    Targets,
 }
 
 impl Power {
@@ -60,6 +64,7 @@ impl Power {
             Power::Vfat => "vfat",
             Power::Nbd => "nbd",
             Power::Zram => "zram",
+            Power::Targets => "targets",
         }
     }
 }
@@ -74,6 +79,8 @@ pub fn all() -> Vec<Case> {
         contents::CASES,
         uses::CASES,
         races::CASES,
+        exporters::CASES,
+        changes::CASES,
         kernel::CASES,
     ]
     .concat()

@@ -33,6 +33,11 @@ pub const CASES: &[Case] = &[
         exchanged,
     ),
     ("a table of mounts that cannot be read", Power::Loop, blind),
+    (
+        "a device that udev examines until it has settled",
+        Power::Loop,
+        examined,
+    ),
 ];
 
 type Action = Box<dyn FnOnce()>;
@@ -281,4 +286,62 @@ fn blind(fixtures: &mut Fixtures) -> Step<String> {
         answer,
         &["Not everything could be checked: /proc/self/mountinfo"],
     )
+}
+
+/// The live machine, with a udev that lets go when it is waited for.
+struct Settling {
+    worker: u32,
+    waited: Cell<u32>,
+}
+
+impl Files for Settling {
+    fn read_prefix(&self, path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
+        Live.read_prefix(path, limit)
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<String>, ReadError> {
+        Live.list(path)
+    }
+
+    fn real_path(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        Live.real_path(path)
+    }
+
+    fn space(&self, path: &Path) -> Result<Space, ReadError> {
+        Live.space(path)
+    }
+
+    fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, ReadError> {
+        if program != "udevadm" {
+            return Live.ask(program, arguments);
+        }
+        self.waited.set(self.waited.get() + 1);
+        if self.waited.get() == 2 {
+            let _ = quietly("kill", &["-9", &self.worker.to_string()]);
+        }
+        Ok(String::new())
+    }
+
+    fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
+        Live.firmware_word(tag)
+    }
+}
+
+fn examined(fixtures: &mut Fixtures) -> Step<String> {
+    let device = fixtures.blank(8)?;
+    // A shell under the name of udev's workers.
+    let worker = fixtures.path("(udev-worker)");
+    std::fs::copy("/bin/sh", &worker).map_err(super::fixtures::fail)?;
+    let script = format!("exec 3<>{device}; echo ready; read line");
+    let worker = fixtures.start(&worker.to_string_lossy(), &["-c", &script], "ready\n")?;
+    let view = Settling {
+        worker,
+        waited: Cell::new(0),
+    };
+    let answer = fixtures.ask_through(&view, &device, None)?;
+    match (answer, view.waited.get()) {
+        (Ok(_), waited) if waited >= 2 => Ok("allowed once udev has let go".into()),
+        (Ok(_), waited) => Err(Stop::Fail(format!("udev was waited for {waited} times"))),
+        (Err(refusal), _) => Err(Stop::Fail(refusal.to_string())),
+    }
 }

@@ -202,6 +202,33 @@ fn setting_changes_one_line_or_adds_one_that_wins() {
 }
 
 #[test]
+fn what_is_set_under_a_filter_counts_there_alone_whatever_stands_before() {
+    for text in [
+        "",
+        "initramfs a\n",
+        "[pi3]\nkernel=b",
+        "[gpio4=1]\r\nkernel=b\r\n",
+    ] {
+        let mut config = ConfigTxt::parse(text);
+        config.set_under(
+            "pi5",
+            &[("initramfs", "i followkernel"), ("auto_initramfs", "0")],
+        );
+        let before = ask(PI_4, false, |reader| {
+            ConfigTxt::parse(text).get("initramfs", reader)
+        });
+        let get = |board| ask(board, false, |reader| config.get("initramfs", reader));
+        assert_eq!(get(PI_5).as_deref(), Some("i followkernel"), "{text:?}");
+        assert_eq!(get(PI_4), before, "{text:?}");
+        let end = "[pi5]\ninitramfs i followkernel\nauto_initramfs=0\n[all]\n";
+        assert!(
+            config.text().replace("\r\n", "\n").ends_with(end),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
 fn removing_leaves_what_is_for_other_boards() {
     let mut config = ConfigTxt::parse("# a\ncmdline=x\n[pi3]\ncmdline=y\n[all]\ncmdline=z\n");
     assert_eq!(config.remove("cmdline"), 2);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::super::edits::on;
 use super::super::moving::{
     self,
-    steps::{id_of, push, tree},
+    steps::{WHY_NAMED, config_text, id_of, push, tree},
 };
 use super::super::{Draft, IMAGE_PROGRAMS, ImageFacts, Situation};
 use super::checks::{self, BTRFS};
@@ -21,7 +21,6 @@ use super::options::{Choice, SwapKind};
 use super::scene::Scene;
 use super::steps;
 use super::{gains, memory};
-use crate::boot::config_txt::ConfigTxt;
 use crate::plan::volume::Volume;
 use crate::plan::{Action, Effort, Pass, Step, TextFile};
 use rubus_vocabulary::units::{bytes_iec, rate_si};
@@ -109,6 +108,7 @@ fn look<'a>(
     );
     checks::compressed_swap(situation, choice, draft);
     let (start, kernels, fstab) = (start?, kernels?, fstab?);
+    same_on_pi5(&start, &kernels, draft);
     let link = gains::link(situation, None);
     let chosen = choose(&choice.compress, &link, situation);
     let new = divided(situation, choice, image, chosen.method.as_deref(), draft)?;
@@ -133,6 +133,26 @@ fn look<'a>(
     initramfs(situation, image, &scene, draft);
     first_start(&scene, draft);
     Some(scene)
+}
+
+/// Where a Raspberry Pi 5 has to be told which initial RAM filesystem to load, there must be one alone.
+fn same_on_pi5(start: &Start<'_>, kernels: &[Kernel], draft: &mut Draft) {
+    if !kernels.iter().any(|kernel| kernel.is_mistaken) {
+        return;
+    }
+    let mut loaded: Vec<&str> = Vec::new();
+    for path in &start.on_pi5 {
+        if !loaded.contains(&path.kernel.as_str()) {
+            loaded.push(&path.kernel);
+        }
+    }
+    draft.check(
+        "each Raspberry Pi 5 loads the same kernel",
+        loaded.len() == 1,
+        loaded.join(", "),
+        "some of its bootloaders load the wrong initial RAM filesystem with another kernel than kernel_2712.img, and config.txt \
+         can name one alone: write one kernel= under [pi5], or none",
+    );
 }
 
 /// Settings that are made at the first start (user, Wi-Fi, ssh) would be lost with the program that makes them.
@@ -412,13 +432,18 @@ fn boot_files(
             mode: was.mode,
         },
     };
-    if scene.kernels.iter().any(|kernel| !kernel.is_loaded) {
-        let mut config = ConfigTxt::parse(scene.start.config.text.as_str());
-        config.set("auto_initramfs", "1");
+    let config = config_text(&scene.start, &scene.kernels);
+    if config != scene.start.config.text {
+        let why = match scene.kernels.iter().any(|kernel| kernel.is_mistaken) {
+            true => WHY_NAMED,
+            false => {
+                "The firmware loads the initial RAM filesystem with its kernel only when it is told to."
+            }
+        };
         add(
             "config-txt".into(),
-            "The firmware loads the initial RAM filesystem with its kernel only when it is told to.".into(),
-            write("config.txt", scene.start.config, config.text().to_string()),
+            why.into(),
+            write("config.txt", scene.start.config, config),
         );
     }
     for (name, file, text) in &scene.cmdlines {

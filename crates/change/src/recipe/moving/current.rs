@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::{Sight, Situation};
 use crate::boot::cmdline_txt::CmdlineTxt;
 use crate::boot::config_txt::{BootPath, ConfigTxt, Reader};
-use crate::boot::model::Model;
+use crate::boot::model::{Kernels, Model};
 use crate::plan::TextFile;
 use crate::plan::volume::{FilesystemKind, Volume};
 use rubus_machine::not_copied::swap_file_bytes;
@@ -93,6 +93,10 @@ pub(in crate::recipe) struct Start<'a> {
     pub(in crate::recipe) config: &'a TextFile,
     /// What the firmware may load, the usual case first.
     pub(in crate::recipe) paths: Vec<BootPath>,
+    /// What of that a Raspberry Pi 5 may load; nothing where no such board starts from here.
+    pub(in crate::recipe) on_pi5: Vec<BootPath>,
+    /// Whether any board may start from here, as from an image.
+    pub(in crate::recipe) is_for_any: bool,
     /// The files with the kernel's command line, by name.
     pub(in crate::recipe) cmdlines: BTreeMap<String, &'a TextFile>,
     /// Whether files are loaded with a prefix to their names (`os_prefix`).
@@ -139,6 +143,12 @@ impl<'a> Start<'a> {
             None => parsed.boot_paths(&reader, &exists),
             Some(_) => parsed.boot_paths_anywhere(&includes, &exists),
         };
+        let is_for_any = situation.facts.image.is_some();
+        let on_pi5 = match (is_for_any, model.kernels) {
+            (true, _) => parsed.boot_paths_of(Kernels::Bcm2712, &includes, &exists),
+            (false, Kernels::Bcm2712) => paths.clone(),
+            (false, _) => Vec::new(),
+        };
         if paths.is_empty() {
             return Err(format!(
                 "{} names no kernel for {}",
@@ -162,6 +172,8 @@ impl<'a> Start<'a> {
             names,
             config,
             paths,
+            on_pi5,
+            is_for_any,
             cmdlines,
             has_prefix,
         })

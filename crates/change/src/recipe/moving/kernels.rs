@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use super::super::{Sight, Situation};
 use super::current::Start;
 use crate::boot::config_txt::initramfs_of;
-use crate::boot::model::{Kernels, Model};
 use rubus_vocabulary::machine::{BlockDevice, HopKind};
 
 /// Where the modules of all installed kernels are.
@@ -51,7 +50,7 @@ pub(in crate::recipe) struct Kernel {
     /// Whether `config.txt` lets it be loaded as it is.
     pub(in crate::recipe) is_loaded: bool,
     /// Whether some bootloaders load the one of another kernel: those of a Raspberry Pi 5 where `kernel=` names another kernel
-    /// than its usual one and `auto_initramfs` is on (raspberrypi/firmware, issue 1965).
+    /// than its usual one and `auto_initramfs` is on, or will be (raspberrypi/firmware, issue 1965).
     pub(in crate::recipe) is_mistaken: bool,
 }
 
@@ -91,7 +90,6 @@ pub(in crate::recipe) fn kernels(
 ) -> Result<Vec<Kernel>, String> {
     let releases = releases(situation);
     let running = situation.machine.system.kernel_release.text();
-    let is_pi5 = Model::of(&situation.machine.board).kernels == Kernels::Bcm2712;
     let mut kernels: Vec<Kernel> = Vec::new();
     for path in &start.paths {
         let Some(release) = release_of(&path.kernel, &releases, running) else {
@@ -122,13 +120,15 @@ pub(in crate::recipe) fn kernels(
             release,
             initramfs,
             is_loaded,
-            is_mistaken: is_pi5 && path.is_auto_initramfs && path.kernel != "kernel_2712.img",
+            is_mistaken: start.on_pi5.contains(path)
+                && (path.is_auto_initramfs || !is_loaded)
+                && path.kernel != "kernel_2712.img",
         };
-        if !kernels
-            .iter()
-            .any(|known| known.initramfs == kernel.initramfs)
-        {
-            kernels.push(kernel);
+        let mut known = kernels.iter_mut();
+        match known.find(|known| known.initramfs == kernel.initramfs) {
+            // Another board may load the same.
+            Some(known) => known.is_mistaken |= kernel.is_mistaken,
+            None => kernels.push(kernel),
         }
     }
     Ok(kernels)

@@ -162,10 +162,7 @@ pub(in crate::recipe) fn config(
         start.config.clone(),
     );
     let why = match kernels.iter().any(|kernel| kernel.is_mistaken) {
-        true => {
-            "With auto_initramfs=1 some bootloaders of the Raspberry Pi 5 load the initial RAM filesystem of another kernel than \
-                 the one that kernel= names; a line of its own names the right one."
-        }
+        true => WHY_NAMED,
         false => {
             "The firmware loads the initial RAM filesystem with its kernel only when it is told to; the old root starts with it too."
         }
@@ -183,17 +180,28 @@ pub(in crate::recipe) fn config(
     );
 }
 
+/// Why `config.txt` names the initial RAM filesystem of a kernel.
+pub(in crate::recipe) const WHY_NAMED: &str = "With auto_initramfs=1 some bootloaders of the Raspberry Pi 5 load the \
+     initial RAM filesystem of another kernel than the one that kernel= names; a line of its own names the right one.";
+
 /// The text of `config.txt` as it will be.
 pub(in crate::recipe) fn config_text(start: &Start<'_>, kernels: &[Kernel]) -> String {
     let mut text = ConfigTxt::parse(start.config.text.as_str());
     if !kernels.iter().all(|kernel| kernel.is_loaded) {
         text.set("auto_initramfs", "1");
     }
-    if let [kernel] = kernels {
-        if kernel.is_mistaken {
+    let mistaken = kernels.iter().find(|kernel| kernel.is_mistaken);
+    match (mistaken, kernels) {
+        (Some(kernel), _) if start.is_for_any => {
+            let named = format!("{} followkernel", kernel.initramfs);
+            // What the other boards load follows from their kernel.
+            text.set_under("pi5", &[("auto_initramfs", "0"), ("initramfs", &named)]);
+        }
+        (Some(_), [kernel]) => {
             text.set("initramfs", &format!("{} followkernel", kernel.initramfs));
             text.set("auto_initramfs", "0");
         }
+        _ => {}
     }
     text.text().to_string()
 }

@@ -40,6 +40,17 @@ fn a_pi_5_with_another_kernel_is_told_which_initial_ram_filesystem_to_load() {
         "auto_initramfs=0\nkernel=kernel8.img\ninitramfs initramfs8 followkernel\n"
     );
     assert_eq!(written(&plan, "config.txt.before-rubus"), config);
+    // Where it was off, turning it on would lead there.
+    let seen = &mut facts.seen;
+    seen.insert(
+        "/boot/firmware/config.txt".into(),
+        text("kernel=kernel8.img\n"),
+    );
+    let plan = plan_of(&machine, &facts, &[("trial", "no")]);
+    assert_eq!(
+        written(&plan, "config.txt"),
+        "kernel=kernel8.img\nauto_initramfs=0\ninitramfs initramfs8 followkernel\n"
+    );
 }
 
 /// Its next update would undo the switch, from the current root as from the new one.

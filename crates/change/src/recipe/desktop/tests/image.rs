@@ -275,3 +275,89 @@ fn settings_that_wait_for_the_first_start_are_not_lost() {
         told.notes
     );
 }
+
+/// The plan for an image with this `config.txt` and these kernels, and `config.txt` as it will be.
+fn with_config(config: &'static str, kernels: &[&str]) -> (Plan, Option<String>) {
+    let mut facts = image(&WHOLE);
+    for kernel in kernels {
+        let name = crate::boot::config_txt::initramfs_of(kernel);
+        facts.initramfs.insert(name, Ok(listing(&WHOLE)));
+    }
+    let plan = plan_where(facts, &[], &|facts| {
+        let seen = &mut facts.seen;
+        let initramfs: Vec<String> = kernels
+            .iter()
+            .map(|kernel| crate::boot::config_txt::initramfs_of(kernel))
+            .collect();
+        let mut files = vec!["config.txt", "cmdline.txt"];
+        files.extend(kernels);
+        files.extend(initramfs.iter().map(String::as_str));
+        seen.insert("/boot/firmware".into(), names(&files));
+        seen.insert("/boot/firmware/config.txt".into(), text(config));
+    });
+    let written = plan.steps.iter().find_map(|step| match &step.action {
+        Action::On { action, .. } => match &**action {
+            Action::WriteFile { path, becomes, .. } if path == Path::new("/config.txt") => {
+                Some(becomes.text.clone())
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    (plan, written)
+}
+
+/// Some of its bootloaders load `initramfs_2712` with `kernel8.img` (raspberrypi/firmware, issue 1965), and the image may be put
+/// into one.
+#[test]
+fn a_pi_5_that_starts_an_image_loads_the_initial_ram_filesystem_of_its_kernel() {
+    const NAMED: &str = "[pi5]\nauto_initramfs=0\ninitramfs initramfs8 followkernel\n[all]\n";
+    let both = ["kernel8.img", "kernel_2712.img"];
+    for (config, kernels) in [
+        ("auto_initramfs=1\nkernel=kernel8.img\n", &both[..]),
+        (
+            "auto_initramfs=1\n[pi5]\nkernel=kernel8.img\n[all]\n",
+            &both,
+        ),
+        // The same follows where its own kernel is not there.
+        ("auto_initramfs=1\narm_64bit=1\n", &both[..1]),
+    ] {
+        let (plan, written) = with_config(config, kernels);
+        assert_eq!(obstacles(&plan), Vec::<String>::new(), "{config}");
+        assert_eq!(written, Some(format!("{config}{NAMED}")), "{config}");
+    }
+    // Turning it on must not lead there either.
+    let (plan, written) = with_config("kernel=kernel8.img\n", &both);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    let on = format!("kernel=kernel8.img\nauto_initramfs=1\n{NAMED}");
+    assert_eq!(written, Some(on));
+}
+
+#[test]
+fn a_pi_5_with_its_own_kernel_and_other_boards_need_not_be_told() {
+    for config in [
+        "auto_initramfs=1\narm_64bit=1\n",
+        "auto_initramfs=1\narm_64bit=1\n[pi4]\nkernel=kernel8.img\n[all]\n",
+        "kernel=kernel8.img\ninitramfs initramfs8 followkernel\n",
+    ] {
+        let (plan, written) = with_config(config, &["kernel8.img", "kernel_2712.img"]);
+        assert_eq!(obstacles(&plan), Vec::<String>::new(), "{config}");
+        assert_eq!(written, None, "{config}");
+    }
+}
+
+#[test]
+fn a_pi_5_with_several_kernels_cannot_be_told_and_there_is_no_image() {
+    for config in [
+        "auto_initramfs=1\narm_64bit=1\n[cm5]\nkernel=kernel8.img\n[all]\n",
+        "auto_initramfs=1\narm_64bit=1\n[gpio4=1]\nkernel=kernel8.img\n[all]\n",
+    ] {
+        let (plan, _) = with_config(config, &["kernel8.img", "kernel_2712.img"]);
+        let said = obstacles(&plan).join("\n");
+        assert!(
+            said.contains("each Raspberry Pi 5 loads the same kernel"),
+            "{config}: {said}"
+        );
+        assert!(plan.steps.is_empty(), "{config}");
+    }
+}
