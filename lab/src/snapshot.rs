@@ -25,7 +25,7 @@ use crate::options::Options;
 use crate::{image, tools};
 
 /// Changes when snapshots of before are of no use any more.
-const FORMAT: &str = "2";
+const FORMAT: &str = "3";
 const ABOUT: &str = "about.json";
 const STATE: &str = "state";
 
