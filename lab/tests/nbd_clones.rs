@@ -183,6 +183,37 @@ fn kept_in_memory(identity: &Identity) -> usize {
         .count()
 }
 
+/// Deleted by hand, while no server could notice.
+#[test]
+fn what_a_killed_server_kept_of_a_deleted_clone_goes_with_the_next_server() {
+    let _turn = take_turns();
+    let home = home_with_golden();
+    let clones = home.path().join("clones");
+    let server = Served::start(&home, &clones, &[]);
+    let (mut gone, gone_is) = server.connect("gone");
+    let (mut moved, moved_is) = server.connect("moved");
+    write(&mut gone, 5000, b"mine");
+    write(&mut moved, 5000, b"mine");
+    server.kill();
+    drop((gone, moved));
+    std::fs::remove_file(clones.join("gone.clone")).expect("it was there");
+    // Within the directory of the next server, which closes it before it looks what is gone.
+    let names = ["moved.clone", "here.clone"].map(|name| clones.join(name));
+    std::fs::rename(&names[0], &names[1]).expect("it was there");
+
+    let server = Served::start(&home, &clones, &[]);
+    let is_swept = || kept_in_memory(&gone_is) == 0;
+    let waits = (0..1000).take_while(|_| !is_swept());
+    waits.for_each(|_| std::thread::sleep(std::time::Duration::from_millis(20)));
+    assert!(is_swept(), "it is kept of a file that is gone");
+    let (mut client, now) = server.connect("here");
+    assert_eq!(now, moved_is, "nothing is lost");
+    assert_eq!(&read_all(&mut client)[5000..5004], b"mine");
+    let (mut client, now) = server.connect("gone");
+    assert_ne!(now.export, gone_is.export, "another disk");
+    assert!(read_all(&mut client) == golden());
+}
+
 #[test]
 fn thrown_away_clones_last_as_long_as_their_server() {
     let _turn = take_turns();

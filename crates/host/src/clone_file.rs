@@ -142,6 +142,17 @@ impl CloneFile {
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 
+    /// The number of its filesystem's device, and its own there.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn inode(&self) -> io::Result<(u64, u64)> {
+        let found = rustix::fs::fstat(&self.file)?;
+        // The fields' types differ between processors.
+        #[allow(clippy::unnecessary_cast)]
+        Ok((found.st_dev as u64, found.st_ino as u64))
+    }
+
     /// What it is recognised by.
     ///
     /// # Errors

@@ -111,6 +111,13 @@ fn used_since(fixtures: &mut Fixtures) -> Step<String> {
         asked.err().unwrap_or(NOTHING),
         "was not confirmed to be lost",
     )?;
+    let shown = identity(&device)?.contents;
+    if !shown
+        .iter()
+        .any(|what| what.contains("an ext4 filesystem \"since\""))
+    {
+        return Err(Stop::Fail(format!("what is on it now: {shown:?}")));
+    }
     // Now that the user was asked about what is there.
     format(&disk, &[given(&disk, &device)?])?;
     Ok(format!("{asked}, and formatted when that is confirmed"))

@@ -91,6 +91,11 @@ pub const CASES: &[Case] = &[
         Power::Loop,
         backing_written,
     ),
+    (
+        "a loop device over a file that another process writes to through a mapping alone",
+        Power::Loop,
+        backing_mapped,
+    ),
     ("a read-only loop device", Power::Loop, read_only),
     (
         "a device that this process has claimed",
@@ -460,9 +465,21 @@ fn open_for_writing(fixtures: &mut Fixtures) -> Step<String> {
     fixtures.refused(&device, None, &["(sh), which may write to it."])
 }
 
-/// The mapping stays when the descriptor is closed, so nothing in /proc/PID/fd tells of it.
 fn mapped_for_writing(fixtures: &mut Fixtures) -> Step<String> {
     let device = fixtures.blank(8)?;
+    map_and_close(fixtures, &device)?;
+    fixtures.refused(&device, None, &["(perl), which may write to it."])
+}
+
+fn backing_mapped(fixtures: &mut Fixtures) -> Step<String> {
+    let device = fixtures.blank(8)?;
+    let image = fixtures.path("disk0.img").display().to_string();
+    map_and_close(fixtures, &image)?;
+    fixtures.refused(&device, None, &["The backing file of"])
+}
+
+/// A process that has mapped a device or file for writing and closed it: the mapping stays, and nothing in /proc/PID/fd tells of it.
+fn map_and_close(fixtures: &mut Fixtures, path: &str) -> Step<()> {
     // By its number in the kernel's table: Perl has no function for it.
     let mmap = match std::env::consts::ARCH {
         "x86_64" => 9,
@@ -470,12 +487,13 @@ fn mapped_for_writing(fixtures: &mut Fixtures) -> Step<String> {
         other => return Err(Stop::Skip(format!("mmap has no number here for {other}"))),
     };
     let script = format!(
-        "$| = 1; open(my $disk, '+<', '{device}') or die; \
+        "$| = 1; open(my $disk, '+<', '{path}') or die; \
          my $at = syscall({mmap}, 0, 4096, 3, 1, fileno($disk), 0); die if $at == -1; \
          close($disk); print \"ready\\n\"; <STDIN>"
     );
-    fixtures.start("perl", &["-e", &script], "ready\n")?;
-    fixtures.refused(&device, None, &["(perl), which may write to it."])
+    fixtures
+        .start("perl", &["-e", &script], "ready\n")
+        .map(drop)
 }
 
 fn partition_written(fixtures: &mut Fixtures) -> Step<String> {

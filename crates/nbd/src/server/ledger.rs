@@ -10,15 +10,14 @@
 //! server that finds the note of its own boot and no memory tells another generation, and only memory of images that
 //! have such a note is swept.
 
-use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rubus_host::clock::date_ns;
 use rubus_host::live_words::LiveWords;
 
+use super::place::Place;
 use crate::identity::Uuid;
 
 /// Steps in which filesystems count time.
@@ -162,31 +161,6 @@ impl std::fmt::Display for Noted {
     }
 }
 
-/// Where an image was when it was served last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Its path from the root directory on, without links.
-    pub path: PathBuf,
-    /// Its filesystem's device, and its inode there.
-    pub inode: (u64, u64),
-}
-
-impl Place {
-    /// Whether the image was deleted, moved or replaced, and not only its filesystem unmounted. `inode_at` looks at the
-    /// device and inode of a path.
-    fn is_gone(&self, inode_at: &dyn Fn(&Path) -> io::Result<(u64, u64)>) -> bool {
-        for (above, path) in self.path.ancestors().enumerate() {
-            match inode_at(path) {
-                Ok(found) if above == 0 => return found.0 == self.inode.0 && found != self.inode,
-                Ok((device, _)) => return device == self.inode.0,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(_) => return false,
-            }
-        }
-        false
-    }
-}
-
 /// The beginning of all names of ledgers.
 pub const PREFIX: &str = "rubus-export-";
 
@@ -197,7 +171,8 @@ pub const PREFIX: &str = "rubus-export-";
 /// When the memory cannot be listed.
 pub fn sweep(inode_at: &dyn Fn(&Path) -> io::Result<(u64, u64)>) -> io::Result<usize> {
     rubus_host::live_words::sweep(PREFIX, &|words| {
-        place_in(words).is_some_and(|place| place.is_gone(inode_at))
+        let place = words.get(at::PLACE..).and_then(Place::kept_in);
+        place.is_some_and(|place| place.is_gone(inode_at))
     })
 }
 
@@ -224,12 +199,8 @@ mod at {
     pub const BEGUN: usize = 13;
     pub const ENDED: usize = 14;
     pub const LAST: usize = 15;
-    /// The path's length in bytes; 0 when no place is kept.
-    pub const PATH_BYTES: usize = 17;
-    pub const DEVICE: usize = 18;
-    pub const INODE: usize = 19;
-    /// The path's first eight bytes.
-    pub const PATH: usize = 20;
+    /// Where the image is, to the end.
+    pub const PLACE: usize = 17;
 }
 
 /// The memory of one export.
@@ -299,26 +270,10 @@ impl Ledger {
     /// Keeps where the image is, so that this memory is swept when it is no longer there; none where the next server
     /// would not notice that. Paths that are too long are not kept.
     pub fn keep_place(&self, place: Option<&Place>) {
-        let words = self.words.words();
-        if words.len() <= at::PATH {
-            return;
+        let room = self.words.words().get(at::PLACE..);
+        if let Some(room) = room.filter(|room| !room.is_empty()) {
+            Place::keep_in(place, room);
         }
-        self.put(at::PATH_BYTES, 0);
-        let Some(place) = place else { return };
-        let path = place.path.as_os_str().as_bytes();
-        let chunks = path.chunks(8);
-        let room = &words[at::PATH..];
-        if chunks.len() > room.len() {
-            return;
-        }
-        for (word, chunk) in room.iter().zip(chunks) {
-            let mut bytes = [0; 8];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            word.store(u64::from_le_bytes(bytes), Ordering::Release);
-        }
-        self.put(at::DEVICE, place.inode.0);
-        self.put(at::INODE, place.inode.1);
-        self.put(at::PATH_BYTES, path.len() as u64);
     }
 
     /// Acknowledged writes may be lost: clients are told another epoch from now on.
@@ -356,24 +311,6 @@ impl Ledger {
         self.put(at, (value >> 64) as u64);
         self.put(at + 1, value as u64);
     }
-}
-
-/// The place that is kept in these words, if any.
-fn place_in(words: &[AtomicU64]) -> Option<Place> {
-    let get = |at: usize| Some(words.get(at)?.load(Ordering::Acquire));
-    let length = usize::try_from(get(at::PATH_BYTES)?).ok()?;
-    let mut path: Vec<u8> = words
-        .get(at::PATH..)?
-        .iter()
-        .take(length.div_ceil(8))
-        .flat_map(|word| word.load(Ordering::Acquire).to_le_bytes())
-        .collect();
-    path.truncate(length);
-    let is_whole = length > 0 && path.len() == length;
-    is_whole.then_some(Place {
-        path: OsStr::from_bytes(&path).into(),
-        inode: (get(at::DEVICE)?, get(at::INODE)?),
-    })
 }
 
 #[cfg(test)]
@@ -546,42 +483,8 @@ mod tests {
         );
     }
 
-    #[test]
-    fn an_image_is_gone_when_its_filesystem_is_there_without_it() {
-        let place = Place {
-            path: "/mnt/stick/images/disk.img".into(),
-            inode: (7, 12),
-        };
-        let is_gone = |there: &[(&str, (u64, u64))]| {
-            place.is_gone(&|path| {
-                let found = there.iter().find(|(at, _)| Path::new(at) == path);
-                found
-                    .map(|(_, inode)| *inode)
-                    .ok_or_else(|| io::ErrorKind::NotFound.into())
-            })
-        };
-        let (image, directory) = ("/mnt/stick/images/disk.img", "/mnt/stick/images");
-        assert!(!is_gone(&[(directory, (7, 11)), (image, (7, 12))]));
-        assert!(is_gone(&[(directory, (7, 11))]), "it was deleted or moved");
-        assert!(
-            is_gone(&[("/mnt/stick", (7, 2)), ("/", (1, 2))]),
-            "with its directory"
-        );
-        assert!(
-            is_gone(&[(image, (7, 13))]),
-            "another file was put in its place"
-        );
-        assert!(
-            !is_gone(&[("/mnt/stick", (1, 30)), ("/", (1, 2))]),
-            "it is unmounted"
-        );
-        assert!(
-            !is_gone(&[(image, (1, 12))]),
-            "another filesystem is over it"
-        );
-        assert!(!is_gone(&[]));
-        let forbidden = |_: &Path| Err(io::ErrorKind::PermissionDenied.into());
-        assert!(!place.is_gone(&forbidden));
+    fn kept_place(ledger: &Ledger) -> Option<Place> {
+        Place::kept_in(ledger.words.words().get(at::PLACE..)?)
     }
 
     #[test]
@@ -594,16 +497,16 @@ mod tests {
                 inode: (7, 12),
             };
             ledger.keep_place(Some(&place));
-            place_in(ledger.words.words()).map(|found| found == place)
+            kept_place(&ledger).map(|found| found == place)
         };
-        let longest = (WORDS - at::PATH) * 8;
+        let longest = (WORDS - at::PLACE - 3) * 8;
         for length in [1, 7, 8, 9, 300, longest] {
             assert_eq!(kept(&"x".repeat(length)), Some(true), "{length}");
         }
         assert_eq!(kept(&"x".repeat(longest + 1)), None);
         assert_eq!(kept("/a"), Some(true));
         ledger.keep_place(None);
-        assert_eq!(place_in(ledger.words.words()), None);
+        assert_eq!(kept_place(&ledger), None);
         rubus_host::live_words::forget(&name).unwrap();
     }
 
@@ -620,7 +523,7 @@ mod tests {
             path: "/gone".into(),
             inode: (7, 12),
         }));
-        assert_eq!(place_in(old.words.words()), None);
+        assert_eq!(kept_place(&old), None);
         rubus_host::live_words::forget(&name).unwrap();
     }
 

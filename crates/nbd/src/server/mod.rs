@@ -14,6 +14,7 @@ pub mod ledger;
 mod line;
 pub mod listener;
 pub mod overlay;
+pub mod place;
 mod pool;
 mod session;
 mod shares;

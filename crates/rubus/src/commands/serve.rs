@@ -166,6 +166,8 @@ fn serve_clones(
             let why = format!("cannot look for clones that a killed server left: {error}");
             told.event(&Event::Trouble(why));
         }
+        // After that: clones that were moved here still have what they need in memory.
+        identity::sweep();
     });
     let ended = match arguments.stdin {
         true => serve_standard_input(&server),

@@ -8,7 +8,9 @@ use rubus_host::digest::sha256;
 use rubus_host::image::Image;
 use rubus_nbd::identity::{Identity, Uuid};
 use rubus_nbd::server::file_disk::FileDisk;
-use rubus_nbd::server::ledger::{self, Ledger, Noted, Place, Seen, Told, judge};
+use rubus_nbd::server::ledger::{self, Ledger, Noted, Seen, Told, judge};
+use rubus_nbd::server::overlay;
+use rubus_nbd::server::place::Place;
 
 /// Where the image keeps a number that nothing else has, if its filesystem can keep one.
 const LABEL: &str = "user.rubus.export";
@@ -93,13 +95,15 @@ fn place(image: &Image, path: &Path) -> Option<Place> {
     })
 }
 
-/// Forgets what earlier servers have kept about images that are gone.
+/// Forgets what earlier servers have kept about images and clones that are gone.
 pub fn sweep() {
-    // What cannot be forgotten now takes a page of memory until the machine restarts.
-    let _ = ledger::sweep(&|path| {
+    let inode_at = |path: &Path| {
         let found = std::fs::metadata(path)?;
         Ok((found.dev(), found.ino()))
-    });
+    };
+    // What cannot be forgotten now takes memory until the machine restarts.
+    let _ = ledger::sweep(&inode_at);
+    let _ = overlay::sweep(&inode_at);
 }
 
 /// Keeps how an image is left whose writes are all on stable storage.

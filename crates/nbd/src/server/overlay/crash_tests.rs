@@ -15,6 +15,7 @@ use super::open::{OpenError, Surroundings, open, write_new};
 use super::store::{Golden, Memory, Store, Words};
 use crate::identity::{Identity, Uuid};
 use crate::server::disk::{Disk, Zeroing};
+use crate::server::place::Place;
 
 mod damage;
 
@@ -274,7 +275,7 @@ impl Ram {
 }
 
 impl Memory for Ram {
-    fn create(&self, name: &str, count: usize) -> io::Result<Words> {
+    fn create(&self, name: &str, count: usize, _: Option<&Place>) -> io::Result<Words> {
         let Words::Heap(words) = Words::zeros(count) else {
             return Err(io::ErrorKind::Other.into());
         };
@@ -282,7 +283,7 @@ impl Memory for Ram {
         Ok(Words::Heap(words))
     }
 
-    fn find(&self, name: &str, count: usize) -> Option<Words> {
+    fn find(&self, name: &str, count: usize, _: Option<&Place>) -> Option<Words> {
         let words = self.words.lock().unwrap().get(name)?.clone();
         (words.len() == count).then_some(Words::Heap(words))
     }
@@ -334,6 +335,7 @@ impl Rig {
             golden: Arc::new(Made(self.size)),
             golden_id: &golden_id,
             memory: self.ram.clone(),
+            place: None,
             random: &random,
         };
         open(self.medium.clone(), &around)
@@ -496,6 +498,8 @@ const SIZE: u64 = PAGE_BLOCKS * 4096 + 40 * 4096 + 1536;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Killed,
+    /// Killed, and its memory was swept: its file seemed to be gone.
+    Swept,
     PowerCut,
     Closed,
 }
@@ -533,10 +537,15 @@ fn one_run(
             rig.medium.cut_power(dice);
             rig.ram.words.lock().unwrap().clear();
         }
+        End::Swept => {
+            rig.medium.restart_server();
+            rig.ram.words.lock().unwrap().clear();
+        }
         End::Killed | End::Closed => rig.medium.restart_server(),
     }
+    let may_lose = matches!(end, End::PowerCut | End::Swept);
     let disk = rig.open().expect("it can always be opened again");
-    let has_lost = rig.verify(&disk, doubt, end == End::PowerCut, &what);
+    let has_lost = rig.verify(&disk, doubt, may_lose, &what);
     let now = disk.identity();
     if let Some(served) = served {
         assert_eq!(
@@ -548,7 +557,7 @@ fn one_run(
             "{what}: a loss that is not told"
         );
         assert!(
-            end == End::PowerCut || now.boot == served.boot,
+            may_lose || now.boot == served.boot,
             "{what}: no loss was told"
         );
     }
@@ -563,8 +572,8 @@ fn one_run(
 
 #[test]
 fn a_crash_at_every_write_of_data_and_map_loses_nothing_that_was_flushed() {
-    for end in [End::Killed, End::PowerCut] {
-        for seed in 0..4 {
+    for (end, seeds) in [(End::Killed, 4), (End::Swept, 2), (End::PowerCut, 4)] {
+        for seed in 0..seeds {
             for dies_at in 1..40 {
                 let mut rig = Rig::new(SIZE);
                 let mut dice = Dice(seed);
@@ -580,7 +589,8 @@ fn crash_after_crash_loses_nothing_that_was_flushed() {
         let (mut rig, mut dice) = (Rig::new(SIZE), Dice(1000 + seed));
         let mut identity = None;
         for _ in 0..8 {
-            let end = [End::Killed, End::PowerCut, End::Closed][dice.below(3) as usize];
+            let ends = [End::Killed, End::Swept, End::PowerCut, End::Closed];
+            let end = ends[dice.below(4) as usize];
             let dies_at = (end != End::Closed).then(|| 1 + dice.below(40));
             one_run(&mut rig, &mut dice, dies_at, end, &mut identity);
         }

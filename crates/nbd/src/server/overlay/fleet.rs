@@ -17,6 +17,7 @@ use super::open::{OpenError, Surroundings, fleeting, open, read_header, write_ne
 use super::store::{Golden, SharedMemory};
 use crate::identity::{Identity, Uuid};
 use crate::server::disk::{Abilities, Disk, Extent, Zeroing};
+use crate::server::place::Place;
 use crate::server::pool::lock;
 
 /// What a clone's file ends with.
@@ -283,10 +284,11 @@ impl Fleet {
     fn open_or_make(&self, name: &ClientName) -> Result<CloneDisk<CloneFile>, FleetError> {
         self.golden.check().map_err(FleetError::Golden)?;
         let random = random;
-        let around = Surroundings {
+        let mut around = Surroundings {
             golden: self.golden.clone(),
             golden_id: self.golden.id(),
             memory: Arc::new(SharedMemory),
+            place: None,
             random: &random,
         };
         let path = name.path_in(&self.directory);
@@ -320,8 +322,17 @@ impl Fleet {
                 return Err(FleetError::Open { path, why });
             }
         };
+        around.place = place_of(&file, &path);
         open(file, &around).map_err(|why| FleetError::Open { path, why })
     }
+}
+
+/// Where a clone's file is.
+pub(super) fn place_of(file: &CloneFile, path: &Path) -> Option<Place> {
+    let inode = file.inode().ok()?;
+    // Its directory may be a link; it is none itself.
+    let path = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
+    Some(Place { path, inode })
 }
 
 /// A random number of 128 bits.
@@ -490,7 +501,7 @@ impl Disk for OpenClone {
 mod tests {
     use super::super::maintain::{CloneState, list};
     use super::super::open::memory_name;
-    use super::super::store::Memory;
+    use super::super::store::{Memory, sweep};
     use super::*;
 
     #[test]
@@ -521,17 +532,95 @@ mod tests {
         killed.disk.store.unlock();
         std::mem::forget(killed);
         assert_eq!(stands(), CloneState::Left);
-        assert!(SharedMemory.find(&memory, words).is_some());
+        assert!(SharedMemory.find(&memory, words, None).is_some());
         drop(next.clone_of(&other).unwrap());
 
         next.settle().unwrap();
         assert_eq!(stands(), CloneState::Closed);
-        assert!(SharedMemory.find(&memory, words).is_none());
+        assert!(SharedMemory.find(&memory, words, None).is_none());
         let again = next.clone_of(&name).unwrap();
         let mut seen = [0; 4];
         again.read(4096, &mut seen).unwrap();
         assert_eq!(&seen, b"mine");
         assert_eq!(again.identity(), identity, "nothing was lost");
+    }
+
+    fn inode_at(path: &Path) -> io::Result<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt;
+        let found = std::fs::metadata(path)?;
+        Ok((found.dev(), found.ino()))
+    }
+
+    /// The memory of clones in this directory alone: other tests have theirs.
+    fn is_swept(fleet: &Fleet, memory: &str) -> bool {
+        sweep(
+            &|path| match path.starts_with(&fleet.directory) || fleet.directory.starts_with(path) {
+                true => inode_at(path),
+                false => Err(io::ErrorKind::PermissionDenied.into()),
+            },
+        )
+        .unwrap();
+        !Path::new("/dev/shm").join(memory).exists()
+    }
+
+    /// Whatever becomes of the file and of its memory, what may be lost is told.
+    #[test]
+    fn the_memory_of_a_clone_goes_with_its_file_and_never_hides_a_loss() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().canonicalize().unwrap();
+        let golden = top.join("golden.img");
+        std::fs::write(&golden, vec![7; 1 << 20]).unwrap();
+        let clones = top.join("clones");
+        let fleet = || {
+            let golden = GoldenFile::open(&golden).unwrap();
+            Fleet::new(&clones, golden, Lasting::Kept, 9).unwrap()
+        };
+        let name = ClientName::asked("a").unwrap();
+        let path = name.path_in(&clones);
+        let killed = || {
+            let clone = fleet().clone_of(&name).unwrap();
+            clone.write(4096, b"mine").unwrap();
+            let identity = clone.identity();
+            let memory = memory_name(identity.export, identity.boot);
+            assert!(!is_swept(&fleet(), &memory), "it is open");
+            // What the end of a process does; the memory is let go of too.
+            clone.disk.store.unlock();
+            let mut left = Arc::try_unwrap(clone).unwrap();
+            left.disk.is_fleeting = true;
+            drop(left);
+            (identity, memory)
+        };
+
+        // Its file is there: nothing is swept, and nothing is lost.
+        let (identity, memory) = killed();
+        assert!(!is_swept(&fleet(), &memory));
+        assert_eq!(fleet().clone_of(&name).unwrap().identity(), identity);
+
+        // It is moved away, swept, and comes back: what was not flushed may be lost, and that is told.
+        let (identity, memory) = killed();
+        std::fs::rename(&path, top.join("moved")).unwrap();
+        assert!(is_swept(&fleet(), &memory));
+        std::fs::rename(top.join("moved"), &path).unwrap();
+        let again = fleet().clone_of(&name).unwrap();
+        assert_ne!(again.identity().boot, identity.boot);
+        drop(again);
+
+        // Another file is in its place: a copy of before, say.
+        let (_, memory) = killed();
+        std::fs::copy(&path, top.join("copy")).unwrap();
+        std::fs::rename(top.join("copy"), &path).unwrap();
+        assert!(is_swept(&fleet(), &memory));
+        drop(fleet().clone_of(&name).unwrap());
+
+        // The whole directory is gone.
+        let (_, memory) = killed();
+        std::fs::remove_dir_all(&clones).unwrap();
+        let elsewhere = Fleet {
+            directory: clones.clone(),
+            ..fleet()
+        };
+        std::fs::remove_dir_all(&clones).unwrap();
+        assert!(is_swept(&elsewhere, &memory));
     }
 
     #[test]

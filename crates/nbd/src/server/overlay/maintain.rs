@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rubus_host::clone_file::{CloneFile, Lock, names_in, remove};
 
-use super::fleet::{ClientName, ENDING, FleetError, random, write_untouched};
+use super::fleet::{ClientName, ENDING, FleetError, place_of, random, write_untouched};
 use super::format::{Header, Kind};
 use super::golden::GoldenFile;
 use super::open::{OpenError, Surroundings, compare, memory_name, open, own_bytes, read_header};
@@ -247,6 +247,7 @@ pub fn merge(
         golden: Arc::new(golden),
         golden_id: &id,
         memory: Arc::new(SharedMemory),
+        place: place_of(&file, &path),
         random: &random,
     };
     let clone = open(file, &around).map_err(cannot)?;

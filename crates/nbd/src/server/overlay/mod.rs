@@ -29,3 +29,4 @@ pub use format::{BLOCK_BYTES, GoldenId, Kind};
 pub use golden::GoldenFile;
 pub use maintain::{CloneState, Listed, list, merge, reset, throw_away};
 pub use open::OpenError;
+pub use store::sweep;

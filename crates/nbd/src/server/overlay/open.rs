@@ -10,8 +10,9 @@ use super::format::{
 };
 use super::gate::Gate;
 use super::present::Present;
-use super::store::{Golden, Memory, Store, Words};
+use super::store::{Golden, Memory, PREFIX, Store, Words};
 use crate::identity::{Identity, Uuid};
+use crate::server::place::Place;
 
 /// Why a clone cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +47,8 @@ pub struct Surroundings<'a> {
     pub golden_id: &'a GoldenId,
     /// Memory that outlives the server.
     pub memory: Arc<dyn Memory + Send + Sync>,
+    /// Where the clone's file is; nothing where its memory need not go with it.
+    pub place: Option<Place>,
     /// A new random number.
     pub random: &'a dyn Fn() -> io::Result<Uuid>,
 }
@@ -203,7 +206,7 @@ pub fn own_bytes(store: &impl Store, header: &Header) -> Result<Option<u64>, Ope
 
 /// The name of the memory that belongs to a clone until it is closed or the boot ends.
 pub fn memory_name(clone: Uuid, epoch: Uuid) -> String {
-    format!("rubus-clone-{clone}-{epoch}")
+    format!("{PREFIX}{clone}-{epoch}")
 }
 
 /// Opens a clone; afterwards its file says that it is in use.
@@ -222,7 +225,7 @@ pub fn open<S: Store>(store: S, around: &Surroundings<'_>) -> Result<CloneDisk<S
     let count = Present::words_of(layout.pages).max(1);
     let old_name = memory_name(header.clone, header.epoch);
     let survived = match header.in_use {
-        true => around.memory.find(&old_name, count),
+        true => around.memory.find(&old_name, count, around.place.as_ref()),
         false => None,
     };
     if header.in_use && survived.is_none() {
@@ -232,7 +235,7 @@ pub fn open<S: Store>(store: S, around: &Surroundings<'_>) -> Result<CloneDisk<S
     let name = memory_name(header.clone, header.epoch);
     let (words, outlives) = match survived {
         Some(words) => (words, true),
-        None => match around.memory.create(&name, count) {
+        None => match around.memory.create(&name, count, around.place.as_ref()) {
             Ok(words) => (words, true),
             // Without it the next server that finds this one killed says that something was lost.
             Err(_) => (Words::zeros(count), false),

@@ -1,11 +1,14 @@
 //! What lies below a clone: its file, the golden image, and memory that outlives the server.
 
 use std::io::{self, IoSlice};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rubus_host::clone_file::CloneFile;
 use rubus_host::live_words::{self, LiveWords};
+
+use crate::server::place::Place;
 
 /// A file that is read and written at offsets by several threads.
 pub trait Store: Send + Sync {
@@ -145,8 +148,8 @@ pub trait Golden: Send + Sync {
 pub enum Words {
     /// Gone with the program.
     Heap(Arc<[AtomicU64]>),
-    /// Gone with the boot.
-    Live(LiveWords),
+    /// Gone with the boot; so many of them, what comes behind is not for clones.
+    Live(LiveWords, usize),
 }
 
 impl Words {
@@ -159,41 +162,150 @@ impl Words {
     pub fn get(&self) -> &[AtomicU64] {
         match self {
             Words::Heap(words) => words,
-            Words::Live(words) => words.words(),
+            Words::Live(words, count) => &words.words()[..*count],
         }
     }
 }
 
 /// Memory that outlives the server as the page cache does, under names.
 pub trait Memory {
-    /// Makes so many words, all 0, in place of what has the name.
+    /// Makes so many words, all 0, in place of what has the name. They are of no use once the clone's file is gone from its place.
     ///
     /// # Errors
     /// When there is no such memory.
-    fn create(&self, name: &str, count: usize) -> io::Result<Words>;
+    fn create(&self, name: &str, count: usize, place: Option<&Place>) -> io::Result<Words>;
 
-    /// What an earlier program has made under that name.
-    fn find(&self, name: &str, count: usize) -> Option<Words>;
+    /// What an earlier program has made under that name; its file is at this place now.
+    fn find(&self, name: &str, count: usize, place: Option<&Place>) -> Option<Words>;
 
     /// A later program finds nothing under that name.
     fn forget(&self, name: &str);
 }
+
+/// The beginning of all names of the memory of clones.
+pub const PREFIX: &str = "rubus-clone-";
+
+/// Begins what comes behind a clone's words: where its file is. Servers of before had nothing there.
+const MARK: u64 = u64::from_le_bytes(*b"clone at");
+/// The mark and the place: a page.
+const WORDS_BEHIND: usize = 512;
 
 /// The memory of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedMemory;
 
 impl Memory for SharedMemory {
-    fn create(&self, name: &str, count: usize) -> io::Result<Words> {
-        LiveWords::create(name, count).map(Words::Live)
+    fn create(&self, name: &str, count: usize, place: Option<&Place>) -> io::Result<Words> {
+        let words = LiveWords::create(name, count + WORDS_BEHIND)?;
+        keep_place(words.words(), count, place);
+        Ok(Words::Live(words, count))
     }
 
-    fn find(&self, name: &str, count: usize) -> Option<Words> {
-        LiveWords::find(name, count).ok()?.map(Words::Live)
+    fn find(&self, name: &str, count: usize, place: Option<&Place>) -> Option<Words> {
+        if let Some(words) = LiveWords::find(name, count + WORDS_BEHIND).ok()? {
+            keep_place(words.words(), count, place);
+            return Some(Words::Live(words, count));
+        }
+        let words = LiveWords::find(name, count).ok()??;
+        Some(Words::Live(words, count))
     }
 
     fn forget(&self, name: &str) {
         // What cannot be forgotten is another user's, and not found by us.
         let _ = live_words::forget(name);
+    }
+}
+
+fn keep_place(words: &[AtomicU64], count: usize, place: Option<&Place>) {
+    let [mark, behind @ ..] = &words[count..] else {
+        return;
+    };
+    Place::keep_in(place, behind);
+    mark.store(MARK, Ordering::Release);
+}
+
+/// Forgets the memory of clones whose files are gone, which no server has open. Returns how many those were. `inode_at` looks at the
+/// device and inode of a path.
+///
+/// A clone that was only moved is told from then on as one that may have lost writes: whoever opens the file of a killed server
+/// without its memory tells another epoch.
+///
+/// # Errors
+/// When the memory cannot be listed.
+pub fn sweep(inode_at: &dyn Fn(&Path) -> io::Result<(u64, u64)>) -> io::Result<usize> {
+    live_words::sweep(PREFIX, &|words| {
+        let place = kept_place(words);
+        place.is_some_and(|place| place.is_gone(inode_at))
+    })
+}
+
+fn kept_place(words: &[AtomicU64]) -> Option<Place> {
+    let behind = words.get(words.len().checked_sub(WORDS_BEHIND)?..)?;
+    let is_marked = behind[0].load(Ordering::Acquire) == MARK;
+    is_marked.then(|| Place::kept_in(&behind[1..]))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(word: &str) -> String {
+        format!("{PREFIX}{word}-{}", std::process::id())
+    }
+
+    fn place() -> Place {
+        Place {
+            path: "/mnt/stick/a.clone".into(),
+            inode: (7, 12),
+        }
+    }
+
+    #[test]
+    fn the_place_behind_the_words_is_none_of_a_clones() {
+        let name = name("place");
+        let words = SharedMemory.create(&name, 504, Some(&place())).unwrap();
+        assert_eq!(words.get().len(), 504);
+        assert!(
+            words
+                .get()
+                .iter()
+                .all(|word| word.load(Ordering::Relaxed) == 0)
+        );
+        words.get()[503].store(u64::MAX, Ordering::Relaxed);
+        drop(words);
+        let moved = Place {
+            path: "/elsewhere".into(),
+            ..place()
+        };
+        let words = SharedMemory.find(&name, 504, Some(&moved)).unwrap();
+        assert_eq!(words.get()[503].load(Ordering::Relaxed), u64::MAX);
+        let Words::Live(live, _) = &words else {
+            panic!("{words:?}");
+        };
+        assert_eq!(kept_place(live.words()), Some(moved));
+        SharedMemory.forget(&name);
+    }
+
+    #[test]
+    fn memory_of_an_earlier_server_is_found_and_has_no_place() {
+        let name = name("old");
+        let old = LiveWords::create(&name, 504).unwrap();
+        old.words()
+            .iter()
+            .for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+        drop(old);
+        let words = SharedMemory.find(&name, 504, Some(&place())).unwrap();
+        assert_eq!(words.get().len(), 504);
+        assert!(
+            words
+                .get()
+                .iter()
+                .all(|word| word.load(Ordering::Relaxed) == u64::MAX)
+        );
+        let Words::Live(live, _) = &words else {
+            panic!("{words:?}");
+        };
+        assert_eq!(kept_place(live.words()), None);
+        SharedMemory.forget(&name);
     }
 }
