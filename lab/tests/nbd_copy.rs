@@ -2,6 +2,7 @@
 //! what was interrupted goes on, and what could not be read is never written.
 
 mod data;
+mod servers;
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use self::data::{SIZE, expected, is_the_copy, noise, sparse, taken, write_data};
+use self::servers::{failing, nbdkit_at, serve, slowly, thinking};
 use crate::common::program::{Answer, Home, binary};
 use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::free_port;
@@ -21,35 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const NBDKIT: Need = Need::Program("nbdkit", "nbdkit");
 const QEMU: Need = Need::Program("qemu-nbd", "qemu-utils");
 const REFERENCE: Need = Need::Program("nbd-server", "nbd-server");
-
-/// Our server, gone when this is dropped.
-fn serve(home: &Home, arguments: &[&str], socket: &str) -> Serving {
-    let path = home.path().join(socket);
-    let mut command = home.command();
-    command.args(["serve", "--quiet"]).args(arguments);
-    command.arg("--unix").arg(&path);
-    Serving::start(command, Listening::Socket(path)).expect("it serves")
-}
-
-/// nbdkit, at the same place each time: its version 1.32 may end when a client is killed or goes with requests in flight.
-fn nbdkit_at(path: PathBuf, arguments: &[&str]) -> Serving {
-    let _ = std::fs::remove_file(&path);
-    let mut command = programs::nbdkit();
-    command.arg("--unix").arg(&path).args(arguments);
-    Serving::start(command, Listening::Socket(path)).expect("nbdkit serves")
-}
-
-/// Held to 2 MB/s, after a burst of two seconds' worth.
-fn slowly(home: &Home, image: &Path) -> Serving {
-    let arguments = ["--filter=rate", "file", &text(image), "rate=16M"];
-    nbdkit_at(home.path().join("slow"), &arguments)
-}
-
-/// Each read takes it 6 s.
-fn thinking(home: &Home) -> Serving {
-    let arguments = ["--filter=delay", "pattern", "1M", "delay-read=6"];
-    nbdkit_at(home.path().join("thinks"), &arguments)
-}
 
 /// 40 MiB of holes, as a file to be served.
 fn empty(home: &Home) -> PathBuf {
@@ -336,25 +309,6 @@ const BAD: [(u64, u64); 3] = [
     (2 * MIB - 1024, 2 * MIB),
     (6 * MIB, 6 * MIB + (256 << 10)),
 ];
-
-/// nbdkit over an image of which these bytes cannot be read.
-fn failing(home: &Home, image: &Path, bad: &[(u64, u64)]) -> NbdServer {
-    let mut map = String::from("0x0 ? 1\n");
-    let mut known = 0;
-    for (from, to) in bad {
-        map += &format!(
-            "{known:#x} {:#x} +\n{from:#x} {:#x} -\n",
-            from - known,
-            to - from
-        );
-        known = *to;
-    }
-    map += &format!("{known:#x} {:#x} +\n", SIZE - known);
-    let path = home.path().join("map");
-    std::fs::write(&path, map).expect("room");
-    let map = format!("ddrescue-mapfile={}", path.display());
-    NbdServer::nbdkit(&["--filter=ddrescue", "file", &text(image), &map]).expect("nbdkit")
-}
 
 #[test]
 fn past_bad_sectors_all_else_is_copied_and_they_are_listed() {
