@@ -1,9 +1,11 @@
-//! The kernel's NBD client on the quick board, under a filesystem and a raw area that are written to all the time, while
-//! server, network and watcher are killed, frozen, cut off, restarted and exchanged at random: nothing that was
-//! acknowledged is missing, and nothing goes on over lost writes.
+//! The kernel's NBD client on the quick board, under a filesystem and a raw area that are written
+//! to all the time, while server, network and watcher are killed, frozen, cut off, restarted and
+//! exchanged at random: nothing that was acknowledged is missing, and nothing goes on over lost
+//! writes.
 //!
-//! `nbd_kills` does the same with a driver of its own and many more rounds in the same time. Here the driver is the
-//! kernel's, and what a restarted machine loses is what its kernel had not written to its disk.
+//! `nbd_kills` does the same with a driver of its own and many more rounds in the same time. Here
+//! the driver is the kernel's, and what a restarted machine loses is what its kernel had not
+//! written to its disk.
 
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
@@ -39,8 +41,8 @@ const RAWS: u64 = 8;
 const FILESYSTEM_BLOCKS: u64 = 10240;
 const BLOCK_BYTES: usize = 4096;
 
-/// A write that was under way when its server was killed is dated so long after it at most; what somebody writes later
-/// is known to be another one's.
+/// A write that was under way when its server was killed is dated so long after it at most; what
+/// somebody writes later is known to be another one's.
 const DATED_LATER: Duration = Duration::from_millis(10_500);
 /// Files are dated in steps.
 const DATED_APART: Duration = Duration::from_millis(60);
@@ -168,7 +170,8 @@ impl Rig {
         ));
         rig.attach();
         rig.board_must(&format!(
-            "mkfs.ext4 -q -b {BLOCK_BYTES} -J size=4 /dev/nbd0 {FILESYSTEM_BLOCKS} && mount /dev/nbd0 /mnt
+            "mkfs.ext4 -q -b {BLOCK_BYTES} -J size=4 -E lazy_itable_init=0,lazy_journal_init=0 \
+               /dev/nbd0 {FILESYSTEM_BLOCKS} && mount /dev/nbd0 /mnt
              for kind in raw file; do perl /run/kills/writer.pl $kind 1 1 once; done"
         ));
         rig.hear();
@@ -182,13 +185,14 @@ impl Rig {
     fn attach(&mut self) {
         let (port, life) = (self.machine.port(), self.life);
         self.board_must(&format!(
-            "dmesg -C; rubus attach nbd://{HOST_ADDRESS}:{port}/ /dev/nbd0 --connections {} --timeout {} \
-             --dead-timeout 200 >&2",
+            "dmesg -C; rubus attach nbd://{HOST_ADDRESS}:{port}/ /dev/nbd0 --connections {} \
+               --timeout {} --dead-timeout 200 >&2",
             life.connections, life.timeout_s
         ));
     }
 
-    /// Something happens while the disk is written to. Gives how the disk is after it, when all that must be there is there.
+    /// Something happens while the disk is written to. Gives how the disk is after it, when all
+    /// that must be there is there.
     fn round(&mut self, event: Event) -> Outcome {
         let before = self.promises.clone();
         let backup = match event {
@@ -245,7 +249,8 @@ impl Rig {
         self.board_must(&format!(
             "cd /run/kills; rm -f stop *.log *.ended; touch raw.log file.log
              for kind in raw file; do
-               {{ perl writer.pl $kind {next} {seed} 2>>said; touch $kind.ended; }} </dev/null >/dev/null 2>&1 &
+               {{ perl writer.pl $kind {next} {seed} 2>>said; touch $kind.ended; }} \
+                 </dev/null >/dev/null 2>&1 &
              done
              until grep -q durable raw.log && grep -q durable file.log; do
                [ ! -e raw.ended ] && [ ! -e file.ended ] || {{ cat said >&2; exit 1; }}
@@ -300,8 +305,8 @@ impl Rig {
         std::thread::sleep(time);
     }
 
-    /// Makes it happen. Gives whether a write that was acknowledged is gone, and how the image was when its server came back
-    /// to it, where the disk may be failed.
+    /// Makes it happen. Gives whether a write that was acknowledged is gone, and how the image was
+    /// when its server came back to it, where the disk may be failed.
     fn happen(&mut self, event: Event, backup: Option<&[u8]>) -> (bool, Option<Vec<u8>>) {
         match event {
             Event::Killed { times } => {
@@ -348,9 +353,7 @@ impl Rig {
             } => return self.reboot(is_silent, is_stop_asked),
             Event::RebootedWhenDurable => {
                 self.stop_writers();
-                self.board_must(
-                    "while rubus attach --json | grep -q '\"unflushed\": true'; do sleep 0.1; done",
-                );
+                self.wait_until_durable();
                 self.machine.cut_power();
                 self.all_on_the_servers_disk(Expected::Acknowledged);
                 self.machine.come_back();
@@ -363,6 +366,18 @@ impl Rig {
             }
         }
         (false, None)
+    }
+
+    /// Nothing is left to be written, and the watcher has flushed what was written last.
+    fn wait_until_durable(&mut self) {
+        self.board_must(
+            "flushes() { awk '{ print $16 }' /sys/block/nbd0/stat; }
+             sync; n=$(flushes)
+             dd if=/dev/zero of=/dev/nbd0 bs=4k count=1 seek=15k oflag=direct conv=notrunc \
+               status=none
+             until [ $(flushes) -gt $n ]; do sleep 0.1; done
+             while rubus attach --json | grep -q '\"unflushed\": true'; do sleep 0.1; done",
+        );
     }
 
     fn kill_the_watcher(&mut self) {
@@ -399,7 +414,8 @@ impl Rig {
         (is_lost, Some(left))
     }
 
-    /// Looks at the raw area of the image, of which so much must be there; gives whether all is there that was acknowledged.
+    /// Looks at the raw area of the image, of which so much must be there; gives whether all is
+    /// there that was acknowledged.
     fn all_on_the_servers_disk(&self, expected: Expected) -> bool {
         let image = std::fs::File::open(self.machine.image()).unwrap();
         let mut all = Found::new();
@@ -473,8 +489,8 @@ impl Rig {
         Outcome::AttachedAgain
     }
 
-    /// Attaches and mounts it in another life, and reads all of it. Only where it was not unmounted may there be something to
-    /// replay; after that its filesystem is without a fault.
+    /// Attaches and mounts it in another life, and reads all of it. Only where it was not unmounted
+    /// may there be something to replay; after that its filesystem is without a fault.
     fn attach_again(&mut self, was_unmounted: bool) -> Found {
         let life = Life::drawn(&mut self.random);
         if life.is_sync != self.life.is_sync {

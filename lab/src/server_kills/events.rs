@@ -16,7 +16,8 @@ pub struct Life {
 }
 
 impl Life {
-    /// One of them. Without a timeout, what was under way when a connection ended waits for up to 30 s, so few have none.
+    /// One of them. Without a timeout, what was under way when a connection ended waits for up to
+    /// 30 s, so few have none.
     #[must_use]
     pub fn drawn(random: &mut Random) -> Self {
         Self {
@@ -56,7 +57,8 @@ pub enum Event {
     CutAndKilled,
     /// The watcher is killed; the disk is detached and attached again.
     WatcherKilled,
-    /// Watcher and server are killed, so that nobody connects again: the disk is given up by its user.
+    /// Watcher and server are killed, so that nobody connects again: the disk is given up by its
+    /// user.
     WatcherAndServerKilled,
     /// The server's machine loses its power while it is written to.
     Rebooted {
@@ -124,8 +126,8 @@ impl Event {
         deck
     }
 
-    /// Whether it may have ended so. `is_lost` says that a write that had been acknowledged is not on the server's disk
-    /// any more.
+    /// Whether it may have ended so. `is_lost` says that a write that had been acknowledged is not
+    /// on the server's disk any more.
     ///
     /// # Errors
     /// When it may not, in words.

@@ -1,9 +1,10 @@
 //! What a writer was told of its writes, and whether what is found later keeps that.
 //!
-//! A writer fills places with numbers that grow from write to write. It says on a line of its own when a write begins,
-//! when the kernel has acknowledged it, and when it is durable: `begun PLACE N`, `done PLACE N`, `durable PLACE N`, and
-//! `failed PLACE N` when the kernel said so. Whoever looks at the places finds in each the numbers of one write, or of
-//! two when a write has been cut off.
+//! A writer fills places with numbers that grow from write to write. It says on a line of its own
+//! when a write begins, when the kernel has acknowledged it, and when it is durable: `begun PLACE
+//! N`, `done PLACE N`, `durable PLACE N`, and `failed PLACE N` when the kernel said so. Whoever
+//! looks at the places finds in each the numbers of one write, or of two when a write has been cut
+//! off.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +95,8 @@ impl Promises {
         std::mem::take(&mut self.failed)
     }
 
-    /// What is not as it was promised; empty when all is. Only places whose names begin with `prefix` are looked at.
+    /// What is not as it was promised; empty when all is. Only places whose names begin with
+    /// `prefix` are looked at.
     #[must_use]
     pub fn broken(&self, found: &Found, expected: Expected, prefix: &str) -> Vec<String> {
         let mut broken = Vec::new();
@@ -144,8 +146,8 @@ impl Promises {
     }
 }
 
-/// What is found in places, by lines of a number of equal lines that follow each other, the place, and the number in
-/// it, as `uniq -c` gives: `256 raw03 00000017`. A place has `lines` of them.
+/// What is found in places, by lines of a number of equal lines that follow each other, the place,
+/// and the number in it, as `uniq -c` gives: `256 raw03 00000017`. A place has `lines` of them.
 ///
 /// # Errors
 /// When a place holds something that no write leaves.
@@ -201,7 +203,8 @@ pub fn found_in(bytes: &[u8], place: &str) -> Result<Option<(u64, u64)>> {
 mod tests {
     use super::*;
 
-    const LOG: &str = "begun raw0 1\ndone raw0 1\ndurable raw0 1\nbegun raw0 2\ndone raw0 2\nbegun raw0 3\n\
+    const LOG: &str = "begun raw0 1\ndone raw0 1\ndurable raw0 1\nbegun raw0 2\ndone raw0 2\n\
+                       begun raw0 3\n\
                        begun file 4\ndone file 4\ndurable file 4\n";
 
     fn promises() -> Promises {
@@ -251,7 +254,8 @@ mod tests {
 
     #[test]
     fn the_tail_of_a_disk_that_is_dropped_is_noticed() {
-        // Places as on a disk, one behind the other, and all durable; then the disk ends earlier and earlier.
+        // Places as on a disk, one behind the other, and all durable; then the disk ends earlier
+        // and earlier.
         let names: Vec<String> = (0..8).map(|number| format!("raw{number}")).collect();
         let mut promises = Promises::default();
         for (name, number) in names.iter().zip(1..) {

@@ -1,8 +1,10 @@
-//! A machine that serves an image with `rubus serve` and whose power can be cut: what it had not made durable is gone.
+//! A machine that serves an image with `rubus serve` and whose power can be cut: what it had not
+//! made durable is gone.
 //!
-//! The server is the product's, on this machine. Its image is on an ext4 of its own, on a loop device. A power cut copies
-//! what the kernel had written to that device by then: the rest was in the page cache, and the next server gets the copy.
-//! The machine's boot id and its `/dev/shm` are a file and a directory of this test.
+//! The server is the product's, on this machine. Its image is on an ext4 of its own, on a loop
+//! device. A power cut copies what the kernel had written to that device by then: the rest was in
+//! the page cache, and the next server gets the copy. The machine's boot id and its `/dev/shm` are
+//! a file and a directory of this test.
 
 use std::fs::{File, FileTimes};
 use std::io::Write;
@@ -107,8 +109,8 @@ impl ServerMachine {
         }
     }
 
-    /// Puts older bytes back behind the server's back, from that offset on, as no machine does: it has promised the newer ones,
-    /// and nothing tells that they are gone.
+    /// Puts older bytes back behind the server's back, from that offset on, as no machine does: it
+    /// has promised the newer ones, and nothing tells that they are gone.
     pub fn forget(&self, older: &[u8], at: u64) {
         let file = File::options().write(true).open(self.image()).unwrap();
         let dated = file.metadata().unwrap().modified().unwrap();
@@ -143,7 +145,8 @@ impl Drop for ServerMachine {
 }
 
 fn serve(place: &Path, port: u16, is_sync: bool) -> Serving {
-    let script = "mount --bind \"$1/boot\" /proc/sys/kernel/random/boot_id && mount --bind \"$1/shm\" /dev/shm && \
+    let script = "mount --bind \"$1/boot\" /proc/sys/kernel/random/boot_id && \
+                  mount --bind \"$1/shm\" /dev/shm && \
                   exec \"$0\" serve \"$1/disk/image\" --quiet --listen \"$2\" $3";
     let mut command: Command = programs::command("unshare");
     command.args(["--mount", "sh", "-c", script]);
