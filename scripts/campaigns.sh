@@ -30,6 +30,10 @@ campaigns() {
   campaign 'power cuts in text files, replayed' 30 replayed_cuts tidy 100 --resume-each 4 -- --script $tests/tidy.sh --recipe /root/tidy.toml
   campaign 'power cuts in a change on top of another, replayed' 30 replayed_cuts again 100 --resume-each 4 -- --script $tests/tidy.sh \
     --script $tests/again.sh --recipe /root/again.toml
+  # 500 rounds with the kernel's own client, others in each release.
+  for seed in $(seq 10); do
+    campaign "kills under the kernel's NBD client, piece $seed" 15 kernel_kills 50 "$seed"
+  done
   for target in both_ends client_flight client_handshake client_inquiry copy_journal server_handshake server_transmission; do
     campaign "fuzzing $target" 9 fuzz "$target"
   done
@@ -86,6 +90,13 @@ replayed_cuts() {
   [ -e "$recording/recording.json" ] || "$lab" power-cuts --lossy 1 --record "$recording" "$@" || return
   "$lab" power-cuts --lossy "$seed" --replay "$recording" "${judged[@]}" --board-each 25 --jobs 2 \
     --markdown "$work/reports/cuts-replayed-$name.md" --keep-failures "$work/cuts-replayed-$name"
+}
+
+# So many rounds. Each piece is one board.
+kernel_kills() {
+  local seed=$(($(git rev-parse --short=7 HEAD | sed 's/^/0x/') + $2))
+  RUBUS_LAB_KILLS=$1 RUBUS_LAB_KILLS_SEED=$seed cargo nextest run --workspace --locked --profile beside --success-output final \
+    -E 'binary_id(rubus-lab::lab) & test(vm_pc_nbd_kills::nothing_acknowledged)'
 }
 
 fuzz() {

@@ -36,6 +36,7 @@ pub mod power_cuts;
 pub mod product;
 pub mod quick_initramfs;
 pub mod raid_board;
+pub mod server_kills;
 pub mod session;
 pub mod snapshot;
 pub mod test_report;

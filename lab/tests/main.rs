@@ -48,6 +48,7 @@ mod vm_pc_image;
 mod vm_pc_kept;
 mod vm_pc_memory;
 mod vm_pc_nbd;
+mod vm_pc_nbd_kills;
 mod vm_pc_network_root;
 mod vm_pc_packages;
 mod vm_pc_power_cuts;

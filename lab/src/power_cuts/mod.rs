@@ -497,11 +497,12 @@ impl Lab<'_> {
 }
 
 /// Numbers that look random and are the same for the same seed (xorshift64).
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
     /// Small seeds that are next to each other give numbers that are not.
-    fn of(seed: u64) -> Self {
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
@@ -510,7 +511,7 @@ impl Random {
     }
 
     /// A whole number from 0 on and below `end`; 0 when that is 0.
-    fn number(&mut self, end: u64) -> u64 {
+    pub fn number(&mut self, end: u64) -> u64 {
         // Far below 2^53, so that each number is as probable as the others.
         ((self.part() * end as f64) as u64).min(end.saturating_sub(1))
     }

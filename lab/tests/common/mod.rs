@@ -15,6 +15,7 @@ pub mod pressure;
 pub mod program;
 pub mod run;
 pub mod served;
+pub mod server_machine;
 pub mod sshd;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
