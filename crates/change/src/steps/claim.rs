@@ -11,6 +11,7 @@ use rubus_host::{Files, Hands};
 use crate::apply::{GivenAway, Site, StepError};
 use crate::guard::{self, Confirmation, Consent};
 
+use super::copied::DISK_LOST;
 use super::{consent, failed, locate};
 
 /// Claims `node`, which is `disk` or stands on it, for overwriting.
@@ -94,9 +95,23 @@ pub(super) fn around_all<T>(
 ) -> Result<T, StepError> {
     let check = || devices.iter().try_for_each(|device| device.check(tried));
     check()?;
-    let done = act()?;
+    let done = act().map_err(|error| match check() {
+        Ok(()) => error,
+        Err(_) => lost_meanwhile(error),
+    })?;
     check()?;
     Ok(done)
+}
+
+/// Why a program failed whose disk is not there any more: that is what has to be known first.
+fn lost_meanwhile(error: StepError) -> StepError {
+    match error {
+        StepError::Work { tried, reason } => StepError::Work {
+            tried,
+            reason: format!("{reason}; {DISK_LOST}"),
+        },
+        other => other,
+    }
 }
 
 /// The running number of the disk that a node is on now. Each disk that appears gets a new one.
@@ -165,6 +180,13 @@ mod tests {
             Ok(())
         });
         assert!(done.is_err() && !is_run, "{done:?}");
+    }
+
+    #[test]
+    fn a_program_that_fails_on_a_disk_that_is_gone_says_so() {
+        let why = lost_meanwhile(failed("run mkfs.ext4", "status 1")).to_string();
+        let start = "cannot run mkfs.ext4: status 1; the disk fails or was pulled out";
+        assert!(why.starts_with(start), "{why}");
     }
 
     #[test]
