@@ -71,7 +71,7 @@ fn what_debian_writes_the_command_line_from_names_the_new_root() {
         .find(|word| word.starts_with("root=PARTUUID="));
     let root = root.expect("a root").trim_start_matches("root=");
     let with = |root: &str| {
-        TextFile::public(&format!(
+        TextFile::public(format!(
             "#ROOTPART=/dev/mmcblk0p2\nROOTPART=\"{root}\"\n#KERNEL=\"auto\"\n"
         ))
     };
