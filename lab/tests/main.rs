@@ -46,6 +46,7 @@ mod vm_pc_faults;
 mod vm_pc_guard;
 mod vm_pc_image;
 mod vm_pc_kept;
+mod vm_pc_lost_disks;
 mod vm_pc_memory;
 mod vm_pc_nbd;
 mod vm_pc_nbd_kills;

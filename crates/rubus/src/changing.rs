@@ -148,7 +148,7 @@ pub fn confirm_losses(
     for disk in disks {
         let device = look_at(disk, files)?;
         if let Some(why) = guard::may_lose(&device) {
-            confirmed.push(confirm_loss(disk, &device, why, given)?);
+            confirmed.push(confirm_loss(disk, &device, why, given, files)?);
         }
     }
     Ok(confirmed)
@@ -158,7 +158,8 @@ pub fn confirm_losses(
 /// cover what is there now: perhaps another disk of the same model is plugged in, or it was used since.
 ///
 /// # Errors
-/// [`Refused`] when a loss is not confirmed; the change then stands where it stood.
+/// [`Refused`] when a disk is not there or cannot be told from another one, or a loss is not confirmed; the change then stands
+/// where it stood.
 pub fn confirm_again(
     change: &Change,
     given: &[String],
@@ -166,8 +167,9 @@ pub fn confirm_again(
 ) -> anyhow::Result<Vec<GivenAway>> {
     let mut confirmed: Vec<GivenAway> = Vec::new();
     for disk in disks_still_lost(change) {
-        // Why it is not there or cannot be used, the step itself says.
-        let Ok(device) = look_at(disk, files) else {
+        let now = find(disk, files).map_err(|why| stands(change, &why))?;
+        // Why it cannot be used, the step itself says: an array of this change's own making may stand on it.
+        let Ok(device) = guard::fit(files, &now.path) else {
             continue;
         };
         let is_asked = confirmed.iter().any(|known| known.disk == disk.path);
@@ -178,11 +180,30 @@ pub fn confirm_again(
         if is_given.map_err(Refused)? {
             continue;
         }
-        let why = "holds data whose loss was not confirmed: it may be another disk than the one that was meant, or it \
-                   was used since";
-        confirmed.push(confirm_loss(disk, &device, why, given)?);
+        let why = format!(
+            "holds data whose loss was not confirmed: it may be another disk than the one that was meant, or it was used \
+             since. If it is another one, plug in the one that was meant instead; {}",
+            go_on(change)
+        );
+        confirmed.push(confirm_loss(disk, &device, &why, given, files)?);
     }
     Ok(confirmed)
+}
+
+/// Why a change cannot be gone on with yet. Nothing of it is done or undone then.
+fn stands(change: &Change, why: &str) -> Refused {
+    Refused(format!(
+        "{} was not gone on with, and nothing was touched: {why}; {}",
+        change.name,
+        go_on(change)
+    ))
+}
+
+fn go_on(change: &Change) -> String {
+    format!(
+        "then run `rubus resume` again, or go back with `rubus undo {}`",
+        change.name
+    )
 }
 
 /// The disks that steps which are not done yet overwrite; none when the change goes back.
@@ -203,6 +224,7 @@ fn confirm_loss(
     device: &guard::DeviceFacts,
     why: &str,
     given: &[String],
+    files: &dyn Files,
 ) -> anyhow::Result<GivenAway> {
     let wanted = guard::confirmation(device);
     // What is on it when the question is asked is what the answer is about.
@@ -222,6 +244,7 @@ fn confirm_loss(
         disk: disk.path.clone(),
         words: disk.confirmation.clone(),
         ends: Some(ends),
+        boot: steps::boot_id(files),
     })
 }
 
@@ -264,12 +287,20 @@ fn disks_under(place: &mut Place) -> Vec<&mut DiskIdentity> {
 
 /// The disk that is meant, as it is now.
 fn look_at(disk: &DiskIdentity, files: &dyn Files) -> anyhow::Result<guard::DeviceFacts> {
-    let refused = |why: String| Refused(format!("{} was not touched: {why}", disk.path.display()));
-    let disks = guard::disks(files).map_err(refused)?;
-    let boot_id = steps::boot_id(files);
-    let now = steps::find_disk(disk, &disks, boot_id.as_deref()).map_err(refused)?;
+    let now = find(disk, files).map_err(|why| {
+        let shown = disk.path.display();
+        Refused(format!(
+            "{shown} was not touched: {why}, or make a new plan"
+        ))
+    })?;
     let device = guard::fit(files, &now.path).map_err(|refusal| Refused(refusal.to_string()))?;
     Ok(device)
+}
+
+/// The disk that is meant, by all that it says of itself.
+fn find(disk: &DiskIdentity, files: &dyn Files) -> Result<guard::Disk, String> {
+    let disks = guard::disks(files)?;
+    steps::find_disk(disk, &disks, steps::boot_id(files).as_deref())
 }
 
 /// Whether the user types the confirmation; no without a terminal.
@@ -423,7 +454,10 @@ fn about(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rubus_change::apply::ChangeStore;
+    use rubus_change::fixture::long_plan::big_plan;
     use rubus_host::fake::FakeFiles;
+    use rubus_host::rehearsal::Rehearsal;
 
     use super::*;
 
@@ -449,7 +483,7 @@ mod tests {
 
     #[test]
     fn a_saved_plan_says_what_is_on_its_disks_now() {
-        let mut plan = rubus_change::fixture::long_plan::big_plan();
+        let mut plan = big_plan();
         let lost = plan.disks_lost().len();
         assert!(lost > 0);
         refresh_with(&mut plan, &|_| Some(vec!["an ext4 filesystem".into()]));
@@ -465,6 +499,26 @@ mod tests {
         let before = plan.clone();
         refresh_with(&mut plan, &|_| None);
         assert_eq!(plan, before, "what cannot be looked at stays");
+    }
+
+    #[test]
+    fn a_change_whose_disk_is_not_there_stands_and_says_how_to_go_on() {
+        let machine = &mut Rehearsal::new().directory("/changes");
+        let store = ChangeStore::at("/changes");
+        let mut change = store.begin(big_plan(), Vec::new(), "now", machine).unwrap();
+        let nothing = FakeFiles::new().dir("/sys/block");
+        let why = confirm_again(&change, &[], &nothing).unwrap_err();
+        assert!(why.is::<Refused>());
+        let why = why.to_string();
+        for words in [
+            "0001-example was not gone on with, and nothing was touched",
+            "is not there; plug it in again",
+            "then run `rubus resume` again, or go back with `rubus undo 0001-example`",
+        ] {
+            assert!(why.contains(words), "'{words}' in: {why}");
+        }
+        change.state.way = Way::Undo;
+        assert_eq!(confirm_again(&change, &[], &nothing).unwrap(), []);
     }
 
     #[test]

@@ -275,7 +275,12 @@ fn journal_lines() -> Vec<journal::Record> {
     let why = "asked for".into();
     vec![
         Record::Turned { way, why, at },
-        Record::Confirmed { disk, words, ends },
+        Record::Confirmed {
+            disk,
+            words,
+            ends,
+            boot: boot.clone(),
+        },
         Record::Begun { step },
         Record::Done { step, receipt },
         Record::Refused { step },

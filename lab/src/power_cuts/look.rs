@@ -123,7 +123,12 @@ impl Lab<'_> {
         if command == "rubus resume" && cut.way == Way::Apply && is_from_card(&row.booted) {
             self.attach(&mut board)?;
         }
-        let outcome = board.run(command, "root", self.campaign.limit)?;
+        // After a restart, nothing proves that a disk that looks like the one that was confirmed is that one.
+        let again = match command {
+            "rubus resume" => self.confirmations(),
+            _ => String::new(),
+        };
+        let outcome = board.run(&format!("{command}{again}"), "root", self.campaign.limit)?;
         row.ended = match (command, outcome.status) {
             ("true", _) => "nothing to end".to_owned(),
             (command, 0) => command.trim_end_matches(" --yes").to_owned(),
@@ -161,6 +166,13 @@ impl Lab<'_> {
             return Ok(None);
         };
         Ok(Some(Evidence { differences, root }))
+    }
+
+    /// The arguments with which the change's losses were confirmed.
+    fn confirmations(&self) -> String {
+        let given = self.campaign.change.iter();
+        let given = given.filter(|word| word.starts_with("--i-will-lose-everything-on="));
+        given.map(|word| format!(" {word}")).collect()
     }
 
     /// Whether it starts after its end too, and whether that root says the same of the change; gives the root.

@@ -450,10 +450,16 @@ impl Change {
     /// The disks that the user gave away, in the order of the confirmations.
     pub fn consents(&self) -> Vec<GivenAway> {
         let confirmed = self.records.iter().filter_map(|record| match record {
-            Record::Confirmed { disk, words, ends } => Some(GivenAway {
+            Record::Confirmed {
+                disk,
+                words,
+                ends,
+                boot,
+            } => Some(GivenAway {
                 disk: disk.clone(),
                 words: words.clone(),
                 ends: ends.clone(),
+                boot: boot.clone(),
             }),
             _ => None,
         });

@@ -2,7 +2,7 @@
 
 use crate::fixture::plans::small_plan;
 use crate::plan::journal::Receipt;
-use crate::plan::volume::{FilesystemKind, Volume};
+use crate::plan::volume::{FilesystemKind, NewFilesystem, Place, Volume};
 use crate::plan::{Plan, Step, TextFile};
 use rubus_host::Hands;
 use rubus_host::rehearsal::Rehearsal;
@@ -313,7 +313,13 @@ impl StepRunner for WithCopy {
         _: &mut Site<'_>,
         _: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        panic!("{action:?}")
+        match action {
+            Action::Format { .. } => Ok(Receipt {
+                planned: "made".into(),
+                live: "made".into(),
+            }),
+            _ => panic!("{action:?}"),
+        }
     }
 
     fn undo(
@@ -322,7 +328,13 @@ impl StepRunner for WithCopy {
         _: &mut Site<'_>,
         _: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        panic!("{action:?}")
+        match action {
+            Action::Format { .. } => Ok(Receipt {
+                planned: "made".into(),
+                live: "made".into(),
+            }),
+            _ => panic!("{action:?}"),
+        }
     }
 
     fn difference(&self, _: &Action, _: &dyn Files) -> Option<String> {
@@ -344,13 +356,36 @@ impl StepRunner for WithCopy {
 
 #[test]
 fn a_copy_of_the_boot_partition_starts_the_old_root_again_and_one_that_is_gone_is_told() {
-    const COPY: &str = "/boot/firmware/copy";
-    const COPIED: &str = "/boot/firmware/copy/cmdline.txt";
+    undone_elsewhere(writing_to(FilesystemKind::Vfat));
+}
+
+/// Debian's settings on the new root name the old one again; where its disk is broken, that is no reason to stop.
+#[test]
+fn a_new_root_of_this_plan_is_changed_back_and_one_that_is_gone_is_told() {
+    let mut plan = writing_to(FilesystemKind::Btrfs);
+    let disk = crate::fixture::long_plan::big_plan().disks_lost()[0].clone();
+    let made = Action::Format {
+        place: Place::Disk { disk },
+        filesystem: NewFilesystem {
+            kind: FilesystemKind::Btrfs,
+            uuid: "1234-5678".into(),
+            label: String::new(),
+            subvolumes: Vec::new(),
+            mount_options: String::new(),
+        },
+    };
+    let mut step = plan.steps[0].clone();
+    (step.id, step.action) = ("make".into(), made);
+    plan.steps.insert(0, step);
+    undone_elsewhere(plan);
+}
+
+fn writing_to(kind: FilesystemKind) -> Plan {
     let volume = Volume {
-        kind: FilesystemKind::Vfat,
+        kind,
         uuid: "1234-5678".into(),
         mount_options: String::new(),
-        title: "the copy of the boot partition".into(),
+        title: "the other filesystem".into(),
     };
     let mut plan = writing("desktop", "/cmdline.txt", OLD_LINE, NEW_LINE);
     plan.steps[0].action = Action::On {
@@ -358,6 +393,12 @@ fn a_copy_of_the_boot_partition_starts_the_old_root_again_and_one_that_is_gone_i
         action: Box::new(plan.steps[0].action.clone()),
         is_undone: true,
     };
+    plan
+}
+
+fn undone_elsewhere(plan: Plan) {
+    const COPY: &str = "/boot/firmware/copy";
+    const COPIED: &str = "/boot/firmware/copy/cmdline.txt";
     for is_there in [true, false] {
         let mut machine = machine().file(COPIED, OLD_LINE, 0o755);
         let change = ChangeStore::at(STORE).begin(plan.clone(), Vec::new(), "now", &mut machine);

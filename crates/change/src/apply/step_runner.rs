@@ -22,6 +22,8 @@ pub struct GivenAway {
     pub words: String,
     /// Its fingerprint at that moment ([`crate::steps::fingerprint`]); none in journals of before.
     pub ends: Option<String>,
+    /// The boot in which that was; none in journals of before.
+    pub boot: Option<String>,
 }
 
 /// What a work may use.

@@ -7,7 +7,7 @@ use crate::boot::cmdline_txt::{is_command_line, taken_back};
 use crate::plan::diff::{Line, lines};
 use crate::plan::journal::Receipt;
 use crate::plan::volume::{FilesystemKind, Volume};
-use crate::plan::{Action, TextFile, knob_says};
+use crate::plan::{Action, Plan, TextFile, knob_says};
 use rubus_host::hands::{self, parent_of};
 use rubus_host::{Files, Hands, ReadError};
 
@@ -65,6 +65,9 @@ pub(super) fn undo(
         });
         return match (back, volume.kind) {
             (Err(error), FilesystemKind::Vfat) => Ok(boot_copy_left(volume, &error, context)),
+            (Err(error), _) if is_made_by(&change.plan, volume) => {
+                Ok(new_root_left(volume, &error, context))
+            }
             (back, _) => back,
         };
     }
@@ -90,6 +93,23 @@ fn boot_copy_left(volume: &Volume, error: &StepError, context: &mut ApplyContext
     let words = format!(
         "{} may still start the new root ({error}); before a board with that disk is started again, give its command line the \
          contents of the one on the card, or take the disk off",
+        volume.title
+    );
+    (context.tell)(Event::Remark { words: &words });
+    left()
+}
+
+/// Whether a filesystem is one that a plan makes.
+fn is_made_by(plan: &Plan, volume: &Volume) -> bool {
+    plan.steps.iter().any(|step| {
+        matches!(&step.action, Action::Format { filesystem, .. } if filesystem.uuid == volume.uuid)
+    })
+}
+
+/// A new root that cannot be changed back, since its disk is not there: nothing starts it any more.
+fn new_root_left(volume: &Volume, error: &StepError, context: &mut ApplyContext<'_>) -> Receipt {
+    let words = format!(
+        "{} still names itself as the root ({error}); should it be started again, an update there would make that last",
         volume.title
     );
     (context.tell)(Event::Remark { words: &words });

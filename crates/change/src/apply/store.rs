@@ -201,6 +201,7 @@ pub(super) fn record_of(given: GivenAway) -> Record {
         disk: given.disk,
         words: given.words,
         ends: given.ends,
+        boot: given.boot,
     }
 }
 

@@ -404,6 +404,7 @@ fn a_change_that_is_there_after_a_cut_knows_which_disks_were_given_away() {
         disk: "/dev/sda".into(),
         words: "S123".into(),
         ends: Some("5e1f".into()),
+        boot: Some("one".into()),
     }];
     let (mut none, mut whole) = (0, 0);
     for event in 0.. {

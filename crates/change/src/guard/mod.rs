@@ -40,7 +40,7 @@ pub use file::file_unused;
 pub use judge::{Confirmation, ConfirmationKind, Consent, ConsentNeeded, Reason, Verdict, judge};
 pub use judge::{confirmation, may_lose};
 pub use refusal::{Refusal, card, content_words};
-pub use released::{Released, while_the_same};
+pub use released::{Released, are_the_same, while_the_same};
 
 use patience::look_patiently;
 use sysfs::Sys;

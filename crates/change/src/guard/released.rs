@@ -50,6 +50,11 @@ pub fn while_the_same<T, E>(
     Ok(done)
 }
 
+/// Whether the names still mean the disks that were claimed.
+pub fn are_the_same(devices: &[Released]) -> bool {
+    devices.iter().all(|device| device.check().is_ok())
+}
+
 /// The running number of the disk that a node is on now. Each disk that appears gets a new one.
 fn sequence_of(node: &Path) -> Result<Option<u64>, String> {
     let device = super::read_only(node).map_err(|refusal| refusal.to_string())?;

@@ -44,6 +44,9 @@ pub enum Record {
         /// were given away.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ends: Option<String>,
+        /// The boot in which that was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot: Option<String>,
     },
     /// A step is about to be done, or undone.
     Begun {

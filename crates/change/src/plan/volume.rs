@@ -29,6 +29,18 @@ pub struct DiskIdentity {
     pub confirmation: String,
 }
 
+impl DiskIdentity {
+    /// Whether the disk has a number, or as a network disk an address, that no other disk of the machine had when the plan was
+    /// made. A serial number that two disks say confirms nothing.
+    #[must_use]
+    pub fn has_own_number(&self) -> bool {
+        let confirmation = Some(&self.confirmation);
+        self.wwn.is_some()
+            || self.serial.as_ref() == confirmation
+            || self.model.as_ref() == confirmation
+    }
+}
+
 /// A partition table to be written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -11,6 +11,7 @@ use rubus_host::{Files, Hands};
 use crate::apply::{GivenAway, Site, StepError};
 use crate::guard::{self, Confirmation, Consent, Released};
 
+use super::copied::DISK_LOST;
 use super::{consent, failed, locate};
 
 /// Claims `node`, which is `disk` or stands on it, for overwriting.
@@ -54,7 +55,27 @@ pub(super) fn around<T>(
     tried: &str,
     act: impl FnOnce() -> Result<T, StepError>,
 ) -> Result<T, StepError> {
-    guard::while_the_same(devices, |why| failed(tried, why), act)
+    guard::while_the_same(
+        devices,
+        |why| failed(tried, why),
+        || {
+            act().map_err(|error| match guard::are_the_same(devices) {
+                true => error,
+                false => lost_meanwhile(error),
+            })
+        },
+    )
+}
+
+/// Why a program failed whose disk is not there any more: that is what has to be known first.
+fn lost_meanwhile(error: StepError) -> StepError {
+    match error {
+        StepError::Work { tried, reason } => StepError::Work {
+            tried,
+            reason: format!("{reason}; {DISK_LOST}"),
+        },
+        other => other,
+    }
 }
 
 /// Whether the user has given away what is on a disk of a plan now, or it is of the plan's own making.
@@ -82,4 +103,16 @@ fn ask_again(disk: &DiskIdentity, expected: &Confirmation) -> String {
         expected.kind.phrase(),
         expected.text
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_fails_on_a_disk_that_is_gone_says_so() {
+        let why = lost_meanwhile(failed("run mkfs.ext4", "status 1")).to_string();
+        let start = "cannot run mkfs.ext4: status 1; the disk fails or was pulled out";
+        assert!(why.starts_with(start), "{why}");
+    }
 }

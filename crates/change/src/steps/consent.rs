@@ -1,9 +1,9 @@
 //! Whether the loss of what is on a disk is still confirmed when its overwriting is gone on with.
 //!
 //! Between a confirmation and the step that overwrites, the power may be cut, the machine started again and a cable
-//! changed. Two sticks of one model look alike, and a disk that was blank may have been put to use. What counts then
-//! is proof: a disk that is surely the same, contents that are still the ones that were given away, or a partition table or
-//! filesystem that this change made.
+//! changed. Two sticks of one model look alike, enclosures of one make often say the same serial number, and a disk that was
+//! blank may have been put to use. What counts is proof: a disk that has not left the machine, or a partition table or
+//! filesystem that this change made. Equal contents are none after a restart: new disks of one model are equal to the byte.
 
 use std::path::Path;
 
@@ -28,6 +28,8 @@ const SECTOR_BYTES: usize = 512;
 pub(super) struct Evidence {
     /// Whether it is surely the disk of the plan, and not another one of its model.
     pub is_same_disk: bool,
+    /// The running boot.
+    pub boot: Option<String>,
     /// Its fingerprint now.
     pub ends: String,
     /// Whether everything on it was made by this change.
@@ -37,20 +39,23 @@ pub(super) struct Evidence {
 /// Whether what is on a disk may be lost without asking again. `given` is what the user confirmed.
 pub(super) fn covers(given: Option<&GivenAway>, disk: &DiskIdentity, evidence: &Evidence) -> bool {
     let given = given.filter(|given| given.words == disk.confirmation);
-    let is_unchanged = |given: &GivenAway| given.ends.as_deref() == Some(&evidence.ends);
+    let is_unchanged = |given: &GivenAway| {
+        let is_same_boot = given.boot.is_some() && given.boot == evidence.boot;
+        is_same_boot && given.ends.as_deref() == Some(&evidence.ends)
+    };
     evidence.is_own || given.is_some_and(|given| evidence.is_same_disk || is_unchanged(given))
 }
 
-/// Whether a disk that looks like the one of a plan is surely that one: it has a number of its own, is a
-/// network disk with the same address, or has not left the machine since the plan was made.
+/// Whether a disk that looks like the one of a plan is surely that one: it is a network disk with the same address, or has
+/// not left the machine since the plan was made. A serial number is no proof: the other disk that says it too may not have been
+/// plugged in when the plan was made.
 pub(super) fn is_same_disk(meant: &DiskIdentity, now: &Disk, boot: Option<&str>) -> bool {
-    let has_number = meant.serial.is_some() || meant.wwn.is_some();
     let has_address = now.kind == BlockKind::Nbd && meant.model.is_some();
     let has_stayed = boot.is_some()
         && boot == meant.boot_id.as_deref()
         && meant.diskseq.is_some()
         && meant.diskseq == now.diskseq;
-    has_number || has_address || has_stayed
+    has_address || has_stayed
 }
 
 /// What tells whether the contents of a disk are still the same: a sum of its size, its ends, and the ends of
@@ -114,6 +119,7 @@ pub(super) fn evidence(
     };
     Ok(Evidence {
         is_same_disk: is_same_disk(meant, now, boot),
+        boot: boot.map(str::to_string),
         ends: fingerprint_of(&device)?,
         is_own: is_own(plan, meant, &window, &on_partition),
     })

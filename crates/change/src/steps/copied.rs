@@ -17,6 +17,10 @@ pub(super) enum Onto {
     Image,
 }
 
+/// What is said of a disk that is not there any more, or answers with errors.
+pub(super) const DISK_LOST: &str = "the disk fails or was pulled out: look at the kernel log, at the cable and at the supply, \
+                                    and apply it again when that is mended, or with another disk";
+
 /// Why a copy ended, with what to do next: a change that fails is put back, so nothing goes on where it was.
 pub(super) fn in_a_change(error: CopyError, onto: Onto) -> String {
     let CopyError::Target { path, failure } = &error else {
@@ -27,10 +31,7 @@ pub(super) fn in_a_change(error: CopyError, onto: Onto) -> String {
             "the new image could not be written: look whether its filesystem has room, and at the kernel log"
         }
         Reason::Full => if_full(onto),
-        Reason::Device | Reason::ReadOnly => {
-            "the disk fails or was pulled out: look at the kernel log, at the cable and at the supply, and apply it again \
-             when that is mended, or with another disk"
-        }
+        Reason::Device | Reason::ReadOnly => DISK_LOST,
         _ => return error.to_string(),
     };
     format!("{path}: {failure}; {advice}")

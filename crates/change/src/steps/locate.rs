@@ -84,7 +84,7 @@ pub fn find_disk(meant: &DiskIdentity, disks: &[Disk], boot: Option<&str>) -> Re
             (None, true) => Err(gone(meant, disks)),
             (None, false) => Err(format!(
                 "{} was taken out since the plan was made, or another of the same kind is in its place; start the \
-                 machine again with it plugged in, or make a new plan",
+                 machine again with it plugged in",
                 describe(meant)
             )),
         };
@@ -112,7 +112,7 @@ fn gone(meant: &DiskIdentity, disks: &[Disk]) -> String {
         _ => String::new(),
     };
     format!(
-        "{} is not there{now}; plug it in again (rubus attach, if it is a network disk), or make a new plan",
+        "{} is not there{now}; plug it in again (rubus attach, if it is a network disk)",
         describe(meant)
     )
 }

@@ -177,6 +177,10 @@ fn losses(disks: &[&DiskIdentity], style: Style) -> Vec<String> {
     lines
 }
 
+/// What to do about disks that cannot be told from one another.
+const ALIKE: &str =
+    "unplug such disks until the change is applied; after a power cut rubus asks before it goes on";
+
 /// One disk: its node, model, size and serial number, and what is on it now.
 pub fn card(disk: &DiskIdentity) -> Vec<String> {
     let model = disk.model.as_deref().unwrap_or("of unknown make");
@@ -193,6 +197,13 @@ pub fn card(disk: &DiskIdentity) -> Vec<String> {
         serial
     );
     let mut lines = hang("  ", &bind_units(&clean(&name)), COLUMNS);
+    if disk.model.is_some() && !disk.has_own_number() {
+        let words = match disk.serial {
+            Some(_) => "another disk says this number too",
+            None => "another disk of its model looks the same",
+        };
+        lines.extend(hang("    ", &format!("{words}: {ALIKE}"), COLUMNS));
+    }
     if disk.contents.is_empty() {
         lines.push("    on it now: nothing found".into());
     }
@@ -369,6 +380,31 @@ mod tests {
             text.ends_with("It cannot be applied: 1 check failed.\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_disk_that_looks_like_others_is_marked() {
+        let plan = big_plan();
+        let mut disk = plan.disks_lost()[0].clone();
+        assert!(!card(&disk).join("\n").contains(ALIKE));
+        disk.confirmation = "/dev/sda".into();
+        let shared = card(&disk).join(" ");
+        assert!(
+            shared.contains("another disk says this number too"),
+            "{shared}"
+        );
+        disk.serial = None;
+        let nameless = card(&disk).join(" ");
+        assert!(
+            nameless.contains("another disk of its model looks the same"),
+            "{nameless}"
+        );
+        let network = DiskIdentity {
+            model: Some("nbd://192.168.1.2/root".into()),
+            confirmation: "nbd://192.168.1.2/root".into(),
+            ..disk
+        };
+        assert!(!card(&network).join(" ").contains("looks the same"));
     }
 
     #[test]

@@ -163,6 +163,7 @@ fn disk<'a>(
     let marks: Vec<String> = [
         disk.serial
             .as_ref()
+            .filter(|_| disk.has_own_number())
             .map(|serial| format!("serial number {serial}")),
         disk.wwn
             .as_ref()
@@ -177,7 +178,11 @@ fn disk<'a>(
         "the disk is uniquely identifiable",
         !marks.is_empty(),
         match marks.is_empty() {
-            true => "it has neither a serial number nor a world-wide name".into(),
+            true => "it has neither a serial number of its own nor a world-wide name".into(),
+            false if !disk.has_own_number() => format!(
+                "{} alone: it has no serial number of its own",
+                marks.join(", ")
+            ),
             false => marks.join(", "),
         },
         "use a disk or enclosure with a serial number, or a kernel from 5.15 on",

@@ -10,6 +10,7 @@ use super::super::moving::steps::{
 };
 use super::super::{Draft, Situation, swap_managers, zswap};
 use super::current::{self, FSTAB};
+use super::debian::Named;
 use super::kernels::{Has, has, modules_for, modules_for_any};
 use super::layout::{SWAP_FILE, SWAP_POINT};
 use super::options::{Choice, SwapKind};
@@ -182,8 +183,14 @@ pub(super) fn files(
         edits.directory("swap-directory", why, Path::new(SWAP_POINT));
     }
     initramfs_files(situation, scene, &mut edits);
-    if let Some(text) = debian::settings(situation, scene) {
-        let why = "raspi-firmware rewrites cmdline.txt with each update, for the root that is named here.";
+    let (named, until) = match situation.facts.image {
+        None => (Named::Old, ": the old one, until the switch"),
+        Some(_) => (Named::New, ""),
+    };
+    if let Some(text) = debian::settings(situation, scene, named) {
+        let why = &format!(
+            "raspi-firmware rewrites cmdline.txt with each update, for the root that is named here{until}."
+        );
         edits.write("raspi-firmware", why, Path::new(debian::SETTINGS), text);
     }
     if !zswap.is_empty() {
@@ -420,13 +427,18 @@ fn switch(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
             scene.removed.join(", ")
         ),
     };
-    if let Some(text) = debian::settings(situation, scene) {
+    if let Some(text) = debian::settings(situation, scene, Named::New) {
         let mut edits = Edits::new(&situation.facts.seen);
         let why = "raspi-firmware would write the old root into cmdline.txt again with the next update that is made here.";
         edits.write("raspi-firmware", why, Path::new(debian::SETTINGS), text);
         draft
             .steps
             .extend(on_root_of_now(situation, edits.into_steps()));
+    }
+    if let Some(action) = debian::switch(situation, scene) {
+        let why = "The new root names itself from now on. Undoing has it name the old one, so that an update before the \
+                   restart does not take that back.";
+        push(draft, "raspi-firmware-switch", why, action);
     }
     for (name, file, text) in &scene.cmdlines {
         write(

@@ -510,6 +510,24 @@ fn every_obstacle_says_what_to_do() {
 }
 
 #[test]
+fn a_serial_number_that_two_disks_say_is_no_mark() {
+    let machine = machine();
+    let mut facts = facts(&machine);
+    let disk = facts.disks.get_mut(Path::new("/dev/sda"));
+    let Some(Ok(disk)) = disk else {
+        panic!("there is one");
+    };
+    (disk.diskseq, disk.confirmation) = (Some(7), "/dev/sda".into());
+    let plan = plan_of(&machine, &facts, &[]);
+    let mut checks = plan.checks.iter();
+    let mark = checks.find(|check| check.what == "the disk is uniquely identifiable");
+    assert_eq!(
+        mark.map(|check| check.found.as_str()),
+        Some("number 7 of this boot alone: it has no serial number of its own")
+    );
+}
+
+#[test]
 fn a_plan_without_a_disk_names_those_that_are_free() {
     let machine = machine();
     let plan = RECIPE

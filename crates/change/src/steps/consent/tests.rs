@@ -48,12 +48,15 @@ fn given(ends: Option<&str>) -> GivenAway {
         disk: "/dev/sda".into(),
         words: stick().confirmation,
         ends: ends.map(str::to_string),
+        boot: Some("one".into()),
     }
 }
 
+/// In the boot after the one in which the disk was given away.
 fn seen(is_same_disk: bool, ends: &str, is_own: bool) -> Evidence {
     Evidence {
         is_same_disk,
+        boot: Some("two".into()),
         ends: ends.into(),
         is_own,
     }
@@ -63,23 +66,33 @@ fn seen(is_same_disk: bool, ends: &str, is_own: bool) -> Evidence {
 fn a_disk_of_the_same_model_is_not_the_one_that_was_given_away() {
     let another_boot = is_same_disk(&stick(), &plugged_in(), Some("two"));
     assert!(!another_boot);
-    let is_covered = |ends, now| {
-        covers(
-            Some(&given(ends)),
-            &stick(),
-            &seen(another_boot, now, false),
-        )
-    };
-    assert!(!is_covered(Some("of A"), "of B"));
-    assert!(is_covered(Some("of A"), "of A"), "unchanged contents");
+    let mut evidence = seen(another_boot, "of B", false);
+    let is_covered = |ends, evidence: &Evidence| covers(Some(&given(ends)), &stick(), evidence);
+    assert!(!is_covered(Some("of A"), &evidence));
+    evidence.ends = "of A".into();
     assert!(
-        !is_covered(None, "of A"),
+        !is_covered(Some("of A"), &evidence),
+        "two new sticks are equal to the byte"
+    );
+    evidence.boot = Some("one".into());
+    assert!(
+        is_covered(Some("of A"), &evidence),
+        "nothing has changed since it was asked about"
+    );
+    assert!(
+        !is_covered(None, &evidence),
         "a journal of before cannot prove it"
+    );
+    let mut of_before = given(Some("of A"));
+    (of_before.boot, evidence.boot) = (None, None);
+    assert!(
+        !covers(Some(&of_before), &stick(), &evidence),
+        "no boot is no proof"
     );
 }
 
 #[test]
-fn a_disk_that_did_not_leave_or_has_a_number_of_its_own_is_the_one_that_was_given_away() {
+fn a_disk_that_did_not_leave_is_the_one_that_was_given_away() {
     assert!(is_same_disk(&stick(), &plugged_in(), Some("one")));
     let mut again = plugged_in();
     again.diskseq = Some(8);
@@ -93,7 +106,10 @@ fn a_disk_that_did_not_leave_or_has_a_number_of_its_own_is_the_one_that_was_give
     assert!(!is_same_disk(&unknown, &again, None), "nothing is no proof");
     let mut numbered = stick();
     numbered.serial = Some("4C530001".into());
-    assert!(is_same_disk(&numbered, &plugged_in(), Some("two")));
+    assert!(
+        !is_same_disk(&numbered, &plugged_in(), Some("two")),
+        "enclosures of one make say the same number"
+    );
     let mut network = plugged_in();
     network.kind = BlockKind::Nbd;
     assert!(

@@ -81,13 +81,33 @@ fn what_debian_writes_the_command_line_from_names_the_new_root() {
         .split_whitespace()
         .find(|word| word.starts_with("root=PARTUUID="));
     let root = root.expect("a root").trim_start_matches("root=");
-    assert_eq!(
-        written(&plan, "default/raspi-firmware"),
-        format!(
-            "#ROOTPART=/dev/mmcblk0p2\nROOTPART=\"{root} rootfstype=btrfs rootflags=subvol=@,compress=zstd:1\"\n\
-             #KERNEL=\"auto\"\n"
-        )
-    );
+    let with = |root: &str| {
+        TextFile::public(format!(
+            "#ROOTPART=/dev/mmcblk0p2\nROOTPART=\"{root}\"\n#KERNEL=\"auto\"\n"
+        ))
+    };
+    let old = with("PARTUUID=1f3c5a77-02 rootfstype=ext4");
+    let new = with(&format!(
+        "{root} rootfstype=btrfs rootflags=subvol=@,compress=zstd:1"
+    ));
+    let step = |id: &str| &plan.steps[of(&plan, id).expect("such a step")].action;
+    let on_new_root = |id: &str| match step(id) {
+        Action::On {
+            action, is_undone, ..
+        } => match &**action {
+            Action::WriteFile { was, becomes, .. } => (
+                *is_undone,
+                was.clone().expect("it is there"),
+                becomes.clone(),
+            ),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    // An update after undoing it, and before the restart, names the old root.
+    assert_eq!(on_new_root("raspi-firmware-there").2, old);
+    assert_eq!(on_new_root("raspi-firmware-switch"), (true, old, new));
+    assert!(of(&plan, "raspi-firmware-switch") < of(&plan, "cmdline-txt"));
     // The current root is told only when the trial is passed.
     let here = of(&plan, "raspi-firmware-here");
     let begin = plan.trial.as_ref().map(|trial| trial.before_step);

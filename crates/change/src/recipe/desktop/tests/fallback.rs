@@ -211,6 +211,7 @@ fn the_names_of_disks_are_no_words_of_a_shell() {
         .expect("there is one");
     disk.model = Some("A'\"$(reboot)`reboot`\\ disk".into());
     disk.serial = Some("';reboot;'".into());
+    disk.confirmation = "';reboot;'".into();
     let script = written(&plan_of(&machine, &facts, &[]), SCRIPT);
     let why =
         "why='the disk Arebootreboot disk (serial number reboot) did not answer within 30 s'\n";
