@@ -117,7 +117,8 @@ fn cut(text: &str, columns: usize) -> String {
 
 fn place_table(advice: &Advice) -> Table {
     let right = Align::Right;
-    let mut table = Table::new(&[
+    let is_priced = is_priced(advice);
+    let mut columns = vec![
         ("  place", Align::Left),
         ("time", right),
         ("read", right),
@@ -125,12 +126,12 @@ fn place_table(advice: &Advice) -> Table {
         ("4K r/s", right),
         ("4K w/s", right),
         ("commits", right),
-        ("~EUR", right),
-    ])
-    .close();
+    ];
+    columns.extend(is_priced.then_some(("~EUR", right)));
+    let mut table = Table::new(&columns).close();
     for candidate in rows(advice) {
         let (figures, basis) = (&candidate.figures, &candidate.basis);
-        table.row(vec![
+        let mut cells = vec![
             first_cell(candidate),
             marked(basis.time_s, time(&candidate.time_s)),
             marked(basis.sequential_read, mega(figures.sequential_read.value)),
@@ -138,8 +139,9 @@ fn place_table(advice: &Advice) -> Table {
             marked(basis.random_read, count(&figures.random_read)),
             marked(basis.random_write, count(&figures.random_write)),
             marked(basis.commits, count(&figures.commits)),
-            Cell::from(euros(candidate)),
-        ]);
+        ];
+        cells.extend(is_priced.then(|| Cell::from(euros(candidate))));
+        table.row(cells);
     }
     table
 }
@@ -151,16 +153,17 @@ fn marked(basis: Basis, words: String) -> Cell {
 
 fn swap_table(advice: &Advice) -> Table {
     let right = Align::Right;
-    let mut table = Table::new(&[
+    let is_priced = is_priced(advice);
+    let mut columns = vec![
         ("  set-up", Align::Left),
         ("time", right),
         ("in/s", right),
         ("out/s", right),
         ("carries", right),
         ("beyond", right),
-        ("~EUR", right),
-    ])
-    .close();
+    ];
+    columns.extend(is_priced.then_some(("~EUR", right)));
+    let mut table = Table::new(&columns).close();
     for candidate in rows(advice) {
         let (figures, basis) = (&candidate.figures, &candidate.basis);
         let swap = candidate.swap.as_ref();
@@ -172,15 +175,16 @@ fn swap_table(advice: &Advice) -> Table {
             Some(None) => Cell::from("nothing"),
             Some(Some(beyond)) => marked(basis.beyond_s, seconds(beyond.value)),
         };
-        table.row(vec![
+        let mut cells = vec![
             first_cell(candidate),
             marked(basis.time_s, time(&candidate.time_s)),
             marked(basis.random_read, count(&figures.random_read)),
             marked(basis.random_write, count(&figures.random_write)),
             carries,
             beyond,
-            Cell::from(euros(candidate)),
-        ]);
+        ];
+        cells.extend(is_priced.then(|| Cell::from(euros(candidate))));
+        table.row(cells);
     }
     table
 }
@@ -211,6 +215,12 @@ fn count(rate: &Estimate) -> String {
         rate if rate >= 9_999.5 => iops(rate).replace(' ', ""),
         rate => format!("{rate:.0}"),
     }
+}
+
+/// Whether any row costs money; a column of hyphens says nothing.
+fn is_priced(advice: &Advice) -> bool {
+    let rows = rows(advice);
+    rows.iter().any(|candidate| candidate.euros != (0, 0))
 }
 
 fn euros(candidate: &Candidate) -> String {
@@ -275,11 +285,46 @@ pub fn typed(words: &[String]) -> String {
     words.join(" ")
 }
 
+/// The measurement of the best place, where it is one to move to and was not measured.
+fn measure_first(advice: &Advice) -> Option<String> {
+    let best = advice.candidates.first()?;
+    let is_its = |what: &str| {
+        let rest = what.strip_prefix(best.name.as_str());
+        rest.is_some_and(|rest| rest.starts_with(','))
+    };
+    let mut its = advice
+        .unknown
+        .iter()
+        .filter(|unknown| is_its(&unknown.what));
+    let measurement = its.find_map(|unknown| unknown.measurement.as_deref());
+    let is_new = !best.is_now && best.measured(advice.purpose, true).is_empty();
+    measurement.filter(|_| is_new).map(|words| match words {
+        // A disk without a mounted filesystem: only reading it needs no confirmation of a loss.
+        [.., at] if at.starts_with("/dev/") => {
+            format!("sudo rubus bench {} --read-only", quote(at))
+        }
+        [program, verb, at] if program == "rubus" && verb == "bench" => {
+            format!("rubus checkup {}", quote(at))
+        }
+        words => typed(words),
+    })
+}
+
 fn to_do(advice: &Advice, style: Style) -> Vec<String> {
     let mut lines = vec![String::new()];
+    let measuring = measure_first(advice);
+    if let Some(measuring) = &measuring {
+        let first = "To do:  measure it first: ";
+        let command = style.paint(Tone::Strong, &clean(measuring));
+        lines.push(format!("{first}{command}"));
+    }
     if let Some(command) = &advice.command {
+        let first = match &measuring {
+            Some(_) => "        then: ",
+            None => "To do:  ",
+        };
         lines.push(format!(
-            "To do:  {}",
+            "{first}{}",
             style.paint(Tone::Strong, &clean(&typed(command)))
         ));
     }
@@ -288,7 +333,7 @@ fn to_do(advice: &Advice, style: Style) -> Vec<String> {
         .as_ref()
         .filter(|sentence| !sentence.is_empty())
     {
-        let first = if advice.command.is_some() {
+        let first = if advice.command.is_some() || measuring.is_some() {
             "        "
         } else {
             "To do:  "

@@ -153,6 +153,8 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
 fn every_field_of_a_plan_is_documented_and_every_documented_field_exists() {
     let mut plan = rubus_change::fixture::big_plan();
     plan.checks[0].remedy = Some("this".into());
+    plan.checks[0].is_unknown = true;
+    plan.gains_unknown = Some("sdb was not measured.".into());
     plan.steps.extend(further_steps(&plan));
     plan.promises.push(Promise {
         what: "it is mounted".into(),

@@ -49,7 +49,7 @@ pub struct TlsOptions {
 pub enum UriError {
     /// Another scheme.
     #[error(
-        "invalid NBD address '{0}'; addresses begin with nbd://, nbds://, nbd+unix:// or nbds+unix://"
+        "invalid NBD address '{0}'; write nbd://HOST/NAME, such as nbd://192.168.1.2/disk; nbds://, nbd+unix:// and nbds+unix:// work too"
     )]
     Scheme(String),
     /// A host is missing.

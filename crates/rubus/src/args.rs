@@ -57,11 +57,11 @@ and could not be undone.
 #[command(name = "rubus", version, about, after_help = AFTER_HELP, max_term_width = 80)]
 pub struct Args {
     #[command(flatten)]
-    pub general: General,
-    #[command(flatten)]
     pub json: Json,
     #[command(flatten)]
     pub remote: Remote,
+    #[command(flatten)]
+    pub general: General,
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -145,14 +145,21 @@ impl Args {
     }
 }
 
-/// Options of every command.
+/// Options of every command. They come last in the help, since a reader looks for the command's own.
 #[derive(Clone, Debug, ClapArgs)]
+#[command(next_help_heading = "For every command")]
 pub struct General {
-    /// Run on a captured machine (made by `rubus survey --save`)
+    /// Read a recorded machine (from `rubus survey --save FILE`), not this one
     #[arg(long, global = true, value_name = "FILE")]
     pub machine: Option<PathBuf>,
-    /// When to use colour and live progress
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    /// Colour and live progress: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
     pub color: When,
     /// Print nothing but the result
     #[arg(long, short, global = true)]
@@ -240,7 +247,7 @@ pub enum Command {
     Serve(Serve),
     /// Query NBD servers, copy exports, manage clones
     Nbd(Nbd),
-    /// List the recipes for changing this machine
+    /// List the recipes for changing this machine, or explain one
     Recipes(Recipes),
     /// Show what a recipe would do, without changing anything
     Plan(PlanArgs),
@@ -514,9 +521,14 @@ pub struct Suites {
     pub json: Json,
 }
 
-/// List the recipes for changing this machine.
+/// List the recipes for changing this machine, or explain one.
+///
+/// With a name: what the recipe changes, what it needs, its options and an example.
 #[derive(Debug, ClapArgs)]
 pub struct Recipes {
+    /// Explain this recipe [default: list all]
+    #[arg(value_name = "RECIPE")]
+    pub name: Option<String>,
     #[command(flatten)]
     pub json: Json,
 }
@@ -526,7 +538,7 @@ pub struct Recipes {
 pub struct PlanArgs {
     /// The recipe (see `rubus recipes`), or one of your own, ending in .toml
     pub recipe: String,
-    /// Options of the recipe, such as max-pool-percent=25
+    /// Options of the recipe, such as max-pool-percent=25 (see `rubus recipes RECIPE`)
     #[arg(value_name = "OPTION=VALUE", value_parser = wish)]
     pub wishes: Vec<(String, String)>,
     /// Plan for a card's image instead of this machine (only desktop; as root)
@@ -545,7 +557,7 @@ pub struct Apply {
     /// `rubus plan RECIPE --json`, ending in .json
     #[arg(value_name = "RECIPE|PLAN")]
     pub recipe: String,
-    /// Options of the recipe, such as max-pool-percent=25
+    /// Options of the recipe, such as max-pool-percent=25 (see `rubus recipes RECIPE`)
     #[arg(value_name = "OPTION=VALUE", value_parser = wish)]
     pub wishes: Vec<(String, String)>,
     /// Allow everything on a disk that the plan overwrites to be lost; takes its serial number

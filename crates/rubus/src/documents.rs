@@ -60,6 +60,12 @@ pub struct RecipeDocument {
     pub name: &'static str,
     /// What it does for its user, as a sentence.
     pub title: &'static str,
+    /// What it changes on the machine, as a sentence.
+    pub changes: &'static str,
+    /// What it needs, as a sentence.
+    pub needs: &'static str,
+    /// A command that shows its plan.
+    pub example: &'static str,
     /// Its options.
     pub options: Vec<OptionDocument>,
 }

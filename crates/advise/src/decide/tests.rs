@@ -1,6 +1,7 @@
 //! Advice on machines whose answer is known.
 
 use crate::advice::{Advice, Basis, Candidate, Known, MeasuredDisk, Wish};
+use rubus_draw::style::Style;
 use rubus_machine::purpose::{Purpose, What};
 use rubus_machine::rules;
 use rubus_runs::history::RunId;
@@ -45,6 +46,34 @@ fn an_ssd_on_usb_2_beats_the_card_for_a_desktop() {
             pair[1].name
         );
     }
+}
+
+#[test]
+fn a_disk_that_was_not_measured_is_to_be_measured_first() {
+    let advice = pi3(Purpose::Desktop);
+    let answer = &advice.because[0];
+    assert!(answer.contains("was not measured"), "{answer}");
+    assert!(!answer.contains("as fast"), "{answer}");
+    let text = crate::text::render(&advice, crate::text::Depth::default(), Style::PLAIN);
+    assert!(
+        text.contains("To do:  measure it first: rubus checkup /"),
+        "{text}"
+    );
+    assert!(text.contains("        then: rubus plan desktop"), "{text}");
+}
+
+#[test]
+fn a_column_of_prices_has_prices() {
+    let mut advice = pi3(Purpose::Desktop);
+    let shown = |advice: &Advice| {
+        crate::text::render(advice, crate::text::Depth::default(), Style::PLAIN).contains("~EUR")
+    };
+    for candidate in &mut advice.candidates {
+        candidate.euros = (0, 0);
+    }
+    assert!(!shown(&advice));
+    advice.candidates[0].euros = (25, 50);
+    assert!(shown(&advice));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Why the best one is best, and what does it.
 
-use crate::advice::{ALIKE, Basis, Candidate, Demand, WORTH_SAYING};
+use crate::advice::{ALIKE, Basis, Candidate, Demand, WORTH_SAYING, is_network};
 use rubus_machine::purpose::{Purpose, What};
 use rubus_vocabulary::units::{iops, percent, rate_si};
 
@@ -72,6 +72,18 @@ fn what_it_gives(
     let is_sure = best.time_s.high < now.time_s.low;
     let overlap = (!is_sure).then(|| "the ranges overlap".to_string());
     let doubts: Vec<String> = alone.into_iter().chain(overlap).collect();
+    if best.measured(purpose, true).is_empty() && is_owned(best) {
+        let doubts = match doubts.is_empty() {
+            true => String::new(),
+            false => format!("; {}", doubts.join(", and ")),
+        };
+        return format!(
+            "{} was not measured; others like it need {range} for {work}, the current {} {}{doubts}.",
+            named(best),
+            now.name,
+            time(now)
+        );
+    }
     let but = match doubts.is_empty() {
         true => String::new(),
         false => format!(", but {}: measure before you decide", doubts.join(", and ")),
@@ -83,6 +95,11 @@ fn what_it_gives(
         time(now),
         times(now.time_s.value / best.time_s.value)
     )
+}
+
+/// Whether it is a disk of this machine, and so can be measured: not one to buy, and none over the network.
+fn is_owned(candidate: &Candidate) -> bool {
+    candidate.euros == (0, 0) && !is_network(&candidate.name)
 }
 
 /// That nothing is to be changed, and what else would be faster.

@@ -219,6 +219,7 @@ fn check(what: impl Into<String>, outcome: Result<String, (String, String)>) -> 
         what: what.into(),
         found,
         is_met,
+        is_unknown: false,
         remedy,
     }
 }

@@ -50,6 +50,9 @@ pub struct Plan {
     /// What it is expected to give.
     #[serde(default)]
     pub gains: Vec<Gain>,
+    /// Why it is not said what it gives, with the measurement that would tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gains_unknown: Option<String>,
     /// What applying it takes.
     #[serde(default)]
     pub effort: Effort,
@@ -117,8 +120,11 @@ pub struct Check {
     pub what: String,
     /// What was found, with where.
     pub found: String,
-    /// Whether it holds.
+    /// Whether it holds, or whether nothing speaks against it where that is not known.
     pub is_met: bool,
+    /// True where what it asks could not be found out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unknown: bool,
     /// What to do where it does not.
     pub remedy: Option<String>,
 }

@@ -12,6 +12,11 @@ use rubus_vocabulary::machine::{BlockDevice, Machine};
 pub(super) static RECIPE: Recipe = Recipe {
     name: "format",
     title: "Put an empty filesystem on a disk or partition, and mount it now and at each boot.",
+    guide: super::Guide {
+        changes: "Overwrites the disk or partition. With at= it also writes /etc/fstab.",
+        needs: "A disk or partition that is not in use and may lose everything.",
+        example: "sudo rubus plan format device=/dev/sda at=/mnt/data",
+    },
     options: &[
         OptionSpec {
             name: "device",

@@ -8,6 +8,7 @@ mod desktop;
 mod disks;
 mod edits;
 mod format;
+mod guide;
 mod identifiers;
 mod image_facts;
 mod mounting;
@@ -34,6 +35,7 @@ use std::path::{Path, PathBuf};
 
 pub use desktop::StartedFromOld;
 use edits::Edits;
+pub use guide::Guide;
 pub use image_facts::{IMAGE_PROGRAMS, ImageFacts};
 pub use network_root::{FROM_CARD, NETWORK_ROOT};
 pub use speeds::{measured_speeds, measured_together, runs_of_disks};
@@ -45,6 +47,9 @@ use crate::plan::promise::Promise;
 use crate::plan::volume::DiskIdentity;
 use crate::plan::{Action, Check, Effort, FORMAT, Gain, Plan, Step, TextFile, Trial};
 use rubus_vocabulary::machine::Machine;
+
+/// What a check says was found where the fact could not be read.
+const UNKNOWN: &str = "not known";
 
 /// All recipes, by name.
 pub const ALL: [&Recipe; 9] = [
@@ -66,6 +71,8 @@ pub struct Recipe {
     pub name: &'static str,
     /// What it does for its user, as a sentence.
     pub title: &'static str,
+    /// What it changes, what it needs, and an example.
+    pub guide: Guide,
     /// What can be chosen.
     pub options: &'static [OptionSpec],
     /// What to look at.
@@ -290,6 +297,7 @@ impl Recipe {
             notes: draft.notes,
             risks: draft.risks,
             gains: draft.gains,
+            gains_unknown: draft.gains_unknown,
             effort: draft.effort,
             promises: draft.promises,
             needs_boot: draft.needs_boot,
@@ -386,6 +394,7 @@ struct Draft {
     notes: Vec<String>,
     risks: Vec<String>,
     gains: Vec<Gain>,
+    gains_unknown: Option<String>,
     effort: Effort,
     promises: Vec<Promise>,
     needs_boot: bool,
@@ -402,6 +411,7 @@ impl Draft {
         };
         self.checks.push(Check {
             what: what.into(),
+            is_unknown: is_met && found.contains(UNKNOWN),
             found,
             is_met,
             remedy: (!is_met).then(|| remedy.into()),

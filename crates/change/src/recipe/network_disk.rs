@@ -12,6 +12,11 @@ use rubus_vocabulary::network_address;
 pub(super) static RECIPE: Recipe = Recipe {
     name: "network-disk",
     title: "Attach a network disk (NBD) and mount it, now and at each boot.",
+    guide: super::Guide {
+        changes: "Writes a systemd unit and /etc/fstab, then mounts the disk.",
+        needs: "An NBD server whose export holds a filesystem, systemd, and a kernel with the NBD driver.",
+        example: "sudo rubus plan network-disk address=nbd://192.168.1.2/disk at=/mnt/network",
+    },
     options: &[
         OptionSpec {
             name: "address",

@@ -17,6 +17,11 @@ use rubus_vocabulary::units::{bytes_si, parse_size};
 pub(super) static RECIPE: Recipe = Recipe {
     name: "raid0",
     title: "Let several disks work as one: faster together, and lost together.",
+    guide: super::Guide {
+        changes: "Overwrites the disks, makes one array of them and mounts it, now and at each boot.",
+        needs: "Two or more disks that are not in use and may lose everything. If one fails, all is lost.",
+        example: "sudo rubus plan raid0 devices=/dev/sda,/dev/sdb at=/mnt/fast",
+    },
     options: &[
         OptionSpec {
             name: "devices",

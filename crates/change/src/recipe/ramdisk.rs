@@ -11,6 +11,11 @@ use rubus_vocabulary::units::{bytes_iec, parse_size, percent};
 pub(super) static RECIPE: Recipe = Recipe {
     name: "ramdisk",
     title: "Keep a directory in memory, where it is fast and wears no disk, until the machine stops.",
+    guide: super::Guide {
+        changes: "Writes a line into /etc/fstab and mounts it. What is in the directory is lost when the machine stops.",
+        needs: "Memory to spare, and a directory that is empty or not there yet.",
+        example: "sudo rubus plan ramdisk at=/mnt/ram size=200M",
+    },
     options: &[
         OptionSpec {
             name: "at",

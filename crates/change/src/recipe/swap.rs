@@ -22,6 +22,11 @@ use target::{New, To};
 pub(super) static RECIPE: Recipe = Recipe {
     name: "swap",
     title: "Move the swap to a better place; the new swap is in use before the old one is removed.",
+    guide: super::Guide {
+        changes: "Makes the new swap and puts it into use, then removes the old one. Writes /etc/fstab and the settings of the program that makes the swap.",
+        needs: "A disk, a partition or room for a file; zram needs none of them. A disk or partition loses everything.",
+        example: "sudo rubus plan swap to=file:/srv/data/swap size=2G",
+    },
     options: &[
         OptionSpec {
             name: "to",

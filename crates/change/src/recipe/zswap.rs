@@ -14,6 +14,11 @@ use rubus_vocabulary::units::bytes_iec;
 pub(super) static RECIPE: Recipe = Recipe {
     name: "zswap",
     title: "Keep swapped pages compressed in memory and write only the rest to the disk.",
+    guide: super::Guide {
+        changes: "Sets the kernel's zswap parameters, now and at each boot.",
+        needs: "A kernel with zswap, and swap on a disk.",
+        example: "sudo rubus plan zswap max-pool-percent=25",
+    },
     options: &[
         OptionSpec {
             name: "max-pool-percent",

@@ -13,7 +13,7 @@ use rubus_vocabulary::units::{bytes_si, counted};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{bind_units, clean, hang, pad_right, width};
 
-pub use changes::{ChangeLine, StepLine, receipts, recipes, status};
+pub use changes::{ChangeLine, StepLine, receipts, recipe, recipes, status};
 pub use verify::{Verified, verified};
 
 pub(crate) const COLUMNS: usize = 80;
@@ -39,7 +39,7 @@ pub fn render(plan: &Plan, style: Style) -> String {
         let nothing = "Nothing to do: everything is already in place.";
         section(&mut lines, vec![nothing.into()]);
     } else {
-        section(&mut lines, gains(&plan.gains, style));
+        section(&mut lines, gains(plan, style));
         section(&mut lines, risks(&plan.risks, style));
         section(&mut lines, losses(&plan.disks_lost(), style));
         section(&mut lines, effort(&plan.effort, style));
@@ -84,9 +84,10 @@ fn checks(plan: &Plan, style: Style) -> Vec<String> {
     }
     let mut lines = vec![style.paint(Tone::Strong, "Checked")];
     for check in &plan.checks {
-        let (mark, tone) = match check.is_met {
-            true => ("ok   ", Tone::Good),
-            false => ("FAIL ", Tone::Bad),
+        let (mark, tone) = match (check.is_met, check.is_unknown) {
+            (true, false) => ("ok   ", Tone::Good),
+            (true, true) => ("?    ", Tone::Warn),
+            (false, _) => ("FAIL ", Tone::Bad),
         };
         let text = format!("{}: {}", clean(&check.what), clean(&check.found));
         let wrapped = hang("       ", &text, COLUMNS);
@@ -94,6 +95,10 @@ fn checks(plan: &Plan, style: Style) -> Vec<String> {
         if let Some(remedy) = &check.remedy {
             lines.extend(hang("       → ", &clean(remedy), COLUMNS));
         }
+    }
+    if plan.checks.iter().any(|check| check.is_unknown) {
+        let legend = "  ? could not be checked here: make sure of it before you apply";
+        lines.push(style.paint(Tone::Faint, legend));
     }
     lines
 }
@@ -106,8 +111,21 @@ pub(crate) fn marked(mut wrapped: Vec<String>, mark: &str) -> Vec<String> {
     wrapped
 }
 
-/// What it gives, as a table of before and after, each with where the figures come from.
-fn gains(gains: &[Gain], style: Style) -> Vec<String> {
+/// What it gives, as a table of before and after, each with where the figures come from; and what would have to be measured
+/// to say it.
+fn gains(plan: &Plan, style: Style) -> Vec<String> {
+    let mut lines = foreseen(&plan.gains, style);
+    if let Some(unknown) = &plan.gains_unknown {
+        if lines.is_empty() {
+            lines.push(style.paint(Tone::Strong, "What it gives"));
+        }
+        let unknown = format!("Not known: {}", clean(unknown));
+        lines.extend(hang("  ", &bind_units(&unknown), COLUMNS));
+    }
+    lines
+}
+
+fn foreseen(gains: &[Gain], style: Style) -> Vec<String> {
     if gains.is_empty() {
         return Vec::new();
     }
@@ -405,6 +423,27 @@ mod tests {
             ..disk
         };
         assert!(!card(&network).join(" ").contains("looks the same"));
+    }
+
+    #[test]
+    fn what_could_not_be_checked_has_a_mark_of_its_own() {
+        let mut plan = small_plan();
+        plan.checks[0].is_unknown = true;
+        let text = render(&plan, Style::PLAIN);
+        assert!(text.contains("  ?    the kernel has the example"), "{text}");
+        assert!(text.contains("? could not be checked here"), "{text}");
+        assert!(!text.contains("  ok   "), "{text}");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_figure() {
+        let mut plan = small_plan();
+        plan.gains_unknown = Some("sdb was not measured.".into());
+        let text = render(&plan, Style::PLAIN);
+        assert!(
+            text.contains("What it gives\n  Not known: sdb was not measured."),
+            "{text}"
+        );
     }
 
     #[test]

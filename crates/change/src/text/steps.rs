@@ -25,9 +25,48 @@ pub(super) fn steps(plan: &Plan, style: Style) -> Vec<String> {
             let title = "After the trial, by `rubus verify`";
             lines.push(style.paint(Tone::Strong, title));
         }
-        lines.extend(one(number, step, style));
+        match filled_by(&plan.steps, number) {
+            Some(filled_by) => lines.extend(directory(number, step, filled_by, style)),
+            None => lines.extend(one(number, step, style)),
+        }
     }
     lines
+}
+
+/// The step that a new directory is for: the first one after it with something in it.
+fn filled_by(steps: &[Step], number: usize) -> Option<usize> {
+    let directory = made_directory(&steps[number].action)?;
+    let is_inside = |step: &Step| place(&step.action).is_some_and(|at| at.starts_with(directory));
+    let after = steps.iter().enumerate().skip(number + 1);
+    let mut inside = after.filter(|(_, step)| is_inside(step));
+    inside.next().map(|(number, _)| number)
+}
+
+fn made_directory(action: &Action) -> Option<&Path> {
+    match action {
+        Action::MakeDirectory { path } => Some(path),
+        Action::On { action, .. } => made_directory(action),
+        _ => None,
+    }
+}
+
+/// Where an action puts something.
+fn place(action: &Action) -> Option<&Path> {
+    match action {
+        Action::WriteFile { path, .. }
+        | Action::SetLink { path, .. }
+        | Action::MakeSwapFile { path, .. }
+        | Action::Mount { at: path, .. } => Some(path),
+        Action::On { action, .. } => place(action),
+        _ => None,
+    }
+}
+
+/// A directory in one sentence: its reason, proof and undoing are those of the step that fills it.
+fn directory(number: usize, step: &Step, filled_by: usize, style: Style) -> Vec<String> {
+    let first = format!("{:>3}  ", number + 1);
+    let title = format!("{}, for step {}", step.action.title(), filled_by + 1);
+    painted(hang(&first, &clean(&title), COLUMNS), Tone::Strong, style)
 }
 
 fn one(number: usize, step: &Step, style: Style) -> Vec<String> {

@@ -47,7 +47,7 @@ fn is_precision(run: &Run, disturbance: &Disturbance) -> bool {
 pub fn grade(grade: Grade) -> (&'static str, Tone) {
     match grade {
         Grade::Good => ("good", Tone::Good),
-        Grade::Limited => ("limited", Tone::Warn),
+        Grade::Limited => ("usable", Tone::Warn),
         Grade::Poor => ("poor", Tone::Bad),
         Grade::Unknown => ("unknown", Tone::Faint),
     }

@@ -65,6 +65,12 @@ fn measured<'a>(run: &'a Run, name: &str) -> Option<&'a JobResult> {
 fn rate_need<'a>(run: &'a Run, name: &str, good: f64, limited: f64, what: &str) -> Need<'a> {
     let estimate = measured(run, name).map(|result| &result.iops);
     let words = match estimate {
+        // Without its interval the figure would contradict the grade.
+        Some(e) if e.value >= good && met(e, good) != Met::Yes => format!(
+            "{} {what} per second, but perhaps only {}; {good:.0} are comfortable",
+            iops(e.value),
+            iops(e.low)
+        ),
         Some(e) => format!(
             "{} {what} per second; {good:.0} are comfortable",
             iops(e.value)
@@ -185,4 +191,24 @@ fn storage_node(run: &Run) -> Suitability {
         },
     ];
     grade("storage node", needs)
+}
+
+#[cfg(test)]
+mod tests {
+    use rubus_vocabulary::fixture;
+
+    use super::*;
+
+    #[test]
+    fn a_figure_above_its_threshold_that_is_not_good_says_why() {
+        let mut run = fixture::slow_sd_card_run();
+        let reads = run.results.iter_mut();
+        let mut reads = reads.filter(|result| result.job == job_names::RANDOM_READ);
+        let iops = &mut reads.next().expect("it was measured").iops;
+        (iops.value, iops.low, iops.high) = (1575.0, 1450.0, 1700.0);
+        let need = rate_need(&run, job_names::RANDOM_READ, 1500.0, 700.0, "random reads");
+        assert!(need.words.contains("perhaps only 1450"), "{}", need.words);
+        let suitability = grade("desktop", vec![need]);
+        assert_eq!(suitability.grade, Grade::Limited);
+    }
 }

@@ -27,22 +27,31 @@ use crate::places::{self, say};
 use crate::signals;
 use crate::world::{Terminal, World};
 
-/// Lists the recipes.
+/// Lists the recipes, or explains one.
 pub fn recipes(general: &General, recipes: &Recipes) -> anyhow::Result<Exit> {
     let style = Terminal::of(general).style();
+    let one = recipes.name.as_deref().map(find).transpose()?;
     if recipes.json.wanted {
         let option = |option: &recipe::OptionSpec| OptionDocument {
             name: option.name,
             what: option.what,
             default: option.default,
         };
-        let list = recipe::ALL.iter().map(|recipe| RecipeDocument {
+        let asked_for = recipe::ALL
+            .iter()
+            .filter(|recipe| one.is_none_or(|one| one.name == recipe.name));
+        let list = asked_for.map(|recipe| RecipeDocument {
             name: recipe.name,
             title: recipe.title,
+            changes: recipe.guide.changes,
+            needs: recipe.guide.needs,
+            example: recipe.guide.example,
             options: recipe.options.iter().map(option).collect(),
         });
         let list: Vec<_> = list.collect();
         say(&(serde_json::to_string_pretty(&list)? + "\n"))?;
+    } else if let Some(one) = one {
+        say(&rubus_change::text::recipe(one, style))?;
     } else {
         say(&rubus_change::text::recipes(&recipe::ALL, style))?;
     }
@@ -500,7 +509,8 @@ pub(super) fn must_be_live(general: &General, verb: &str) -> anyhow::Result<()> 
     match &general.machine {
         None => Ok(()),
         Some(path) => anyhow::bail!(
-            "{verb} is about the changes of this machine, and {} is a captured one; `rubus plan` works on both",
+            "{verb} needs the running machine, and {} is a captured one: leave out --machine; on a capture, only \
+             `rubus plan` works",
             path.display()
         ),
     }

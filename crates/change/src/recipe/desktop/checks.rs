@@ -269,7 +269,7 @@ fn lines(fstab: &TextFile, machine: &Machine, disk: &DiskIdentity, draft: &mut D
         "/etc/fstab does not mention that disk",
         about.is_empty(),
         match about.is_empty() {
-            true => "none".into(),
+            true => "no line is about it".into(),
             false => about.join(", "),
         },
         "take these lines out of /etc/fstab: what they name will be gone, and the start would wait for it",

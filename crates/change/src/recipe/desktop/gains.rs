@@ -13,12 +13,11 @@ use crate::plan::promise::{Look, Promise};
 use crate::plan::volume::{FilesystemKind, partition_path};
 use crate::plan::{Effort, Gain, RESCUE};
 use rubus_machine::in_use::is_on;
-use rubus_runs::reference;
-use rubus_vocabulary::machine::{BlockDevice, HopKind, Machine};
-use rubus_vocabulary::published::Reference;
-use rubus_vocabulary::spec::{Direction, Pattern};
+use rubus_vocabulary::machine::{BlockDevice, Machine};
 use rubus_vocabulary::units::{bytes_iec, rate_si};
 
+/// Filesystems that a mount needs no options for.
+const MOUNTABLE: [&str; 6] = ["btrfs", "exfat", "ext4", "f2fs", "vfat", "xfs"];
 /// Assumed where neither a measurement nor a bus says anything: a disk at USB 2.
 const ASSUMED_BYTES_PER_SECOND: f64 = 30e6;
 /// What may be written to a disk that is only there to start from, per second: nothing but a rare timestamp.
@@ -59,7 +58,7 @@ fn assumed() -> Link {
     }
 }
 
-/// Before and after, by what was measured here, else by what was published of such a pair.
+/// Before and after, by what was measured here. Figures of other machines' disks say nothing about this one.
 pub(super) fn gains(
     situation: &Situation<'_>,
     old: Option<&BlockDevice>,
@@ -69,17 +68,19 @@ pub(super) fn gains(
     draft: &mut Draft,
 ) {
     let speeds = &situation.facts.speeds;
-    let pair = old
-        .and_then(|old| speeds.get(&old.name))
-        .zip(speeds.get(&new.name));
+    let measured = |disk: &BlockDevice| speeds.get(&disk.name);
+    draft.gains_unknown = unmeasured(situation.machine, old, new, |disk| measured(disk).is_some());
+    let Some(then) = measured(new) else {
+        return;
+    };
     let rate = |iops: Option<f64>| iops.map(|iops| iops * 4096.0);
-    let (random_write, random_read, source) = match pair {
-        Some((old, new)) => (
-            rate(old.random_write_iops).zip(rate(new.random_write_iops)),
-            rate(old.random_read_iops).zip(rate(new.random_read_iops)),
-            format!("both disks: {}; {}", old.source, new.source),
+    let (random_write, random_read, source) = match old.and_then(measured) {
+        Some(now) => (
+            rate(now.random_write_iops).zip(rate(then.random_write_iops)),
+            rate(now.random_read_iops).zip(rate(then.random_read_iops)),
+            format!("both disks: {}; {}", now.source, then.source),
         ),
-        None => published(old, new),
+        None => (None, None, String::new()),
     };
     for (what, pair) in [
         ("random 4 KiB writes", random_write),
@@ -119,37 +120,41 @@ pub(super) fn gains(
     }
 }
 
-type Pair = Option<(f64, f64)>;
-
-/// Published figures of a card and a USB SSD on one board; nothing for other pairs.
-fn published(old: Option<&BlockDevice>, new: &BlockDevice) -> (Pair, Pair, String) {
-    let is_card = old.is_some_and(|old| old.name.starts_with("mmcblk"));
-    let is_usb = new.path.iter().any(|hop| hop.kind == HopKind::UsbDevice);
-    let is_slow_usb = new.path.iter().any(|hop| {
-        let line = hop.line_bits_per_second.get();
-        hop.kind == HopKind::UsbDevice && line.is_some_and(|bits| bits <= 480_000_000)
-    });
-    let both = reference::by_id("pi3-card-f2fs").zip(reference::by_id("pi3-usb-ssd"));
-    let Some((card, ssd)) = both.filter(|_| is_card && is_usb && is_slow_usb) else {
-        return (None, None, String::new());
-    };
-    let figure = |reference: &Reference, direction| {
-        let mut figures = reference.figures.iter();
-        let is_it = |f: &&rubus_vocabulary::published::Published| {
-            f.direction == direction && f.pattern == Pattern::Random && f.block_bytes == Some(4096)
+/// Which of the two disks was not measured, and how to measure it; nothing where both were.
+fn unmeasured(
+    machine: &Machine,
+    old: Option<&BlockDevice>,
+    new: &BlockDevice,
+    is_measured: impl Fn(&BlockDevice) -> bool,
+) -> Option<String> {
+    let mut sentences = Vec::new();
+    if !is_measured(new) {
+        let is_on_new = |device: &&BlockDevice| {
+            device.name == new.name || device.parent.as_deref() == Some(&new.name)
         };
-        figures.find(is_it).map(|figure| figure.bytes_per_second)
-    };
-    let pair = |direction| figure(card, direction).zip(figure(ssd, direction));
-    (
-        pair(Direction::Write),
-        pair(Direction::Read),
-        format!(
-            "not measured here: published for a {} with {} and {}; a stick without a good controller can be slower \
-             than the card (`rubus` measures both)",
-            ssd.board, card.device, ssd.device
-        ),
-    )
+        let mut on_new = machine.block_devices.iter().filter(is_on_new);
+        let holds = on_new.find(|device| {
+            let content = device.content.text();
+            content.is_some_and(|content| MOUNTABLE.contains(&content))
+        });
+        sentences.push(match holds {
+            Some(holds) => format!(
+                "{} was not measured. Measure it first: `sudo mount /dev/{} /mnt`, `rubus checkup /mnt`, `sudo umount /mnt`.",
+                new.name, holds.name
+            ),
+            None => format!(
+                "{} was not measured. Measure it first: mount a filesystem of it, then `rubus checkup DIR` there.",
+                new.name
+            ),
+        });
+    }
+    if let Some(old) = old.filter(|old| !is_measured(old)) {
+        sentences.push(format!(
+            "{}, where the system is now, was not measured. Measure it first: `rubus checkup /`.",
+            old.name
+        ));
+    }
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 /// What it takes.

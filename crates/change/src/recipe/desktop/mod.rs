@@ -31,6 +31,11 @@ use rubus_vocabulary::machine::Machine;
 pub(super) static RECIPE: Recipe = Recipe {
     name: "desktop",
     title: "Move the system to a compressed btrfs on a faster disk, with zswap and swap there; the SD card only starts it.",
+    guide: super::Guide {
+        changes: "Partitions the new disk and copies the system to it. On the card it changes the boot partition and /etc/initramfs-tools.",
+        needs: "A Raspberry Pi OS or Debian that starts from config.txt and cmdline.txt, and a disk that may lose everything. Takes effect at the next start.",
+        example: "sudo rubus plan desktop device=/dev/sda",
+    },
     options: options::OPTIONS,
     look_at,
     draw_up,

@@ -239,6 +239,29 @@ fn a_whole_plan() {
 }
 
 #[test]
+fn a_disk_that_was_not_measured_is_promised_nothing() {
+    let machine = machine();
+    for (absent, words) in [
+        ("sda", "sda was not measured. Measure it first"),
+        ("mmcblk0", "`rubus checkup /`"),
+    ] {
+        let mut facts = facts(&machine);
+        facts.speeds.remove(absent);
+        let plan = plan_of(&machine, &facts, &[]);
+        let unknown = plan.gains_unknown.unwrap_or_default();
+        assert!(unknown.contains(words), "{absent}: {unknown}");
+        let is_random = |gain: &crate::plan::Gain| gain.what.starts_with("random");
+        assert!(!plan.gains.iter().any(is_random), "{:?}", plan.gains);
+        assert!(
+            absent == "mmcblk0" || plan.gains.is_empty(),
+            "{:?}",
+            plan.gains
+        );
+    }
+    assert_eq!(usual(&[]).gains_unknown, None);
+}
+
+#[test]
 fn the_steps_of_other_wishes() {
     for (name, wishes) in [
         ("swap_file", &[("swap", "file"), ("compress", "lzo")][..]),

@@ -150,7 +150,7 @@ pub(in crate::recipe) fn quiet(situation: &Situation<'_>, draft: &mut Draft) {
         "no package manager is running",
         at_work.is_empty(),
         match at_work.is_empty() {
-            true => "no such program runs".into(),
+            true => "no apt, dpkg or rpi-update".into(),
             false => format!("{} runs", at_work.join(", ")),
         },
         "wait until it has ended, or the copy has half of a package",
@@ -162,8 +162,8 @@ pub(in crate::recipe) fn quiet(situation: &Situation<'_>, draft: &mut Draft) {
             !word.undervoltage_now,
             match (word.undervoltage_now, word.undervoltage_seen) {
                 (true, _) => "too low now".into(),
-                (false, true) => "right now, too low at some time since the boot".into(),
-                (false, false) => "right".into(),
+                (false, true) => "sufficient now, too low at some time since the boot".into(),
+                (false, false) => "never too low since the boot".into(),
             },
             "use a stronger power supply or a shorter cable; disks lose data before the board stops",
         ),

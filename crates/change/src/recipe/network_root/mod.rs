@@ -20,6 +20,11 @@ use rubus_vocabulary::machine::Machine;
 pub(super) static RECIPE: Recipe = Recipe {
     name: NETWORK_ROOT,
     title: "Move the system to a network disk (NBD); the card only starts it, and is started from when the server does not answer.",
+    guide: super::Guide {
+        changes: "Copies the system to the network disk. On the card it changes the boot partition and /etc/initramfs-tools.",
+        needs: "An attached network disk (`rubus attach`) that may lose everything, and wired Ethernet. Takes effect at the next start.",
+        example: "sudo rubus plan network-root device=/dev/nbd0",
+    },
     options: &[
         OptionSpec {
             name: "device",

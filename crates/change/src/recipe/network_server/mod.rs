@@ -24,6 +24,11 @@ use tls::Tls;
 pub(super) static RECIPE: Recipe = Recipe {
     name: "network-server",
     title: "Serve a disk image to other machines (NBD), now and at each boot.",
+    guide: super::Guide {
+        changes: "Makes the image where size= says so, and writes a systemd unit that serves it.",
+        needs: "systemd, and an image, a directory of images, or room for a new image. Other machines need listen= and allow=.",
+        example: "sudo rubus plan network-server image=/srv/disk.img size=32GiB listen=0.0.0.0 allow=192.168.1.0/24",
+    },
     options: &[
         OptionSpec {
             name: "image",

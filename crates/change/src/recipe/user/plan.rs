@@ -130,6 +130,7 @@ pub(super) fn draw_up(
         notes: [fill(&recipe.notes), draft.notes].concat(),
         risks: [fill(&recipe.risks), draft.risks].concat(),
         gains: Vec::new(),
+        gains_unknown: None,
         effort: draft.effort,
         promises: draft.promises,
     })
