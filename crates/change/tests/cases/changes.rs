@@ -134,8 +134,9 @@ fn another_boot(fixtures: &mut Fixtures) -> Step<String> {
     };
     let (meant, device) = attached(fixtures, "meant")?;
     let mut disk = identity(&device)?;
-    let consent = given(&disk, &device)?;
-    disk.boot_id = Some("the boot before".into());
+    let mut consent = given(&disk, &device)?;
+    let now = consent.boot.replace("the boot before".into());
+    disk.boot_id.clone_from(&consent.boot);
     detach(&device)?;
     let (_, twin) = attached(fixtures, "precious")?;
     let asked = unchanged(fixtures, || format(&disk, std::slice::from_ref(&consent)))?;
@@ -144,10 +145,18 @@ fn another_boot(fixtures: &mut Fixtures) -> Step<String> {
         "was not confirmed to be lost",
     )?;
     detach(&twin)?;
-    // The very disk, with what was given away.
+    // The very disk, with what was given away, but nothing proves that; then it is given away in this boot.
     fixtures.attach(&meant, &[])?;
+    let meant_too = unchanged(fixtures, || format(&disk, std::slice::from_ref(&consent)))?;
+    said(
+        meant_too.err().unwrap_or(NOTHING),
+        "was not confirmed to be lost",
+    )?;
+    consent.boot = now;
     format(&disk, &[consent])?;
-    Ok(format!("{asked}, and the one that was meant is formatted"))
+    Ok(format!(
+        "{asked}, and the one that was meant is formatted when that is confirmed again"
+    ))
 }
 
 const NOTHING: Stop = Stop::Fail(String::new());
@@ -176,6 +185,7 @@ fn given(disk: &DiskIdentity, device: &str) -> Step<GivenAway> {
         disk: disk.path.clone(),
         words: disk.confirmation.clone(),
         ends: Some(steps::fingerprint(Path::new(device)).map_err(Stop::Fail)?),
+        boot: steps::boot_id(&Live::new()),
     })
 }
 
