@@ -193,7 +193,7 @@ pub fn confirm_again(
 /// Why a change cannot be gone on with yet. Nothing of it is done or undone then.
 fn stands(change: &Change, why: &str) -> Refused {
     Refused(format!(
-        "{} was not gone on with, and nothing was touched: {why}; {}",
+        "{} was not resumed, and nothing was touched: {why}; {}",
         change.name,
         go_on(change)
     ))
@@ -511,7 +511,7 @@ mod tests {
         assert!(why.is::<Refused>());
         let why = why.to_string();
         for words in [
-            "0001-example was not gone on with, and nothing was touched",
+            "0001-example was not resumed, and nothing was touched",
             "is not there; plug it in again",
             "then run `rubus resume` again, or go back with `rubus undo 0001-example`",
         ] {

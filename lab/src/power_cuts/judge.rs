@@ -115,7 +115,7 @@ impl End {
             "Operation not permitted",
             "Read-only file system",
             "on the same clusters",
-            "was not gone on with, and nothing was touched",
+            "was not resumed, and nothing was touched",
         ];
         self.status != 0 && reasons.iter().any(|words| self.said.contains(words))
     }
