@@ -80,6 +80,7 @@ fn ends_of_what_it_said<'a>(said: impl Iterator<Item = &'a str>) -> Vec<String> 
     const LINES: usize = 8;
     const WIDTH: usize = 200;
     let from_the_panic = said.skip_while(|line| !line.contains("panicked at"));
+    let from_the_panic = from_the_panic.take_while(|line| !line.ends_with("tack backtrace:"));
     let lines: Vec<&str> = from_the_panic.filter(|line| !line.is_empty()).collect();
     let cut = |line: &&str| line.chars().take(WIDTH).collect();
     match lines.len() > 2 * LINES {
@@ -190,7 +191,9 @@ SKIPPED: a: no fio
       <system-err>the board starts
 thread 'a::two' panicked at lab/tests/a.rs:3:5:
 
-left is not right</system-err>
+left is not right
+stack backtrace:
+   0: one</system-err>
     </testcase>
   </testsuite>
   <testsuite name="rubus-stats" tests="1"><testcase name="t" classname="rubus-stats" time="0.010"/></testsuite>
