@@ -183,21 +183,7 @@ impl ConfigTxt {
         includes: &BTreeMap<String, String>,
         exists: &dyn Fn(&str) -> bool,
     ) -> Vec<BootPath> {
-        let mut all: Vec<BootPath> = Vec::new();
-        for model in self.models_started(includes, exists) {
-            let reader = Reader {
-                model: &model,
-                serial: None,
-                tryboot: false,
-                includes,
-            };
-            for path in self.boot_paths(&reader, exists) {
-                if !all.contains(&path) {
-                    all.push(path);
-                }
-            }
-        }
-        all
+        self.boot_paths_where(&|_| true, includes, exists)
     }
 
     /// What of that the boards with these default kernels load.
@@ -207,23 +193,31 @@ impl ConfigTxt {
         includes: &BTreeMap<String, String>,
         exists: &dyn Fn(&str) -> bool,
     ) -> Vec<BootPath> {
+        self.boot_paths_where(&|model| model.kernels == kernels, includes, exists)
+    }
+
+    fn boot_paths_where(
+        &self,
+        is_meant: &dyn Fn(&Model) -> bool,
+        includes: &BTreeMap<String, String>,
+        exists: &dyn Fn(&str) -> bool,
+    ) -> Vec<BootPath> {
         let mut all: Vec<BootPath> = Vec::new();
-        let models = Model::every().into_iter();
-        for model in models.filter(|model| model.kernels == kernels) {
+        for model in Model::every().iter().filter(|model| is_meant(model)) {
             let reader = Reader {
-                model: &model,
+                model,
                 serial: None,
                 tryboot: false,
                 includes,
             };
             let paths = self.boot_paths(&reader, exists);
-            if paths.iter().all(|path| exists(&path.kernel)) {
-                all.extend(
-                    paths
-                        .into_iter()
-                        .filter(|path| !all.contains(path))
-                        .collect::<Vec<_>>(),
-                );
+            if !paths.iter().all(|path| exists(&path.kernel)) {
+                continue;
+            }
+            for path in paths {
+                if !all.contains(&path) {
+                    all.push(path);
+                }
             }
         }
         all

@@ -70,15 +70,15 @@ pub struct Reason {
     pub(super) passing: Passing,
 }
 
-/// Whether a reason passes by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether a reason passes by itself, the least lasting first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Passing {
-    /// No.
-    Never,
-    /// It may be over in a moment: a program that looks at the device.
-    Soon,
     /// udev examines the device, and lets go of it when it has done so.
     Udev,
+    /// It may be over in a moment: a program that looks at the device.
+    Soon,
+    /// No.
+    Never,
 }
 
 impl Reason {

@@ -53,17 +53,9 @@ impl Refusal {
 
     /// Whether it passes by itself: it lasts as long as the reason that lasts longest.
     pub(super) fn passing(&self) -> Passing {
-        let has = |passing| {
-            self.reasons()
-                .iter()
-                .any(|reason| reason.passing == passing)
-        };
-        match self.reasons() {
-            [] => Passing::Never,
-            _ if has(Passing::Never) => Passing::Never,
-            _ if has(Passing::Soon) => Passing::Soon,
-            _ => Passing::Udev,
-        }
+        let reasons = self.reasons().iter();
+        let longest = reasons.map(|reason| reason.passing).max();
+        longest.unwrap_or(Passing::Never)
     }
 
     /// The facts on which the refusal rests.

@@ -144,37 +144,30 @@ fn detached_once(fixtures: &mut Fixtures) -> Step<Option<String>> {
 }
 
 fn mount_first(fixtures: &mut Fixtures) -> Step<String> {
-    let device = fixtures.blank(32)?;
-    fixtures.ext4(&device, "late")?;
-    let (own, consent) = (device.clone(), device.clone());
-    let point = fixtures.path("point");
-    std::fs::create_dir(&point).map_err(super::fixtures::fail)?;
-    let files = Meanwhile::new(MOUNTS, 1, move || {
-        let done = quietly("mount", &[&own, &point.to_string_lossy()]);
-        assert!(done.is_err(), "mounted while the guard looked");
-    });
-    let answer = fixtures.ask_through(&files, &device, Some(&consent))?;
-    files.must_have_happened()?;
-    match answer {
-        Ok(_) => Ok("allowed: the mount failed, since the look holds a claim".into()),
-        Err(refusal) => Err(Stop::Fail(refusal.to_string())),
-    }
+    mounted_during(fixtures, 1)?;
+    Ok("allowed: the mount failed, since the look holds a claim".into())
 }
 
 fn mount_second(fixtures: &mut Fixtures) -> Step<String> {
+    mounted_during(fixtures, 2)?;
+    Ok("allowed: the mount failed".into())
+}
+
+/// A mount that is tried in this look fails, and the device is allowed.
+fn mounted_during(fixtures: &mut Fixtures, look: u32) -> Step<()> {
     let device = fixtures.blank(32)?;
     fixtures.ext4(&device, "late")?;
     let (own, consent) = (device.clone(), device.clone());
     let point = fixtures.path("point");
     std::fs::create_dir(&point).map_err(super::fixtures::fail)?;
-    let files = Meanwhile::new(MOUNTS, 2, move || {
+    let files = Meanwhile::new(MOUNTS, look, move || {
         let done = quietly("mount", &[&own, &point.to_string_lossy()]);
-        assert!(done.is_err(), "mounted while it was claimed");
+        assert!(done.is_err(), "mounted in look {look}");
     });
     let answer = fixtures.ask_through(&files, &device, Some(&consent))?;
     files.must_have_happened()?;
     match answer {
-        Ok(_) => Ok("allowed: the mount failed".into()),
+        Ok(_) => Ok(()),
         Err(refusal) => Err(Stop::Fail(refusal.to_string())),
     }
 }

@@ -150,7 +150,7 @@ fn slowest_unit(writing: &JobResult) -> Option<Estimate> {
     ))
 }
 
-/// The largest number of bins that it takes, from any bin on, until a whole unit is written; nothing where none is.
+/// The largest number of bins, from any starting bin, until a whole unit is written; `None` if that never happens.
 fn longest_stretch(bytes: &[u64]) -> Option<usize> {
     let (mut longest, mut end, mut sum) = (None, 0, 0);
     for start in 0..bytes.len() {
