@@ -6,14 +6,13 @@
 use std::time::Duration;
 
 use crate::common::desktop::{
-    SOON, WAIT, is_as_promised, memory_pressure_reaches_the_disk_through_zswap, must,
+    WAIT, is_as_promised, memory_pressure_reaches_the_disk_through_zswap, wrong_disks_are_refused,
 };
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::kit::UsbDisk;
 use rubus_lab::power_cuts::{Campaign, Moment, Row, Stops, Way, line, run};
 use rubus_lab::product::{can_boot, rubus_or_skip};
-use rubus_lab::session::Session;
 
 const TEST: &str = "vm_pc_power_cuts";
 
@@ -66,43 +65,6 @@ fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
     assert!(
         rows.iter()
             .any(|row| from_disk(row) && row.ended == "rubus undo")
-    );
-}
-
-/// The card itself, a disk that is not given away, and one that is in use.
-fn wrong_disks_are_refused(board: &mut Session) {
-    let usb = board.usb_device(0).unwrap();
-    let before = must(board, &format!("sfdisk -d {usb}"), SOON);
-    for (script, status, says) in [
-        (
-            "rubus apply desktop device=/dev/mmcblk0 --yes".to_string(),
-            1,
-            "mmcblk0",
-        ),
-        (
-            format!("rubus apply desktop device={usb} --yes"),
-            3,
-            "4C530001230914116022",
-        ),
-        (
-            format!(
-                "mount {usb}1 /mnt && rubus apply desktop device={usb} --yes \
-                 --i-will-lose-everything-on=4C530001230914116022"
-            ),
-            1,
-            "mounted",
-        ),
-    ] {
-        let done = board.run(&script, "root", SOON).unwrap();
-        let said = format!("{}\n{}", done.text(), done.complaint_text());
-        assert_eq!(done.status, status, "{script}: {said}");
-        assert!(said.contains(says), "{script}: {said}");
-    }
-    must(board, "umount /mnt", SOON);
-    assert_eq!(must(board, &format!("sfdisk -d {usb}"), SOON), before);
-    assert_eq!(
-        must(board, "rubus status", SOON),
-        "No recipe has been applied on this machine.\n"
     );
 }
 

@@ -1,11 +1,15 @@
-//! The start on trial: the recipe `desktop` prepares everything and does not switch. A trial that comes up is kept by
-//! `rubus verify`, but not while a promise is broken; one that fails leaves the old system, which has lost nothing.
+//! The recipe `desktop` there and back by way of a start on trial, which prepares everything and does not switch. A trial
+//! that comes up is kept by `rubus verify`, but not while a promise is broken; what is promised holds under memory pressure, and
+//! undoing leaves the card as it was. A trial that fails leaves the old system, which has lost nothing. Wrong disks are refused.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use crate::common::desktop::WAIT;
+use crate::common::desktop::{
+    WAIT, ends_on_the_card, is_as_promised, memory_pressure_reaches_the_disk_through_zswap,
+    wrong_disks_are_refused,
+};
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::channel::Outcome;
@@ -60,6 +64,7 @@ fn a_trial_that_comes_up_is_kept_and_one_that_fails_is_forgotten() {
     let kit = Kit::temporary(&lab.cache, Board::Pc, &[UsbDisk::as_sold()]).unwrap();
     let before = manifest(&kit.sd()).unwrap();
     let mut old = lab.boot(&kit, false).unwrap();
+    wrong_disks_are_refused(&mut old);
     apply(&mut old, &kit.usb_disks()[0].serial);
     old.switch_off().unwrap();
     nothing_of_a_usual_start_has_changed(&kit, &before);
@@ -68,6 +73,7 @@ fn a_trial_that_comes_up_is_kept_and_one_that_fails_is_forgotten() {
     a_trial_fails(&lab, &other, &before);
     drop(other);
     a_trial_comes_up_and_is_kept(&lab, &kit);
+    it_is_undone(&lab, &kit, &before);
 }
 
 fn run(board: &mut Session, script: &str) -> (Outcome, String) {
@@ -195,8 +201,17 @@ fn a_trial_comes_up_and_is_kept(lab: &Lab, kit: &Kit) {
 
     let mut new = lab.boot(kit, false).unwrap();
     assert_eq!(root(&mut new), "btrfs", "a usual start is not the new one");
+    memory_pressure_reaches_the_disk_through_zswap(&mut new);
+    is_as_promised(&mut new);
     says(&mut new, "rubus undo --yes", 0, "is undone");
     new.switch_off().unwrap();
+}
+
+fn it_is_undone(lab: &Lab, kit: &Kit, before: &Manifest) {
+    let mut old = lab.boot(kit, false).unwrap();
+    ends_on_the_card(&mut old);
+    old.switch_off().unwrap();
+    nothing_is_lost(kit, before);
 }
 
 /// As if the power had gone before the new root's copy of the journal was brought up to date.

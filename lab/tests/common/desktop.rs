@@ -64,13 +64,18 @@ pub fn there_and_back(test: &str, board: Board, apply: impl FnOnce(&mut Session,
 
     let mut back = boot();
     told("the card's system runs again");
-    assert_eq!(root(&mut back), "ext4 ");
-    let swaps = must(&mut back, "cat /proc/swaps", SOON);
-    assert!(swaps.contains("/var/swap"), "{swaps}");
-    must(&mut back, "rubus resume", SOON);
+    ends_on_the_card(&mut back);
     back.switch_off().unwrap();
     let lost = differences(&before, &manifest(&kit.sd()).unwrap(), MAY_DIFFER);
     assert!(lost.is_empty(), "on the card:\n{}", lost.join("\n"));
+}
+
+/// The first start of the card's system after undoing, which ends the change.
+pub fn ends_on_the_card(board: &mut Session) {
+    assert_eq!(root(board), "ext4 ");
+    let swaps = must(board, "cat /proc/swaps", SOON);
+    assert!(swaps.contains("/var/swap"), "{swaps}");
+    must(board, "rubus resume", SOON);
 }
 
 /// Runs a script as root that must succeed; gives its standard output.
@@ -92,6 +97,43 @@ pub fn runs_from_the_new_disk(board: &mut Session) {
         let told = must(board, "cat /proc/cmdline /run/motd.d/rubus || true", SOON);
         panic!("the root is {now}: {told}");
     }
+}
+
+/// The card itself, a disk that is not given away, and one that is in use.
+pub fn wrong_disks_are_refused(board: &mut Session) {
+    let usb = board.usb_device(0).unwrap();
+    let before = must(board, &format!("sfdisk -d {usb}"), SOON);
+    for (script, status, says) in [
+        (
+            "rubus apply desktop device=/dev/mmcblk0 --yes".to_string(),
+            1,
+            "mmcblk0",
+        ),
+        (
+            format!("rubus apply desktop device={usb} --yes"),
+            3,
+            "4C530001230914116022",
+        ),
+        (
+            format!(
+                "mount {usb}1 /mnt && rubus apply desktop device={usb} --yes \
+                 --i-will-lose-everything-on=4C530001230914116022"
+            ),
+            1,
+            "mounted",
+        ),
+    ] {
+        let done = board.run(&script, "root", SOON).unwrap();
+        let said = format!("{}\n{}", done.text(), done.complaint_text());
+        assert_eq!(done.status, status, "{script}: {said}");
+        assert!(said.contains(says), "{script}: {said}");
+    }
+    must(board, "umount /mnt", SOON);
+    assert_eq!(must(board, &format!("sfdisk -d {usb}"), SOON), before);
+    assert_eq!(
+        must(board, "rubus status", SOON),
+        "No recipe has been applied on this machine.\n"
+    );
 }
 
 /// Applies the recipe to the first USB disk.
