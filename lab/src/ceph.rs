@@ -20,7 +20,7 @@ use crate::tools;
 use crate::tree::{KEYRING, mirror};
 
 /// What is in the root directory beside what it depends on.
-const PACKAGES: &str = "ceph-mon,ceph-mgr,ceph-osd,ceph-common";
+const PACKAGES: &str = "ceph-mon,ceph-mgr,ceph-osd,ceph-common,qemu-utils,qemu-block-extra,fio";
 
 /// Changes whenever what is built does.
 const RECIPE: &str = "1";

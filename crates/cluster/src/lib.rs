@@ -1,8 +1,9 @@
 //! Sizes a storage cluster of small boards before it is bought: capacity, memory, ceilings,
 //! rebuild, cost; compares layouts; describes the cluster for deployment.
 //!
-//! The engine is Ceph; nothing here stores data. Everything is arithmetic over a [`design::Design`],
-//! so nothing here touches the machine: what has to be read comes through [`cli::Outside`].
+//! The engine is Ceph; nothing here stores data. Everything is arithmetic over a [`design::Design`], or reads what
+//! Ceph's own tools print ([`watch`]), so nothing here touches the machine: what has to be read comes through
+//! [`cli::Outside`].
 //! The formulas, their sources and what is assumed are in `docs/cluster.md`.
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
@@ -27,4 +28,5 @@ pub mod release;
 pub mod report;
 pub mod spec;
 pub mod text;
+pub mod watch;
 pub mod wishes;

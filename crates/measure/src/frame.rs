@@ -279,6 +279,7 @@ pub(crate) fn target_facts(opened: &Opened, suite: &Suite, device: Option<String
         content: content_name(suite.content),
         network: opened.remote.as_ref().map(|remote| remote.facts().clone()),
         link: None,
+        cluster: None,
     }
 }
 

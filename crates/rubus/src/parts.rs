@@ -151,5 +151,6 @@ fn no_disk(named: &str) -> TargetFacts {
         content: "nothing".into(),
         network: None,
         link: None,
+        cluster: None,
     }
 }

@@ -156,6 +156,11 @@ pub enum Doubt {
         /// Why not, in words.
         why: String,
     },
+    /// The cluster behind an image was not as it should be meanwhile.
+    ClusterTroubled {
+        /// What was wrong, and when.
+        what: String,
+    },
     /// A watch file could not be read, so this disturbance cannot be excluded.
     NotWatched {
         /// What was not watched and why.
@@ -297,6 +302,7 @@ impl Doubt {
             Doubt::ServerSilent { why } => {
                 format!("the server did not say what it had spent: {why}")
             }
+            Doubt::ClusterTroubled { what } => format!("the cluster was not whole: {what}"),
             Doubt::NotWatched { what } => format!("not watched: {what}"),
         }
     }
@@ -346,6 +352,9 @@ impl Doubt {
             }
             Doubt::ServerSilent { .. } => {
                 "look whether the server still runs, and where its --status is"
+            }
+            Doubt::ClusterTroubled { .. } => {
+                "wait until `ceph status` is well, then measure again; or read it as the speed of a cluster that lost something"
             }
             Doubt::NotWatched { .. } => "run as root, or accept that this cannot be excluded",
         }

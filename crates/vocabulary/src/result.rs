@@ -15,6 +15,7 @@ pub use rubus_stats::measured::{Ended, Outcome};
 pub use rubus_stats::series::Series;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster_facts::ClusterFacts;
 use crate::doubt::Doubt;
 use crate::estimate::Estimate;
 use crate::finding::Finding;
@@ -159,6 +160,9 @@ pub struct TargetFacts {
     /// The link over which a network disk is reached, as far as its rate is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<NetworkLink>,
+    /// The Ceph cluster that an RBD image lies in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterFacts>,
 }
 
 /// A network interface and what it carries.

@@ -90,6 +90,7 @@ pub(crate) fn run(
         content: content_name(session.suite.content),
         network: None,
         link: None,
+        cluster: None,
     };
     let (frame, watcher) = Frame::begin(start_ns, facts, watch, observer);
     let live = LiveRig::new(watcher, TargetKind::Directory, false);
