@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 mod answering;
+pub mod beside;
 pub mod block_writing;
 pub mod blockdev;
 pub mod btrfs;

@@ -176,7 +176,7 @@ pub fn shell_line(program: &str, arguments: &[&str]) -> String {
 }
 
 /// The last lines of an error output, which say why; what came before is mostly chatter.
-fn last_words(stderr: &[u8]) -> String {
+pub(crate) fn last_words(stderr: &[u8]) -> String {
     const LINES: usize = 4;
     let text = String::from_utf8_lossy(stderr);
     let lines: Vec<&str> = text
@@ -187,17 +187,24 @@ fn last_words(stderr: &[u8]) -> String {
     lines[lines.len().saturating_sub(LINES)..].join("; ")
 }
 
-fn spawn(path: &Path, arguments: &[&str], limit: &Limit<'_>) -> Result<Output, Failure> {
-    let mut child = Command::new(path)
+/// A program with a bare environment and a pipe for its complaints.
+pub(crate) fn bare(path: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(path);
+    command
         .args(arguments)
         .env_clear()
         .env("PATH", DIRECTORIES.join(":"))
         .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // Its own group, so that what it starts can be killed with it.
-        .process_group(0)
+        .process_group(0);
+    command
+}
+
+fn spawn(path: &Path, arguments: &[&str], limit: &Limit<'_>) -> Result<Output, Failure> {
+    let mut child = bare(path, arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .spawn()?;
     let collected = collect(&mut child, limit);
     if collected.is_err() {
@@ -209,7 +216,7 @@ fn spawn(path: &Path, arguments: &[&str], limit: &Limit<'_>) -> Result<Output, F
 
 /// Waits a moment for a program that was killed. One that waits for a disk in the kernel does not end until the disk answers:
 /// it is left to init.
-fn reap_if_it_ends(child: &mut Child) {
+pub(crate) fn reap_if_it_ends(child: &mut Child) {
     const MOMENT: Duration = Duration::from_millis(500);
     let killed = Instant::now();
     while killed.elapsed() < MOMENT {
@@ -220,17 +227,28 @@ fn reap_if_it_ends(child: &mut Child) {
     }
 }
 
+/// How often it is looked whether the user wants everything to stop.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
 /// How long a program may run.
-struct Limit<'a> {
+pub(crate) struct Limit<'a> {
     deadline: Option<Instant>,
     stop: Option<&'a AtomicBool>,
 }
 
 impl<'a> Limit<'a> {
-    fn within(time: Duration) -> Self {
+    pub(crate) fn within(time: Duration) -> Self {
         Limit {
             deadline: Some(Instant::now() + time),
             stop: None,
+        }
+    }
+
+    /// The same, and until this is raised.
+    pub(crate) fn or_until(self, stop: &'a AtomicBool) -> Self {
+        Limit {
+            stop: Some(stop),
+            ..self
         }
     }
 
@@ -243,7 +261,6 @@ impl<'a> Limit<'a> {
 
     /// How long to wait before looking again.
     fn left(&self) -> Result<Duration, Failure> {
-        const LOOK_AGAIN: Duration = Duration::from_millis(200);
         if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             return Err(Failure::Stopped);
         }
@@ -253,15 +270,26 @@ impl<'a> Limit<'a> {
         let left = deadline.saturating_duration_since(Instant::now());
         match left.is_zero() {
             true => Err(Failure::TooSlow),
+            false if self.stop.is_some() => Ok(left.min(LOOK_AGAIN)),
             false => Ok(left),
         }
     }
 }
 
-enum Failure {
+pub(crate) enum Failure {
     TooSlow,
     Stopped,
     Io(std::io::Error),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::TooSlow => f.write_str("no answer in time"),
+            Failure::Stopped => f.write_str("stopped, as asked for"),
+            Failure::Io(error) => error.fmt(f),
+        }
+    }
 }
 
 impl From<std::io::Error> for Failure {
@@ -317,7 +345,7 @@ fn collect(child: &mut Child, limit: &Limit<'_>) -> Result<Output, Failure> {
     }
 }
 
-fn wait_for_data(pipes: &[&dyn AsPollFd], limit: &Limit<'_>) -> Result<(), Failure> {
+pub(crate) fn wait_for_data(pipes: &[&dyn AsPollFd], limit: &Limit<'_>) -> Result<(), Failure> {
     let left = limit.left()?;
     let mut waiting: Vec<PollFd<'_>> = pipes.iter().filter_map(|pipe| pipe.poll_fd()).collect();
     let timeout = rustix::event::Timespec {
@@ -330,30 +358,39 @@ fn wait_for_data(pipes: &[&dyn AsPollFd], limit: &Limit<'_>) -> Result<(), Failu
     }
 }
 
-trait AsPollFd {
+pub(crate) trait AsPollFd {
     fn poll_fd(&self) -> Option<PollFd<'_>>;
 }
 
 /// One end of a pipe and what came through it, up to [`OUTPUT_LIMIT_BYTES`]; the rest is dropped.
-struct Pipe<R> {
+#[derive(Debug)]
+pub(crate) struct Pipe<R> {
     source: Option<R>,
     bytes: Vec<u8>,
 }
 
 impl<R: Read + AsFd> Pipe<R> {
-    fn new(source: Option<R>) -> Self {
+    pub(crate) fn new(source: Option<R>) -> Self {
         Pipe {
             source,
             bytes: Vec::new(),
         }
     }
 
-    fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.source.is_some()
     }
 
+    /// The next whole line that has come, without its end.
+    pub(crate) fn take_line(&mut self) -> Option<Vec<u8>> {
+        let end = self.bytes.iter().position(|&byte| byte == b'\n')?;
+        let mut line: Vec<u8> = self.bytes.drain(..=end).collect();
+        line.pop();
+        Some(line)
+    }
+
     /// One read, if there is something to read; notices the end.
-    fn read_available(&mut self) -> Result<(), Failure> {
+    pub(crate) fn read_available(&mut self) -> Result<(), Failure> {
         let Some(source) = self.source.as_mut() else {
             return Ok(());
         };
@@ -387,7 +424,7 @@ impl<R: Read + AsFd> AsPollFd for Pipe<R> {
     }
 }
 
-fn kill_group(child: &Child) {
+pub(crate) fn kill_group(child: &Child) {
     if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
         // It may have ended meanwhile; then there is nothing to kill.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);

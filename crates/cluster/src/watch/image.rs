@@ -7,40 +7,77 @@ use serde_json::Value;
 /// The scheme of an image's address.
 pub const SCHEME: &str = "rbd:";
 
-/// The name of an image: pool, perhaps a namespace, image, perhaps a snapshot.
+/// The address of an image, as QEMU writes it: pool, perhaps a namespace, image, perhaps a snapshot; then perhaps which
+/// configuration to use, and as whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageName {
     pool: String,
     rest: String,
+    /// The path of `ceph.conf`.
+    pub conf: Option<String>,
+    /// The name of the user, without `client.`.
+    pub user: Option<String>,
 }
 
 impl ImageName {
-    /// Reads `rbd:POOL/[NAMESPACE/]IMAGE[@SNAPSHOT]`, with the scheme or without.
+    /// Reads `rbd:POOL/[NAMESPACE/]IMAGE[@SNAPSHOT][:conf=FILE][:id=USER]`.
     ///
     /// # Errors
     /// In words, when it is none.
     pub fn parse(typed: &str) -> Result<ImageName, String> {
-        let name = typed.strip_prefix(SCHEME).unwrap_or(typed);
-        let parts: Vec<&str> = name.split(['/', '@']).collect();
+        let no_image = || {
+            format!(
+                "'{typed}' names no RBD image: write rbd:POOL/IMAGE[:conf=FILE][:id=USER], such as rbd:rbd/disk \
+                 (`rbd ls POOL` lists them; a directory of that name is ./{typed})"
+            )
+        };
+        let mut parts = typed.strip_prefix(SCHEME).unwrap_or(typed).split(':');
+        let name = parts.next().unwrap_or_default();
+        let (path, snapshot) = name
+            .split_once('@')
+            .map_or((name, None), |(path, s)| (path, Some(s)));
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        let is_name = |part: &&str| !part.is_empty() && part.chars().all(plain);
-        let images = name.matches('/').count();
-        let is_snapshot_last = name.rfind('@') > name.rfind('/') || !name.contains('@');
-        if !(1..=2).contains(&images)
-            || name.matches('@').count() > 1
-            || !is_snapshot_last
-            || !parts.iter().all(is_name)
-        {
-            return Err(format!(
-                "'{typed}' names no RBD image: write rbd:POOL/IMAGE, such as rbd:rbd/disk (`rbd ls POOL` lists them; a \
-                 directory of that name is ./{typed})"
-            ));
+        let is_name = |part: &str| !part.is_empty() && part.chars().all(plain);
+        let depth = path.split('/').count();
+        if !(2..=3).contains(&depth) || !path.split('/').chain(snapshot).all(is_name) {
+            return Err(no_image());
         }
-        let (pool, rest) = name.split_once('/').unwrap_or((name, ""));
-        Ok(ImageName {
+        let (pool, _) = path.split_once('/').unwrap_or((path, ""));
+        let mut image = ImageName {
             pool: pool.into(),
-            rest: rest.into(),
-        })
+            rest: name[pool.len() + 1..].into(),
+            conf: None,
+            user: None,
+        };
+        for option in parts {
+            match option.split_once('=') {
+                Some(("conf", file)) if !file.is_empty() => image.conf = Some(file.into()),
+                Some(("id", user)) if is_name(user) => image.user = Some(user.into()),
+                _ => return Err(no_image()),
+            }
+        }
+        Ok(image)
+    }
+
+    /// The options that Ceph's own programs take for the configuration and the user.
+    pub fn options(&self) -> Vec<String> {
+        let option = |name: &str, value: &Option<String>| {
+            value.as_ref().map(|value| format!("--{name}={value}"))
+        };
+        [option("conf", &self.conf), option("id", &self.user)]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// The whole address, as QEMU takes it.
+    pub fn address(&self) -> String {
+        let option = |name: &str, value: &Option<String>| {
+            value.as_ref().map(|value| format!(":{name}={value}"))
+        };
+        let options = [option("conf", &self.conf), option("id", &self.user)];
+        let options: String = options.into_iter().flatten().collect();
+        format!("{SCHEME}{self}{options}")
     }
 
     /// Its pool.
@@ -87,26 +124,40 @@ pub fn data_pool(printed: &str) -> Option<String> {
 /// A pool, as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// "3 copies", "erasure code 2+1".
-    pub layout: String,
-    /// Domains that have to be there for data to be written.
-    pub min_size: u32,
+    /// Copies, or pieces of an erasure code.
+    pub size: u32,
+    /// The profile of its erasure code, if it has one.
+    pub profile: Option<String>,
 }
 
-/// A pool by its name, from `ceph osd dump --format json`.
+impl Pool {
+    /// "3 copies", "erasure code 2+1". `profile` is what `ceph osd erasure-code-profile get NAME --format json` prints.
+    pub fn layout(&self, profile: Option<&str>) -> String {
+        let profile: Value = profile
+            .and_then(|printed| serde_json::from_str(printed.trim()).ok())
+            .unwrap_or_default();
+        match (profile["k"].as_str(), profile["m"].as_str(), self.size) {
+            (Some(data), Some(parity), _) => format!("erasure code {data}+{parity}"),
+            (_, _, 1) => "1 copy".into(),
+            (_, _, size) => format!("{size} copies"),
+        }
+    }
+}
+
+/// A pool by its name, from `ceph osd pool ls detail --format json`.
 ///
 /// # Errors
 /// In words, when there is none, with the names of those that there are.
-pub fn pool(dump: &str, name: &str) -> Result<Pool, String> {
-    let found: Value = serde_json::from_str(dump.trim())
-        .map_err(|error| format!("`ceph osd dump` printed no JSON: {error}"))?;
-    let pools = found["pools"].as_array().cloned().unwrap_or_default();
+pub fn pool(printed: &str, name: &str) -> Result<Pool, String> {
+    let pools: Vec<Value> = serde_json::from_str(printed.trim())
+        .map_err(|error| format!("`ceph osd pool ls` printed no JSON: {error}"))?;
     let names = || {
         let names = pools.iter().filter_map(|pool| pool["pool_name"].as_str());
-        names
-            .filter(|name| !name.starts_with('.'))
-            .collect::<Vec<_>>()
-            .join(", ")
+        let names: Vec<&str> = names.filter(|name| !name.starts_with('.')).collect();
+        match names.is_empty() {
+            true => "none".into(),
+            false => names.join(", "),
+        }
     };
     let pool = pools
         .iter()
@@ -117,24 +168,11 @@ pub fn pool(dump: &str, name: &str) -> Result<Pool, String> {
                 names()
             )
         })?;
-    let number = |name: &str| {
-        let number = pool[name].as_u64();
-        number
-            .and_then(|number| u32::try_from(number).ok())
-            .unwrap_or(0)
-    };
-    let (size, profile) = (number("size"), pool["erasure_code_profile"].as_str());
-    let profile = &found["erasure_code_profiles"][profile.unwrap_or_default()];
-    let layout = match (profile["k"].as_str(), profile["m"].as_str()) {
-        (Some(data), Some(parity)) => format!("erasure code {data}+{parity}"),
-        _ => match size {
-            1 => "1 copy".into(),
-            size => format!("{size} copies"),
-        },
-    };
+    let size = pool["size"].as_u64();
+    let profile = pool["erasure_code_profile"].as_str();
     Ok(Pool {
-        layout,
-        min_size: number("min_size"),
+        size: size.and_then(|size| u32::try_from(size).ok()).unwrap_or(0),
+        profile: profile.filter(|name| !name.is_empty()).map(str::to_owned),
     })
 }
 
@@ -147,7 +185,8 @@ mod tests {
         for (typed, pool, snapshot) in [
             ("rbd:rbd/disk", "rbd", false),
             ("rbd:fast/tenant/disk", "fast", false),
-            ("rbd/disk@monday", "rbd", true),
+            ("rbd:rbd/disk@monday", "rbd", true),
+            ("rbd:rbd/disk:conf=/etc/ceph/b.conf:id=bench", "rbd", false),
         ] {
             let name = ImageName::parse(typed).expect("it is one");
             assert_eq!(
@@ -155,17 +194,22 @@ mod tests {
                 (pool, snapshot),
                 "{typed}"
             );
-            assert_eq!(name.to_string(), typed.trim_start_matches(SCHEME));
+            assert_eq!(name.address(), typed);
         }
+        let name = ImageName::parse("rbd:rbd/disk:id=a:conf=/c").expect("it is one");
+        assert_eq!(name.options(), ["--conf=/c", "--id=a"]);
+        assert_eq!(name.to_string(), "rbd/disk");
         for typed in [
             "rbd:",
             "rbd:disk",
             "rbd:/disk",
             "rbd:a/b/c/d",
-            "rbd:a/b:conf=x",
+            "rbd:a/b:key=x",
+            "rbd:a/b:conf=",
             "rbd:a/b@",
             "rbd:a@b/c",
             "rbd:a/b c",
+            "rbd:a/b:id=x/y",
         ] {
             let error = ImageName::parse(typed).unwrap_err();
             assert!(error.contains("rbd:POOL/IMAGE"), "{typed}: {error}");
@@ -184,18 +228,20 @@ mod tests {
 
     #[test]
     fn a_pool_says_how_it_keeps_data_and_a_missing_one_which_there_are() {
-        let dump = r#"{"pools":[{"pool_name":".mgr","size":3,"min_size":2},{"pool_name":"rbd","size":3,"min_size":2,
-            "erasure_code_profile":""},{"pool_name":"ec","size":3,"min_size":2,"erasure_code_profile":"ec21"}],
-            "erasure_code_profiles":{"ec21":{"k":"2","m":"1","plugin":"jerasure"}}}"#;
-        assert_eq!(pool(dump, "rbd").expect("it is there").layout, "3 copies");
-        let coded = pool(dump, "ec").expect("it is there");
-        assert_eq!(coded.layout, "erasure code 2+1");
-        assert_eq!(coded.min_size, 2);
-        let error = pool(dump, "rdb").unwrap_err();
+        let pools = r#"[{"pool_name":".mgr","size":3},{"pool_name":"rbd","size":3,"erasure_code_profile":""},
+            {"pool_name":"ec","size":3,"erasure_code_profile":"ec21"}]"#;
+        let copies = pool(pools, "rbd").expect("it is there");
+        assert_eq!(copies.layout(None), "3 copies");
+        let coded = pool(pools, "ec").expect("it is there");
+        assert_eq!(coded.profile.as_deref(), Some("ec21"));
+        let profile = r#"{"k":"2","m":"1","plugin":"jerasure"}"#;
+        assert_eq!(coded.layout(Some(profile)), "erasure code 2+1");
+        let error = pool(pools, "rdb").unwrap_err();
         assert_eq!(
             error,
             "there is no pool 'rdb' in this cluster; it has: rbd, ec"
         );
+        assert!(pool("[]", "rbd").unwrap_err().ends_with("it has: none"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The state of a cluster, from what `ceph status`, `ceph osd dump` and `ceph log last` print as JSON.
+//! The state of a cluster, from what `ceph status`, `ceph osd tree` and `ceph log last` print as JSON.
 //!
 //! The fields are those of Ceph 18 to 20.
 
@@ -88,17 +88,20 @@ impl State {
     }
 }
 
-/// Numbers of the OSDs that are down, from `ceph osd dump --format json`.
+/// Numbers of the OSDs that are down, from `ceph osd tree down --format json`.
 ///
 /// # Errors
 /// In words, when it is something else.
 pub fn osds_down(printed: &str) -> Result<Vec<u32>, String> {
     let found: Value = serde_json::from_str(printed.trim())
-        .map_err(|error| format!("`ceph osd dump` printed no JSON: {error}"))?;
-    let osds = found["osds"].as_array().into_iter().flatten();
-    Ok(osds
-        .filter(|osd| osd["up"] == 0)
-        .filter_map(|osd| osd["osd"].as_u64())
+        .map_err(|error| format!("`ceph osd tree` printed no JSON: {error}"))?;
+    let nodes = ["nodes", "stray"].map(|name| found[name].as_array());
+    Ok(nodes
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|node| node["type"] == "osd" && node["status"] == "down")
+        .filter_map(|osd| osd["id"].as_u64())
         .filter_map(|number| u32::try_from(number).ok())
         .collect())
 }
@@ -158,7 +161,9 @@ mod tests {
 
     #[test]
     fn the_log_tells_a_kill_from_a_hang() {
-        let down = osds_down(r#"{"osds":[{"osd":0,"up":1},{"osd":2,"up":0}]}"#);
+        let down = osds_down(
+            r#"{"nodes":[{"id":-1,"type":"root"},{"id":2,"type":"osd","status":"down"}],"stray":[]}"#,
+        );
         assert_eq!(down, Ok(vec![2]));
         let log = |how: &str| {
             format!(

@@ -1,0 +1,218 @@
+//! Programs that run beside this one for as long as they are wanted: servers, and shells that answer line by line.
+//!
+//! They are found and started as in [`crate::programs`], and end with the value that stands for them. Should this
+//! program be killed, a [`Conversation`] ends because nobody speaks any more; a server has to notice for itself.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::programs::{self, Limit, Pipe, RunError, Waited};
+
+/// What a program answered that was given some time.
+///
+/// # Errors
+/// In words: it is not installed, took longer, or failed with these last words.
+pub fn answer(program: &str, arguments: &[&str], limit: Duration) -> Result<String, String> {
+    match programs::output_within(program, arguments, limit) {
+        Waited::Missing => Err(format!("{program} is not installed")),
+        Waited::TooLong => Err(format!("no answer within {} s", limit.as_secs())),
+        Waited::Ended(Ok(output)) => Ok(String::from_utf8_lossy(&output).into_owned()),
+        Waited::Ended(Err(complaint)) => Err(complaint),
+    }
+}
+
+/// A server of which nothing is heard unless it ends.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    complaint: Option<ChildStderr>,
+}
+
+impl Server {
+    /// Starts it; its output is dropped.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn start(program: &str, arguments: &[&str]) -> Result<Server, RunError> {
+        let mut command = command(program, arguments)?;
+        let (mut child, _) = spawn(command.stdin(Stdio::null()).stdout(Stdio::null()), program)?;
+        let complaint = child.stderr.take();
+        Ok(Server { child, complaint })
+    }
+
+    /// Its last words, if it has ended.
+    pub fn last_words(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        let mut said = Vec::new();
+        if let Some(complaint) = self.complaint.take() {
+            // It has ended, so this does too.
+            let _ = complaint.take(64 << 10).read_to_end(&mut said);
+        }
+        let words = programs::last_words(&said);
+        Some(match words.is_empty() {
+            true => format!("it ended without a word ({status})"),
+            false => words,
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        programs::kill_group(&self.child);
+        programs::reap_if_it_ends(&mut self.child);
+    }
+}
+
+/// A program that answers each line with one.
+#[derive(Debug)]
+pub struct Conversation {
+    child: Child,
+    input: ChildStdin,
+    output: Pipe<ChildStdout>,
+}
+
+impl Conversation {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn start(program: &str, arguments: &[&str]) -> Result<Conversation, RunError> {
+        let mut command = command(program, arguments)?;
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Nobody reads what it complains of, and a full pipe would stop it.
+        let (mut child, line) = spawn(command.stderr(Stdio::null()), program)?;
+        let (Some(input), output) = (child.stdin.take(), Pipe::new(child.stdout.take())) else {
+            programs::kill_group(&child);
+            let reason = "it has no input".into();
+            return Err(RunError::Unable { line, reason });
+        };
+        Ok(Conversation {
+            child,
+            input,
+            output,
+        })
+    }
+
+    /// Says a line and gives the next one that is not empty.
+    ///
+    /// # Errors
+    /// In words, when none comes in time, it has ended, or `stop` is raised. What it says later would be taken for another
+    /// answer, so it is of no more use then.
+    pub fn ask(
+        &mut self,
+        line: &str,
+        limit: Duration,
+        stop: &AtomicBool,
+    ) -> Result<String, String> {
+        self.input
+            .write_all(format!("{line}\n").as_bytes())
+            .map_err(|error| format!("it has ended: {error}"))?;
+        let limit = Limit::within(limit).or_until(stop);
+        loop {
+            if let Some(line) = self.output.take_line() {
+                match String::from_utf8_lossy(&line).trim() {
+                    "" => continue,
+                    answer => return Ok(answer.to_owned()),
+                }
+            }
+            if !self.output.is_open() {
+                return Err("it has ended".into());
+            }
+            programs::wait_for_data(&[&self.output], &limit)
+                .and_then(|()| self.output.read_available())
+                .map_err(|failure| failure.to_string())?;
+        }
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        programs::kill_group(&self.child);
+        programs::reap_if_it_ends(&mut self.child);
+    }
+}
+
+fn command(program: &str, arguments: &[&str]) -> Result<Command, RunError> {
+    let missing = || RunError::Missing {
+        program: program.into(),
+    };
+    let path: PathBuf = programs::find(program).ok_or_else(missing)?;
+    Ok(programs::bare(&path, arguments))
+}
+
+/// The child, and its command for messages.
+fn spawn(command: &mut Command, program: &str) -> Result<(Child, String), RunError> {
+    let words: Vec<String> = command
+        .get_args()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let line = programs::shell_line(program, &words);
+    match command.spawn() {
+        Ok(child) => Ok((child, line)),
+        Err(error) => Err(RunError::Unable {
+            line,
+            reason: error.to_string(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn each_line_is_answered_and_empty_ones_are_passed_over() {
+        let never = AtomicBool::new(false);
+        let script = "while read line; do echo; echo \"you said $line\"; done";
+        let mut shell = Conversation::start("sh", &["-c", script]).expect("a shell");
+        for word in ["one", "two"] {
+            let answer = shell.ask(word, SOON, &never).expect("an answer");
+            assert_eq!(answer, format!("you said {word}"));
+        }
+    }
+
+    #[test]
+    fn one_that_has_ended_or_says_nothing_is_not_waited_for_for_ever() {
+        let never = AtomicBool::new(false);
+        let mut gone = Conversation::start("sh", &["-c", "read line"]).expect("a shell");
+        assert_eq!(gone.ask("x", SOON, &never), Err("it has ended".into()));
+        let mut silent = Conversation::start("sh", &["-c", "cat >/dev/null"]).expect("a shell");
+        let error = silent
+            .ask("x", Duration::from_millis(50), &never)
+            .unwrap_err();
+        assert!(error.contains("no answer"), "{error}");
+        assert!(silent.ask("x", SOON, &AtomicBool::new(true)).is_err());
+    }
+
+    #[test]
+    fn a_server_that_ended_says_why() {
+        let mut server =
+            Server::start("sh", &["-c", "echo no such image >&2; exit 3"]).expect("a shell");
+        let words = loop {
+            match server.last_words() {
+                Some(words) => break words,
+                None => std::thread::sleep(Duration::from_millis(2)),
+            }
+        };
+        assert_eq!(words, "no such image");
+        let error = Server::start("no-such-program", &[]).unwrap_err();
+        assert_eq!(error.to_string(), "no-such-program is not installed");
+    }
+
+    #[test]
+    fn an_answer_has_a_time_limit_and_a_failure_its_last_words() {
+        assert_eq!(answer("sh", &["-c", "echo 7"], SOON), Ok("7\n".into()));
+        assert_eq!(
+            answer("sh", &["-c", "echo why >&2; exit 1"], SOON),
+            Err("why".into())
+        );
+        let slow = answer("sleep", &["60"], Duration::from_millis(20));
+        assert_eq!(slow, Err("no answer within 0 s".into()));
+    }
+}
