@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::programs::{self, Limit, Pipe, RunError, Waited};
 
@@ -23,6 +23,9 @@ pub fn answer(program: &str, arguments: &[&str], limit: Duration) -> Result<Stri
         Waited::Ended(Err(complaint)) => Err(complaint),
     }
 }
+
+/// How long a server may take to end.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// A server of which nothing is heard unless it ends.
 #[derive(Debug)]
@@ -59,8 +62,14 @@ impl Server {
     }
 }
 
+/// It is asked to end, so that it can give back what it holds elsewhere; then it is killed.
 impl Drop for Server {
     fn drop(&mut self) {
+        programs::ask_to_end(&self.child);
+        let asked = Instant::now();
+        while asked.elapsed() < ENDING && !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         programs::kill_group(&self.child);
         programs::reap_if_it_ends(&mut self.child);
     }
@@ -203,6 +212,23 @@ mod tests {
         assert_eq!(words, "no such image");
         let error = Server::start("no-such-program", &[]).unwrap_err();
         assert_eq!(error.to_string(), "no-such-program is not installed");
+    }
+
+    #[test]
+    fn a_server_is_asked_to_end_before_it_is_killed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (ready, mark) = (place.path().join("ready"), place.path().join("mark"));
+        let script = format!(
+            "trap 'echo gone >{}; exit' TERM; echo >{}; while :; do sleep 0.01; done",
+            mark.display(),
+            ready.display()
+        );
+        let server = Server::start("sh", &["-c", &script]).expect("a shell");
+        while !ready.exists() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        drop(server);
+        assert!(mark.exists());
     }
 
     #[test]

@@ -424,10 +424,18 @@ impl<R: Read + AsFd> AsPollFd for Pipe<R> {
     }
 }
 
+pub(crate) fn ask_to_end(child: &Child) {
+    signal_group(child, rustix::process::Signal::TERM);
+}
+
 pub(crate) fn kill_group(child: &Child) {
+    signal_group(child, rustix::process::Signal::KILL);
+}
+
+fn signal_group(child: &Child, signal: rustix::process::Signal) {
     if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
         // It may have ended meanwhile; then there is nothing to kill.
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        let _ = rustix::process::kill_process_group(group, signal);
     }
 }
 

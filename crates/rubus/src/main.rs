@@ -26,6 +26,7 @@ mod places;
 mod pressure;
 mod processor;
 mod progress;
+mod rbd;
 mod record;
 mod remote;
 #[cfg(test)]

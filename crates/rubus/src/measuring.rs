@@ -18,6 +18,7 @@ use rubus_vocabulary::units::{bytes_iec, percent};
 use crate::args::Keeping;
 use crate::places;
 use crate::progress::LiveLine;
+use crate::rbd;
 use crate::shown::shown_run;
 use crate::target::{Known, Resolved};
 use crate::world::{Terminal, World};
@@ -301,7 +302,7 @@ pub fn measure(
         more_files,
         needs,
     } = places.into();
-    let started = clock::now_rfc3339();
+    let (started, began_s) = (clock::now_rfc3339(), rbd::now_s());
     let (target, known) = target.split();
     let session = Session {
         watch: watch_paths(&known, &machine.power),
@@ -318,7 +319,7 @@ pub fn measure(
     drop(line);
     Ok(Measured {
         left_out,
-        ..judged(known, suite, world, machine, started, outcome)
+        ..judged(known, suite, world, machine, (started, began_s), outcome)
     })
 }
 
@@ -336,7 +337,7 @@ pub fn measure_in_turns(
     may_use_ring: bool,
     terminal: Terminal,
 ) -> anyhow::Result<[Measured; 2]> {
-    let started = clock::now_rfc3339();
+    let (started, began_s) = (clock::now_rfc3339(), rbd::now_s());
     let [baseline, other] = targets.map(Resolved::split);
     let session = |target: Target, known: &Known| Session {
         watch: watch_paths(known, &machine.power),
@@ -358,7 +359,7 @@ pub fn measure_in_turns(
             suite,
             world,
             machine.clone(),
-            started.clone(),
+            (started.clone(), began_s),
             outcome,
         )
     };
@@ -372,13 +373,13 @@ pub fn measure_in_turns(
     Ok([baseline, other])
 }
 
-/// A session's outcome as a run, with what it means.
+/// A session's outcome as a run, with what it means. It began at a moment of [`rbd::now_s`].
 fn judged(
     target: Known,
     suite: &Suite,
     world: &World,
     machine: Machine,
-    started: String,
+    (started, began_s): (String, f64),
     outcome: SessionOutcome,
 ) -> Measured {
     let mut run = Run {
@@ -406,6 +407,9 @@ fn judged(
         against: None,
         figures: Figures::Disk,
     };
+    if let Some(cluster) = &target.cluster {
+        cluster.tell(&mut run, began_s);
+    }
     run.doubts
         .extend(power_doubts(&run.machine.power, &world.survey().power));
     doubt_the_impossible(&mut run);

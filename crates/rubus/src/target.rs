@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use rubus_change::guard::{self, Consent, Refusal, TargetFacts};
+use rubus_cluster::watch::image::ImageName;
 use rubus_host::blockdev::DeviceNumber;
 use rubus_host::files::Files;
 use rubus_host::ssh::Options;
@@ -26,6 +27,7 @@ use crate::exit::Refused;
 use crate::network::Export;
 use crate::network::link::{is_network_device, link_of_device, link_to};
 use crate::network::status::meter_at;
+use crate::rbd;
 use crate::target_name::TargetName;
 
 /// A target, opened as far as needed, with what must be known before the first write.
@@ -46,6 +48,8 @@ pub struct Resolved {
     pub link: Option<NetworkLink>,
     /// The server of a network disk, where it is to be asked what it spends.
     pub far_end: Option<FarEnd>,
+    /// What watches the cluster that an image lies in.
+    pub cluster: Option<Arc<rbd::Watcher>>,
 }
 
 /// What is known of a target whose session is under way.
@@ -62,6 +66,8 @@ pub struct Known {
     pub link: Option<NetworkLink>,
     /// The server of a network disk, where it is to be asked what it spends.
     pub far_end: Option<FarEnd>,
+    /// What watches the cluster that an image lies in.
+    pub cluster: Option<Arc<rbd::Watcher>>,
 }
 
 impl Resolved {
@@ -74,6 +80,7 @@ impl Resolved {
             device: self.device,
             link: self.link,
             far_end: self.far_end,
+            cluster: self.cluster,
         };
         (self.target, known)
     }
@@ -148,6 +155,7 @@ pub fn resolve(
         TargetName::Path(path) => of_path(path, machine, files, allowance),
         TargetName::Ram(bytes) => memory(name, *bytes, machine),
         TargetName::Nbd(address) => export(address, files, allowance),
+        TargetName::Rbd(name) => image(name, allowance),
     }
 }
 
@@ -157,22 +165,13 @@ fn export(address: &str, files: &dyn Files, allowance: &Allowance) -> anyhow::Re
     let remote = Export::open(address, allowance.connections.unwrap_or(1))?;
     let facts = remote.facts();
     let (uri, size, peer) = (facts.uri.clone(), facts.export_bytes, facts.peer.clone());
-    let is_named = allowance.may_lose.iter().any(|n| n == address || *n == uri);
-    let may_overwrite = match &allowance.may_lose[..] {
-        [] => false,
-        named if !is_named => {
-            return Err(Refused(format!(
-                "you allowed the loss of '{}', but the target is {address}\n  \
-                 to overwrite it, give --i-will-lose-everything-on='{address}'",
-                named.join("', '")
-            ))
-            .into());
-        }
-        _ if facts.is_read_only && !allowance.read_only => anyhow::bail!(
+    let may_overwrite = match may_be_lost(&[address, &uri], allowance)? {
+        false => false,
+        true if facts.is_read_only && !allowance.read_only => anyhow::bail!(
             "cannot write to {uri}: its server offers it for reading only; measure without \
              --i-will-lose-everything-on, or let the server allow writing"
         ),
-        _ => !allowance.read_only,
+        true => !allowance.read_only,
     };
     Ok(Resolved {
         named: address.into(),
@@ -187,6 +186,56 @@ fn export(address: &str, files: &dyn Files, allowance: &Allowance) -> anyhow::Re
         room_bytes: size,
         link: link_to(files, &peer),
         far_end: None,
+        cluster: None,
+    })
+}
+
+/// Whether the user gave what is at this address, or under these other names of it, to be lost.
+fn may_be_lost(addresses: &[&str], allowance: &Allowance) -> anyhow::Result<bool> {
+    let named = &allowance.may_lose;
+    if named.is_empty() {
+        return Ok(false);
+    }
+    if named.iter().any(|name| addresses.contains(&name.as_str())) {
+        return Ok(true);
+    }
+    Err(Refused(format!(
+        "you allowed the loss of '{}', but the target is {address}\n  \
+         to overwrite it, give --i-will-lose-everything-on='{address}'",
+        named.join("', '"),
+        address = addresses[0],
+    ))
+    .into())
+}
+
+/// An image of a Ceph cluster, which is opened for writing only if it may be lost.
+fn image(name: &ImageName, allowance: &Allowance) -> anyhow::Result<Resolved> {
+    let (address, short) = (name.address(), name.to_string());
+    let may_overwrite = may_be_lost(&[&address, &short], allowance)? && !allowance.read_only;
+    anyhow::ensure!(
+        !(may_overwrite && name.is_snapshot()),
+        "cannot write to {address}: a snapshot is only read; measure without --i-will-lose-everything-on"
+    );
+    let wanted = rbd::Use {
+        is_read_only: !may_overwrite,
+        connections: allowance.connections.unwrap_or(1),
+    };
+    let (image, cluster) = rbd::open(name, wanted)?;
+    let size = image.facts().export_bytes;
+    Ok(Resolved {
+        named: address.clone(),
+        target: Target::Remote {
+            remote: Arc::new(image),
+            path: PathBuf::from(&address),
+            may_overwrite,
+        },
+        path: PathBuf::from(address),
+        filesystem: None,
+        device: None,
+        room_bytes: size,
+        link: None,
+        far_end: None,
+        cluster: Some(cluster),
     })
 }
 
@@ -219,6 +268,7 @@ fn memory(name: &TargetName, bytes: u64, machine: &Machine) -> anyhow::Result<Re
         room_bytes: bytes,
         link: None,
         far_end: None,
+        cluster: None,
     })
 }
 
@@ -263,6 +313,7 @@ fn directory(
         target: Target::Directory { path: real.clone() },
         link: place.link(files),
         far_end: None,
+        cluster: None,
         filesystem: place.filesystem,
         device: place.device,
         room_bytes: space.available_bytes,
@@ -293,6 +344,7 @@ fn file(
         },
         link: place.link(files),
         far_end: None,
+        cluster: None,
         filesystem: place.filesystem,
         device: place.device,
         room_bytes: size,
@@ -345,6 +397,7 @@ fn device(path: &Path, files: &dyn Files, allowance: &Allowance) -> anyhow::Resu
             .as_deref()
             .and_then(|device| link_of_device(files, device)),
         far_end: None,
+        cluster: None,
         device,
         room_bytes: opened.size_bytes,
         path: opened.path,

@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
+use rubus_cluster::watch::image::{ImageName, SCHEME as RBD_SCHEME};
 use rubus_vocabulary::units::parse_size;
 
 /// A target as it was typed.
 ///
-/// What begins with `ram:` or with the scheme of an NBD address is that; everything else is a path. A
+/// What begins with `ram:`, `rbd:` or the scheme of an NBD address is that; everything else is a path. A
 /// directory that is called like one of them can be named with its place in front: `./ram:1MiB`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetName {
@@ -18,6 +19,8 @@ pub enum TargetName {
     Ram(u64),
     /// An export of a network block device: an address as in the NBD project's `uri.md`.
     Nbd(String),
+    /// An image of a Ceph cluster.
+    Rbd(ImageName),
 }
 
 /// The schemes of NBD addresses.
@@ -27,7 +30,7 @@ impl TargetName {
     /// Reads what was typed.
     ///
     /// # Errors
-    /// A sentence, when it begins with `ram:` and goes on with something that is no size.
+    /// A sentence, when it begins with `ram:` or `rbd:` and goes on with something that is no size or no image.
     pub fn parse(typed: OsString) -> Result<Self, String> {
         // Only paths may be something else than text.
         let Some(text) = typed.to_str() else {
@@ -41,6 +44,9 @@ impl TargetName {
                 )
             })?;
             return Ok(TargetName::Ram(bytes));
+        }
+        if text.starts_with(RBD_SCHEME) {
+            return ImageName::parse(text).map(TargetName::Rbd);
         }
         let begins_with = |scheme: &str| {
             let start = text.get(..scheme.len());
@@ -68,6 +74,7 @@ impl fmt::Display for TargetName {
             }
             TargetName::Ram(bytes) => write!(f, "ram:{bytes}"),
             TargetName::Nbd(address) => f.write_str(address),
+            TargetName::Rbd(name) => f.write_str(&name.address()),
         }
     }
 }
@@ -118,6 +125,13 @@ mod tests {
     }
 
     #[test]
+    fn an_image_of_a_cluster_is_named_as_qemu_names_it() {
+        assert!(matches!(parse("rbd:rbd/disk"), Ok(TargetName::Rbd(_))));
+        assert!(parse("rbd:disk").unwrap_err().contains("./rbd:disk"));
+        assert_eq!(parse("./rbd:a/b"), Ok(TargetName::Path("./rbd:a/b".into())));
+    }
+
+    #[test]
     fn a_path_need_not_be_text() {
         let typed = OsString::from_vec(vec![b'/', 0xff]);
         assert_eq!(
@@ -128,7 +142,13 @@ mod tests {
 
     #[test]
     fn what_is_shown_can_be_typed_again() {
-        for name in ["ram:256MiB", "ram:1048577", "nbd://h/e", "/tmp"] {
+        for name in [
+            "ram:256MiB",
+            "ram:1048577",
+            "nbd://h/e",
+            "/tmp",
+            "rbd:p/i:id=u",
+        ] {
             assert_eq!(parse(name).unwrap().to_string(), name);
         }
     }

@@ -49,6 +49,11 @@ pub fn open(name: &TargetName, bytes: u64, arguments: &NbdCopy) -> anyhow::Resul
         TargetName::Ram(_) => anyhow::bail!(
             "memory is no place to copy to; put ./ before a file whose name begins with ram:"
         ),
+        TargetName::Rbd(name) => anyhow::bail!(
+            "an image of a Ceph cluster is copied to a server of it: start `qemu-nbd --socket=/run/rbd.sock {}` \
+             and copy to nbd+unix:///?socket=/run/rbd.sock (`rbd export` and `rbd import` do it too)",
+            name.address()
+        ),
         TargetName::Path(path) => path,
     };
     match Pinned::new(path).map(|node| node.kind()) {

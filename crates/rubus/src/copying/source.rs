@@ -42,6 +42,11 @@ pub fn open(name: &TargetName, patience: Duration) -> anyhow::Result<Source> {
         TargetName::Ram(_) => anyhow::bail!(
             "memory is nothing to be copied; put ./ before a file whose name begins with ram:"
         ),
+        TargetName::Rbd(name) => anyhow::bail!(
+            "an image of a Ceph cluster is copied from a server of it: start `qemu-nbd --socket=/run/rbd.sock {}` \
+             and copy from nbd+unix:///?socket=/run/rbd.sock (`rbd export` and `rbd import` do it too)",
+            name.address()
+        ),
         TargetName::Path(path) => image(path),
     }
 }

@@ -1,0 +1,108 @@
+//! What has to be known of a cluster before an image in it is opened, asked of Ceph's own programs.
+
+use std::time::Duration;
+
+use rubus_cluster::watch::image::{self, ImageName};
+use rubus_cluster::watch::state::State;
+use rubus_host::beside::answer;
+use rubus_vocabulary::cluster_facts::ClusterFacts;
+
+/// How long the monitors may take to let a program in, in seconds.
+const CONNECTING: &str = "--connect-timeout=10";
+/// How long an answer may take in all.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The cluster, the pool and the image, as they stand.
+pub struct Standing {
+    /// What a run keeps.
+    pub facts: ClusterFacts,
+    /// Who has the image open.
+    pub watchers: Vec<String>,
+    /// What says that room is short.
+    pub full: Vec<String>,
+}
+
+/// Asks for all of it.
+///
+/// # Errors
+/// In words, with what to look at.
+pub fn standing(name: &ImageName) -> Result<Standing, String> {
+    let state = State::parse(&ceph(name, &["status"])?)?;
+    let printed = rbd(name, "info", &state)?;
+    let data_pool = image::data_pool(&printed).unwrap_or_else(|| name.pool().to_owned());
+    let watchers = image::watchers(&rbd(name, "status", &state)?)?;
+    Ok(Standing {
+        facts: ClusterFacts {
+            image: name.to_string(),
+            release: release(name),
+            layout: layout(name, &data_pool)?,
+            osds: state.osds,
+            osds_up: state.osds_up,
+            changes: Vec::new(),
+            dips: Vec::new(),
+            not_watched: None,
+        },
+        watchers,
+        full: state.full,
+    })
+}
+
+/// How the pool that holds the data keeps them.
+fn layout(name: &ImageName, pool: &str) -> Result<String, String> {
+    let pool = image::pool(&ceph(name, &["osd", "pool", "ls", "detail"])?, pool)?;
+    let profile = match &pool.profile {
+        Some(profile) => Some(ceph(
+            name,
+            &["osd", "erasure-code-profile", "get", profile],
+        )?),
+        None => None,
+    };
+    Ok(pool.layout(profile.as_deref()))
+}
+
+/// The release of the installed client: the daemons' may differ during an upgrade.
+fn release(name: &ImageName) -> Option<String> {
+    let printed = ceph(name, &["version"]).ok()?;
+    let found: serde_json::Value = serde_json::from_str(printed.trim()).ok()?;
+    // "ceph version 18.2.7 (6b0e98…) reef (stable)"
+    let words: Vec<&str> = found["version"].as_str()?.split(' ').collect();
+    Some(format!("{} {}", words.get(2)?, words.get(4)?))
+}
+
+fn ceph(name: &ImageName, words: &[&str]) -> Result<String, String> {
+    let options = name.options();
+    let mut all: Vec<&str> = options.iter().map(String::as_str).collect();
+    all.extend([CONNECTING, "--format=json"]);
+    all.extend(words);
+    answer("ceph", &all, PATIENCE).map_err(|why| match why.as_str() {
+        "ceph is not installed" => {
+            "the program `ceph` is not installed (on Debian: apt install ceph-common)".into()
+        }
+        _ => format!(
+            "the cluster does not answer `ceph {}`: {why}; look at the addresses in ceph.conf (:conf=FILE), the key of \
+             the user (:id=USER), and whether the monitors run",
+            words.join(" ")
+        ),
+    })
+}
+
+/// `rbd` reads the image's own objects, which it waits for as long as it takes.
+fn rbd(name: &ImageName, verb: &str, state: &State) -> Result<String, String> {
+    let options = name.options();
+    let mut words: Vec<&str> = options.iter().map(String::as_str).collect();
+    let image = name.to_string();
+    words.extend([verb, "--format=json", &image]);
+    answer("rbd", &words, PATIENCE).map_err(|why| {
+        let hint = match () {
+            () if why.contains("No such file") => {
+                format!("; `rbd ls {}` lists the images there are", name.pool())
+            }
+            () if why.contains("no answer") && state.is_inactive => format!(
+                "; some placement groups serve nobody, since too few of the {} OSDs are up ({}): see `ceph health detail`",
+                state.osds, state.osds_up
+            ),
+            () => String::new(),
+        };
+        format!("`rbd {verb} {image}` says: {why}{hint}")
+    })
+}

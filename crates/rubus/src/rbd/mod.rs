@@ -1,0 +1,183 @@
+//! An RBD image of a Ceph cluster as a target: QEMU's server reads and writes it past every cache, this program's NBD client
+//! measures that, and the cluster is watched meanwhile.
+
+mod cluster;
+mod watcher;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use rubus_cluster::watch::image::ImageName;
+use rubus_host::beside::Server;
+use rubus_host::clock;
+use rubus_measure::remote::{Remote, Wire};
+use rubus_vocabulary::result::NetworkFacts;
+use tempfile::TempDir;
+
+use self::cluster::{Standing, standing};
+pub use self::watcher::{Watcher, now_s};
+use crate::exit::Refused;
+use crate::network::Export;
+
+/// How long the server may take to open the image.
+const OPENING: Duration = Duration::from_secs(20);
+
+/// What serves the image.
+const SERVER: &str = "qemu-nbd";
+
+/// An image that is served to this program alone.
+#[derive(Debug)]
+pub struct Image {
+    export: Export,
+    facts: NetworkFacts,
+    server: Mutex<Server>,
+    /// Where the server's socket is.
+    _place: TempDir,
+}
+
+/// What is to be done with an image.
+#[derive(Clone, Copy, Debug)]
+pub struct Use {
+    /// Nothing is written.
+    pub is_read_only: bool,
+    /// Connections at once.
+    pub connections: u32,
+}
+
+/// Opens an image whose cluster is well, and begins to watch that.
+///
+/// # Errors
+/// In words: what is not installed, or what the cluster, the pool or the image said. [`Refused`] where the image is in use
+/// or the cluster has no room left.
+pub fn open(name: &ImageName, wanted: Use) -> anyhow::Result<(Image, Arc<Watcher>)> {
+    let trouble = || format!("cannot measure on {}", name.address());
+    let standing = standing(name)
+        .map_err(anyhow::Error::msg)
+        .with_context(trouble)?;
+    may_be_used(name, &standing, wanted)?;
+    let watcher = Watcher::start(name, standing.facts.clone());
+    let image = Image::serve(name, wanted, &standing).with_context(trouble)?;
+    Ok((image, Arc::new(watcher)))
+}
+
+/// Whether the image is nobody else's, and writing would not be the cluster's last straw.
+fn may_be_used(name: &ImageName, standing: &Standing, wanted: Use) -> anyhow::Result<()> {
+    if wanted.is_read_only {
+        return Ok(());
+    }
+    if let [first, others @ ..] = &standing.watchers[..] {
+        let others = match others.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        return Err(Refused(format!(
+            "{name} is in use by {first}{others} (`rbd status {name}`): writing under it would destroy what it has there\n  \
+             detach it there, or measure with --read-only; a client that was killed is forgotten after half a minute"
+        ))
+        .into());
+    }
+    if !standing.full.is_empty() {
+        return Err(Refused(format!(
+            "the cluster has little room left ({}): a benchmark could stop all writing to it\n  \
+             make room first, or measure with --read-only",
+            standing.full.join("; ")
+        ))
+        .into());
+    }
+    Ok(())
+}
+
+impl Image {
+    fn serve(name: &ImageName, wanted: Use, standing: &Standing) -> anyhow::Result<Image> {
+        let place = tempfile::Builder::new()
+            .prefix("rubus-rbd-")
+            .tempdir()
+            .context("cannot make a directory for a socket")?;
+        let socket = place.path().join("socket");
+        let (socket_word, address): (String, String) =
+            (socket.display().to_string(), name.address());
+        let shared = format!("--shared={}", wanted.connections.max(1));
+        // Past every cache of the client. Without --persistent it ends with its last client, should this program be killed.
+        let mut words = vec![
+            "--format=raw",
+            "--cache=none",
+            "--discard=unmap",
+            &shared,
+            "--socket",
+            &socket_word,
+        ];
+        if wanted.is_read_only {
+            words.push("--read-only");
+        }
+        words.push(&address);
+        let mut server = Server::start(SERVER, &words)?;
+        wait_for(&mut server, &socket)?;
+        let export = Export::open(
+            &format!("nbd+unix:///?socket={socket_word}"),
+            wanted.connections,
+        );
+        let export = export.map_err(|error| match server.last_words() {
+            Some(words) => anyhow::anyhow!("{SERVER} ended: {}", explained(&words)),
+            None => error,
+        })?;
+        let facts = NetworkFacts {
+            uri: address,
+            peer: format!(
+                "a Ceph cluster ({}, {} OSDs) through {SERVER}",
+                standing.facts.layout, standing.facts.osds
+            ),
+            ..export.facts().clone()
+        };
+        Ok(Image {
+            export,
+            facts,
+            server: Mutex::new(server),
+            _place: place,
+        })
+    }
+}
+
+/// Waits until the server listens.
+fn wait_for(server: &mut Server, socket: &Path) -> anyhow::Result<()> {
+    let end_ns = clock::monotonic_ns() + OPENING.as_nanos() as u64;
+    while !socket.exists() {
+        if let Some(words) = server.last_words() {
+            anyhow::bail!("{SERVER} ended: {}", explained(&words));
+        }
+        anyhow::ensure!(
+            clock::monotonic_ns() < end_ns,
+            "{SERVER} has not opened the image within {} s",
+            OPENING.as_secs()
+        );
+        clock::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// What the server complains of, with what to do where that is known.
+fn explained(words: &str) -> String {
+    match words.contains("Unknown protocol 'rbd'") {
+        true => format!(
+            "{words}; its driver for RBD is missing (on Debian: apt install qemu-block-extra)"
+        ),
+        false => words.into(),
+    }
+}
+
+impl Remote for Image {
+    fn facts(&self) -> &NetworkFacts {
+        &self.facts
+    }
+
+    fn connect(&self) -> Result<Box<dyn Wire>, String> {
+        self.export.connect().map_err(|error| {
+            let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+            match server.last_words() {
+                Some(words) => format!("{SERVER} ended: {}", explained(&words)),
+                None => error,
+            }
+        })
+    }
+}
