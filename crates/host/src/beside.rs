@@ -91,6 +91,8 @@ impl Conversation {
     pub fn start(program: &str, arguments: &[&str]) -> Result<Conversation, RunError> {
         let mut command = command(program, arguments)?;
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // What is written in Python keeps answers to a pipe back until there are many.
+        command.env("PYTHONUNBUFFERED", "1");
         // Nobody reads what it complains of, and a full pipe would stop it.
         let (mut child, line) = spawn(command.stderr(Stdio::null()), program)?;
         let (Some(input), output) = (child.stdin.take(), Pipe::new(child.stdout.take())) else {
@@ -184,6 +186,19 @@ mod tests {
             let answer = shell.ask(word, SOON, &never).expect("an answer");
             assert_eq!(answer, format!("you said {word}"));
         }
+    }
+
+    #[test]
+    fn a_program_in_python_answers_at_once() {
+        let Some(python) = crate::programs::find("python3") else {
+            return;
+        };
+        let never = AtomicBool::new(false);
+        let script = "while True: print(input())";
+        let python = python.file_name().and_then(|name| name.to_str());
+        let mut shell =
+            Conversation::start(python.expect("a name"), &["-c", script]).expect("python");
+        assert_eq!(shell.ask("one", SOON, &never), Ok("one".into()));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use rubus_vocabulary::cluster_facts::Dip;
 const GRACE_S: f64 = 26.0;
 /// How long bins are at least, in seconds.
 const JOINED_S: f64 = 0.5;
+/// How far the moment at which an OSD was marked down may be off, with a bin's length.
+const NEAR_S: f64 = 2.0;
 /// Below this share of what was usual it has fallen.
 const FALLEN: f64 = 0.5;
 /// From this share on it is back.
@@ -17,7 +19,8 @@ const BACK: f64 = 0.75;
 const FOR_GOOD: usize = 4;
 
 /// The dip of a job around an OSD that was marked down at `down_s`. The job moved `bytes` in bins of `bin_s` seconds from
-/// `job_s` on; all moments count from the run's start. Absent where there are too few bins before, or it did not fall.
+/// `job_s` on; all moments count from the run's start. Absent where there are too few bins before, or it was not low when the OSD
+/// was marked down: until then, whatever needs the OSD waits.
 pub fn dip(job: &str, job_s: f64, bin_s: f64, bytes: &[u64], down_s: f64) -> Option<Dip> {
     let join = (JOINED_S / bin_s).ceil().max(1.0) as usize;
     let joined_s = bin_s * join as f64;
@@ -28,9 +31,10 @@ pub fn dip(job: &str, job_s: f64, bin_s: f64, bytes: &[u64], down_s: f64) -> Opt
     let start_s = |bin: usize| job_s + bin as f64 * joined_s;
     let usual = usual(&bins, |bin| start_s(bin + 1) < down_s - GRACE_S)
         .or_else(|| usual(&bins, |bin| start_s(bin + 1) < down_s - 2.0 * joined_s))?;
-    let is_near = |bin: usize| (down_s - GRACE_S..down_s + 5.0).contains(&start_s(bin));
-    let fallen =
-        (0..bins.len()).find(|&bin| is_near(bin) && (bins[bin] as f64) < usual * FALLEN)?;
+    let is_low = |bin: usize| (bins[bin] as f64) < usual * FALLEN;
+    let is_near = |bin: &usize| (start_s(*bin) - down_s).abs() <= NEAR_S;
+    let low = (0..bins.len()).filter(is_near).find(|&bin| is_low(bin))?;
+    let fallen = (0..=low).rev().take_while(|&bin| is_low(bin)).last()?;
     let is_back = |bin: &u64| *bin as f64 >= usual * BACK;
     let back = (fallen..bins.len().saturating_sub(FOR_GOOD - 1))
         .find(|&bin| bins[bin..bin + FOR_GOOD].iter().all(is_back));
@@ -103,5 +107,17 @@ mod tests {
             None
         );
         assert_eq!(dip("randwrite", 10.0, 0.1, &[], 40.0), None);
+    }
+
+    #[test]
+    fn what_was_over_before_the_osd_was_marked_down_is_something_else() {
+        assert_eq!(
+            dip("randwrite", 10.0, 0.1, &job(60.0, 30.0, 33.0), 40.0),
+            None
+        );
+        assert_eq!(
+            dip("randwrite", 10.0, 0.1, &job(20.0, 25.0, 30.0), 40.0),
+            None
+        );
     }
 }
