@@ -486,6 +486,38 @@ impl Cluster {
         Ok(sum)
     }
 
+    /// The process of an OSD, by its number outside.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn osd_process(&self, osd: u32) -> Result<rustix::process::Pid> {
+        let space = |process: &str| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
+        let own = space(&self.init.to_string());
+        let wanted = format!("ceph-osd\0-i\0{osd}\0");
+        let all = fs::read_dir("/proc").context("cannot list processes")?;
+        let found = all
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| space(name) == own)
+            .find(|name| {
+                fs::read_to_string(format!("/proc/{name}/cmdline")).is_ok_and(|line| line == wanted)
+            });
+        found
+            .and_then(|name| name.parse().ok())
+            .and_then(rustix::process::Pid::from_raw)
+            .with_context(|| format!("osd.{osd} does not run"))
+    }
+
+    /// Starts an OSD again that has ended.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn restart_osd(&self, osd: u32) -> Result<()> {
+        let space = format!("osd{osd}");
+        let id = osd.to_string();
+        tools::run(self.inside(Some(&space), "ceph-osd").args(["-i", &id])).map(|_| ())
+    }
+
     /// The holder's number: when it dies, everything ends.
     #[must_use]
     pub fn holder(&self) -> u32 {

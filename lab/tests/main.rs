@@ -5,6 +5,7 @@ mod common;
 
 mod advise;
 mod ceph;
+mod ceph_image;
 mod cpu;
 mod crunch;
 mod loop_bad_input;

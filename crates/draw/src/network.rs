@@ -1,5 +1,6 @@
 //! A network disk in words.
 
+use rubus_vocabulary::cluster_facts::{ClusterChange, ClusterFacts, Dip};
 use rubus_vocabulary::result::{NetworkFacts, TargetFacts};
 use rubus_vocabulary::units::{bytes_iec, bytes_si, duration_ns};
 
@@ -63,6 +64,29 @@ pub fn offer(network: &NetworkFacts) -> String {
     all.join(", ")
 }
 
+/// The cluster that an image lies in: "Ceph 18.2.7 reef, 3 copies, 4 of 4 OSDs up at the start".
+pub fn cluster(facts: &ClusterFacts) -> String {
+    let release = facts.release.as_deref().unwrap_or("of an unknown release");
+    format!(
+        "Ceph {release}, {}, {} of {} OSDs up at the start",
+        facts.layout, facts.osds_up, facts.osds
+    )
+}
+
+/// What happened to it meanwhile, one sentence each, and why that may not be all.
+pub fn happened(facts: &ClusterFacts) -> Vec<String> {
+    let changes = facts.changes.iter().map(ClusterChange::words);
+    let dips = facts
+        .dips
+        .iter()
+        .map(|dip: &Dip| format!("{}: {}", dip.job, dip.words()));
+    let silence = facts
+        .not_watched
+        .iter()
+        .map(|why| format!("not watched {why}"));
+    changes.chain(dips).chain(silence).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +103,37 @@ mod tests {
         plain.connections = 4;
         plain.round_trip = None;
         insta::assert_snapshot!(network(&plain), @"31.9 GB at 192.0.2.7:10809, in the clear, 4 connections");
+    }
+
+    #[test]
+    fn a_cluster_says_what_it_is_and_what_happened_to_it() {
+        use rubus_vocabulary::cluster_facts::{ClusterTrouble, Noticed};
+        let facts = ClusterFacts {
+            image: "rbd/disk".into(),
+            release: Some("18.2.7 reef".into()),
+            layout: "erasure code 2+1".into(),
+            osds: 4,
+            osds_up: 4,
+            changes: vec![ClusterChange {
+                trouble: ClusterTrouble::OsdDown {
+                    osd: 1,
+                    noticed: Some(Noticed::Silence),
+                },
+                started_s: 33.1,
+                ended_s: Some(61.0),
+            }],
+            dips: vec![Dip {
+                job: "random-write".into(),
+                started_s: 12.0,
+                ended_s: Some(33.5),
+                lowest_share: 0.0,
+            }],
+            not_watched: None,
+        };
+        insta::assert_snapshot!(cluster(&facts), @"Ceph 18.2.7 reef, erasure code 2+1, 4 of 4 OSDs up at the start");
+        insta::assert_snapshot!(happened(&facts).join("\n"), @r"
+        osd.1 was down (it was silent: it hangs, or its machine or network is gone) from 33.1 s to 61.0 s
+        random-write: throughput fell to 0 % of what it was at 12.0 s, and was back at 33.5 s
+        ");
     }
 }

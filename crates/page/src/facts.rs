@@ -56,6 +56,10 @@ pub fn machine(run: &Run) -> Markup {
                     (row("reached", network::network(facts)))
                     (row("its server offers", network::offer(facts)))
                 }
+                @if let Some(facts) = &target.cluster {
+                    (row("cluster", network::cluster(facts)))
+                    @for what in network::happened(facts) { (row("meanwhile", what)) }
+                }
                 @if let Some(on) = &run.on { (row("from elsewhere", words::elsewhere(on))) }
                 @if let Some(filesystem) = &target.filesystem { (row("filesystem", filesystem.clone())) }
                 @if let Some(name) = &target.device {

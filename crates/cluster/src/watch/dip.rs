@@ -1,7 +1,8 @@
 //! Where a job's throughput fell because an OSD went down, and when it was back.
 //!
 //! The bins of a job are too short for slow disks, so they are joined to half a second. What is usual is the median of what was
-//! before an OSD could have failed without being missed: an OSD that hangs is marked down only after the grace.
+//! before an OSD could have failed without being missed: an OSD that hangs is marked down only after the grace. In a job that
+//! began later, it is the median of what moved anything.
 
 use rubus_vocabulary::cluster_facts::Dip;
 
@@ -30,7 +31,7 @@ pub fn dip(job: &str, job_s: f64, bin_s: f64, bytes: &[u64], down_s: f64) -> Opt
         .collect();
     let start_s = |bin: usize| job_s + bin as f64 * joined_s;
     let usual = usual(&bins, |bin| start_s(bin + 1) < down_s - GRACE_S)
-        .or_else(|| usual(&bins, |bin| start_s(bin + 1) < down_s - 2.0 * joined_s))?;
+        .or_else(|| usual(&bins, |bin| bins[bin] > 0 && start_s(bin + 1) < down_s))?;
     let is_low = |bin: usize| (bins[bin] as f64) < usual * FALLEN;
     let is_near = |bin: &usize| (start_s(*bin) - down_s).abs() <= NEAR_S;
     let low = (0..bins.len()).filter(is_near).find(|&bin| is_low(bin))?;
@@ -96,6 +97,13 @@ mod tests {
             (found.ended_s.expect("it is back") - 74.0).abs() <= 1.0,
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn a_job_that_hung_for_most_of_its_time_has_a_dip() {
+        let found = dip("deep", 10.0, 0.1, &job(26.0, 13.0, 99.0), 37.3).expect("a dip");
+        assert!((found.started_s - 13.0).abs() <= 1.0, "{found:?}");
+        assert_eq!(found.ended_s, None);
     }
 
     #[test]

@@ -294,6 +294,7 @@ fn stalled(run: &Run) -> Vec<Seen> {
         .map(|stall| stall.length_ms)
         .collect();
     let longest = stalls.iter().copied().fold(0.0, f64::max);
+    let is_remote = run.target.network.is_some();
     if stalls.is_empty() {
         return Vec::new();
     }
@@ -305,10 +306,18 @@ fn stalled(run: &Run) -> Vec<Seen> {
         },
         read_from: "this run".into(),
         consequence: format!(
-            "Up to {} in which everything that needs the disk waits. Cards and sticks do that while they make room for new data.",
-            duration_ns((longest * 1e6) as u64)
+            "Up to {} in which everything that needs the disk waits. {}",
+            duration_ns((longest * 1e6) as u64),
+            match is_remote {
+                false => "Cards and sticks do that while they make room for new data.",
+                true => "The disk behind the server, the server itself or the network between may do that.",
+            }
         ),
-        fix: "Keep a fifth of it free and trimmed (fstrim), and little unwritten data in memory (vm.dirty_bytes of two seconds of the disk); a good card or an SSD does not do it.".into(),
+        fix: match is_remote {
+            false => "Keep a fifth of it free and trimmed (fstrim), and little unwritten data in memory (vm.dirty_bytes of two seconds of the disk); a good card or an SSD does not do it.",
+            true => "Measure the disk on the server itself, and look at both while it happens.",
+        }
+        .into(),
         command: Some("rubus watch".into()),
     }]
 }

@@ -397,6 +397,7 @@ fn rank(run: &Run, disturbance: &Disturbance) -> u8 {
         Some(
             Doubt::AboveCeiling { .. }
             | Doubt::AboveLink { .. }
+            | Doubt::ClusterTroubled { .. }
             | Doubt::ThroughPageCache { .. }
             | Doubt::DirectIsBuffered { .. }
             | Doubt::LoopThroughCache { .. },

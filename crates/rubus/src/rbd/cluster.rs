@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rubus_cluster::watch::image::{self, ImageName};
+use rubus_cluster::watch::image::{self, ImageName, Pool};
 use rubus_cluster::watch::state::State;
 use rubus_host::beside::answer;
 use rubus_vocabulary::cluster_facts::ClusterFacts;
@@ -28,14 +28,18 @@ pub struct Standing {
 /// In words, with what to look at.
 pub fn standing(name: &ImageName) -> Result<Standing, String> {
     let state = State::parse(&ceph(name, &["status"])?)?;
-    let printed = rbd(name, "info", &state)?;
-    let data_pool = image::data_pool(&printed).unwrap_or_else(|| name.pool().to_owned());
+    let pools = ceph(name, &["osd", "pool", "ls", "detail"])?;
+    let own = image::pool(&pools, name.pool())?;
+    let pool = match image::data_pool(&rbd(name, "info", &state)?) {
+        Some(other) => image::pool(&pools, &other)?,
+        None => own,
+    };
     let watchers = image::watchers(&rbd(name, "status", &state)?)?;
     Ok(Standing {
         facts: ClusterFacts {
             image: name.to_string(),
             release: release(name),
-            layout: layout(name, &data_pool)?,
+            layout: layout(name, &pool)?,
             osds: state.osds,
             osds_up: state.osds_up,
             changes: Vec::new(),
@@ -48,8 +52,7 @@ pub fn standing(name: &ImageName) -> Result<Standing, String> {
 }
 
 /// How the pool that holds the data keeps them.
-fn layout(name: &ImageName, pool: &str) -> Result<String, String> {
-    let pool = image::pool(&ceph(name, &["osd", "pool", "ls", "detail"])?, pool)?;
+fn layout(name: &ImageName, pool: &Pool) -> Result<String, String> {
     let profile = match &pool.profile {
         Some(profile) => Some(ceph(
             name,
