@@ -32,6 +32,23 @@ pub enum Look {
 /// The processes that have one of these block devices open, or mapped so that they may write to it, as far as this user can
 /// see them: root sees all, others only their own. Sorted, each process once per device.
 pub fn openers(devices: &[DeviceNumber], look: Look) -> Vec<Opener> {
+    of_all_processes(|process| opened_by(process, devices, look))
+}
+
+/// The processes that have a regular file open or mapped, by the number of its filesystem and its inode; as far as this user can
+/// see them. The number in each is that of the filesystem.
+pub fn file_openers(on_device: DeviceNumber, inode: u64) -> Vec<Opener> {
+    of_all_processes(|process| {
+        let writes = file_opened_by(process, on_device, inode);
+        writes.map(|writes| (on_device, writes))
+    })
+}
+
+/// What each process has open, by its directory in `/proc`, and whether it may write to that. Sorted.
+fn of_all_processes<T>(opened_by: impl Fn(&Path) -> T) -> Vec<Opener>
+where
+    T: IntoIterator<Item = (DeviceNumber, bool)>,
+{
     let mut found = Vec::new();
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return found;
@@ -40,7 +57,7 @@ pub fn openers(devices: &[DeviceNumber], look: Look) -> Vec<Opener> {
         let Some(pid) = process.file_name().to_str().and_then(|n| n.parse().ok()) else {
             continue;
         };
-        for (number, writes) in opened_by(&process.path(), devices, look) {
+        for (number, writes) in opened_by(&process.path()) {
             let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
             found.push(Opener {
                 pid,
@@ -51,32 +68,6 @@ pub fn openers(devices: &[DeviceNumber], look: Look) -> Vec<Opener> {
         }
     }
     found.sort_by_key(|opener| (opener.pid, opener.number));
-    found
-}
-
-/// The processes that have a regular file open or mapped, by the number of its filesystem and its inode; as far as this user can
-/// see them. The number in each is that of the filesystem.
-pub fn file_openers(on_device: DeviceNumber, inode: u64) -> Vec<Opener> {
-    let mut found = Vec::new();
-    let Ok(processes) = std::fs::read_dir("/proc") else {
-        return found;
-    };
-    for process in processes.flatten() {
-        let Some(pid) = process.file_name().to_str().and_then(|n| n.parse().ok()) else {
-            continue;
-        };
-        let Some(writes) = file_opened_by(&process.path(), on_device, inode) else {
-            continue;
-        };
-        let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-        found.push(Opener {
-            pid,
-            name: name.trim_end().to_string(),
-            number: on_device,
-            writes,
-        });
-    }
-    found.sort_by_key(|opener| opener.pid);
     found
 }
 

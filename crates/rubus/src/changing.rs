@@ -155,7 +155,7 @@ pub fn confirm_losses(
 }
 
 /// The user's word for the disks that an interrupted change has yet to overwrite, where what they confirmed before does not
-/// cover what is there now: perhaps another disk of the same model is plugged in, or it was used since.
+/// cover what is there now: perhaps another disk of the same model is plugged in, blank or not, or it was used since.
 ///
 /// # Errors
 /// [`Refused`] when a disk is not there or cannot be told from another one, or a loss is not confirmed; the change then stands
@@ -172,22 +172,39 @@ pub fn confirm_again(
         let Ok(device) = guard::fit(files, &now.path) else {
             continue;
         };
-        let is_asked = confirmed.iter().any(|known| known.disk == disk.path);
-        if is_asked || guard::may_lose(&device).is_none() {
+        if confirmed.iter().any(|known| known.disk == disk.path) {
             continue;
         }
         let is_given = steps::is_given_away(&change.plan, &change.consents(), disk, files);
-        if is_given.map_err(Refused)? {
+        let is_blank = guard::may_lose(&device).is_none();
+        let boot = steps::boot_id(files);
+        let is_new_boot = boot.is_some() && disk.boot_id.is_some() && boot != disk.boot_id;
+        let Some(doubt) = doubt(is_given.map_err(Refused)?, is_blank, is_new_boot) else {
             continue;
-        }
+        };
         let why = format!(
-            "holds data whose loss was not confirmed: it may be another disk than the one that was meant, or it was used \
-             since. If it is another one, plug in the one that was meant instead; {}",
+            "{doubt}. If it is another one, plug in the one that was meant instead; {}",
             go_on(change)
         );
         confirmed.push(confirm_loss(disk, &device, &why, given, files)?);
     }
     Ok(confirmed)
+}
+
+/// Why a disk is asked about before a change that was interrupted overwrites it; nothing where it is not. On a blank one
+/// nothing is lost, but after a restart it may be a new one of the same model, and the one that was named may hold a part of
+/// the change.
+fn doubt(is_given: bool, is_blank: bool, is_new_boot: bool) -> Option<&'static str> {
+    match (is_given, is_blank) {
+        (true, _) => None,
+        (false, false) => Some(
+            "holds data whose loss was not confirmed: it may be another disk than the one that was meant, or it was used \
+             since",
+        ),
+        (false, true) => is_new_boot.then_some(
+            "is blank, and the machine was restarted: it may be another disk than the one that was meant",
+        ),
+    }
 }
 
 /// Why a change cannot be gone on with yet. Nothing of it is done or undone then.
@@ -519,6 +536,31 @@ mod tests {
         }
         change.state.way = Way::Undo;
         assert_eq!(confirm_again(&change, &[], &nothing).unwrap(), []);
+    }
+
+    #[test]
+    fn a_blank_twin_is_asked_about_after_a_restart() {
+        let (given, blank, restarted) = (true, true, true);
+        let asked = doubt(!given, blank, restarted).expect("it may be another one");
+        assert!(
+            asked.contains("may be another disk than the one that was meant"),
+            "{asked}"
+        );
+        assert_eq!(
+            doubt(!given, blank, !restarted),
+            None,
+            "it has not left the machine"
+        );
+        assert_eq!(
+            doubt(given, blank, restarted),
+            None,
+            "it was just asked about"
+        );
+        assert!(
+            doubt(!given, !blank, !restarted).is_some(),
+            "it was used since"
+        );
+        assert_eq!(doubt(given, !blank, restarted), None);
     }
 
     #[test]
