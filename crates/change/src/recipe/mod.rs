@@ -48,9 +48,6 @@ use crate::plan::volume::DiskIdentity;
 use crate::plan::{Action, Check, Effort, FORMAT, Gain, Plan, Step, TextFile, Trial};
 use rubus_vocabulary::machine::Machine;
 
-/// What a check says was found where the fact could not be read.
-const UNKNOWN: &str = "not known";
-
 /// All recipes, by name.
 pub const ALL: [&Recipe; 9] = [
     &desktop::RECIPE,
@@ -384,6 +381,30 @@ impl Situation<'_> {
     }
 }
 
+/// What a check came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Holds,
+    Fails,
+    /// The fact could not be read, and nothing speaks against it.
+    Unknown,
+}
+
+impl From<bool> for Answer {
+    fn from(holds: bool) -> Answer {
+        match holds {
+            true => Answer::Holds,
+            false => Answer::Fails,
+        }
+    }
+}
+
+impl From<Option<bool>> for Answer {
+    fn from(holds: Option<bool>) -> Answer {
+        holds.map_or(Answer::Unknown, Answer::from)
+    }
+}
+
 /// A plan that is being drawn up. Steps that would change nothing are left out.
 #[derive(Debug, Default)]
 struct Draft {
@@ -402,7 +423,9 @@ struct Draft {
 }
 
 impl Draft {
-    fn check(&mut self, what: &str, is_met: bool, found: String, remedy: &str) {
+    fn check(&mut self, what: &str, answer: impl Into<Answer>, found: String, remedy: &str) {
+        let answer = answer.into();
+        let is_met = answer != Answer::Fails;
         // What may not be looked at says nothing about the machine.
         let is_forbidden = found.to_lowercase().contains("permission denied");
         let remedy = match is_forbidden && !remedy.contains("sudo") {
@@ -411,7 +434,7 @@ impl Draft {
         };
         self.checks.push(Check {
             what: what.into(),
-            is_unknown: is_met && found.contains(UNKNOWN),
+            is_unknown: answer == Answer::Unknown,
             found,
             is_met,
             remedy: (!is_met).then(|| remedy.into()),

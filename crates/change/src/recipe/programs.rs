@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Draft, Sight, Situation};
+use super::{Answer, Draft, Sight, Situation};
 use crate::plan::commands::commands;
 use rubus_vocabulary::machine::Origin;
 
@@ -87,13 +87,18 @@ pub(super) fn check_one(program: &str, situation: &Situation<'_>, draft: &mut Dr
         true => "not known: the capture does not say".to_string(),
         false => found,
     };
-    let is_met = there.is_some() || hidden.is_some() || is_captured;
+    let answer = match (there, hidden) {
+        (Some(_), _) => Answer::Holds,
+        (None, Some(_)) => Answer::Unknown,
+        (None, None) if is_captured => Answer::Unknown,
+        (None, None) => Answer::Fails,
+    };
     let remedy = match package(program) {
         Some(package) => format!("apt install {package}"),
         None => format!("install the package of your system that has {program}"),
     };
     let what = format!("the program {program} is there");
-    draft.check(&what, is_met, found, &remedy);
+    draft.check(&what, answer, found, &remedy);
 }
 
 /// Where this program is that each boot runs; an obstacle where it is nowhere that a boot finds it.

@@ -5,8 +5,8 @@ mod speed;
 use std::path::{Path, PathBuf};
 
 use super::{
-    Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, format, identifiers, mounting,
-    programs,
+    Answer, Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, format, identifiers,
+    mounting, programs,
 };
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
@@ -166,7 +166,10 @@ fn check_kernel(situation: &Situation<'_>, draft: &mut Draft) {
     let is_off = matches!(switch, Some(value) if value != "y" && value != "m");
     draft.check(
         "the kernel has RAID-0",
-        is_loaded || !is_off,
+        match is_loaded || switch.is_some() {
+            true => Answer::from(is_loaded || !is_off),
+            false => Answer::Unknown,
+        },
         match (is_loaded, switch) {
             (true, _) => format!("{MDSTAT} lists it"),
             (_, Some(value)) => format!("CONFIG_MD_RAID0={value}"),

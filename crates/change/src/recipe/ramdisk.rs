@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::mounting::{self, MountRequest};
-use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, programs};
+use super::{Answer, Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, programs};
 use rubus_machine::fstab::Fstab;
 use rubus_vocabulary::machine::{Machine, Mount};
 use rubus_vocabulary::units::{bytes_iec, parse_size, percent};
@@ -110,7 +110,7 @@ fn check_size(situation: &Situation<'_>, draft: &mut Draft) -> Option<u64> {
         }
         None => draft.check(
             what,
-            true,
+            Answer::Unknown,
             format!(
                 "not known: {}",
                 situation.machine.memory.total_bytes.reason().unwrap_or("?")

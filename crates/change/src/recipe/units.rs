@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Draft, Sight, Situation};
+use super::{Answer, Draft, Sight, Situation};
 use crate::plan::Action;
 use rubus_vocabulary::machine::Origin;
 
@@ -43,7 +43,10 @@ pub(super) fn check_running(situation: &Situation<'_>, draft: &mut Draft) {
     let is_there = situation.is_there(Path::new(SYSTEMD_RUNS));
     draft.check(
         "systemd starts the services of this machine",
-        is_there || is_captured,
+        match is_captured && !is_there {
+            true => Answer::Unknown,
+            false => Answer::from(is_there),
+        },
         match (is_there, is_captured) {
             (true, _) => format!("{SYSTEMD_RUNS} is there"),
             (_, true) => "not known: the capture does not say".into(),

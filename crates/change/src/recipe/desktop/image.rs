@@ -307,7 +307,7 @@ fn divided(
     let need = used + image.boot_bytes * 2 + INITRAMFS_BYTES;
     draft.check(
         "there is room where the new image is made",
-        image.room_bytes.is_none_or(|room| room >= need),
+        image.room_bytes.map(|room| room >= need),
         match image.room_bytes {
             Some(room) => format!(
                 "{} free, {} are needed at most (what is empty in it takes nothing)",

@@ -176,7 +176,7 @@ pub(in crate::recipe) fn quiet(situation: &Situation<'_>, draft: &mut Draft) {
     let available = situation.machine.memory.available_bytes.get();
     draft.check(
         "there is enough memory",
-        available.is_none_or(|bytes| bytes >= MIN_AVAILABLE_BYTES),
+        available.map(|bytes| bytes >= MIN_AVAILABLE_BYTES),
         match available {
             Some(bytes) => format!("{} available", bytes_iec(bytes)),
             None => "not known".into(),
@@ -262,7 +262,7 @@ pub(in crate::recipe) fn boot(
     let available = current::boot(machine).and_then(|mount| mount.available_bytes.get());
     draft.check(
         "the boot partition has room for them",
-        available.is_none_or(|bytes| bytes >= need),
+        available.map(|bytes| bytes >= need),
         match available {
             Some(bytes) => format!(
                 "{} free, at most {} are needed",

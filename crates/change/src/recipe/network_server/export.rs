@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::plan::volume::DiskIdentity;
-use crate::recipe::{Draft, Node, NodeKind, Situation, disks, mounting};
+use crate::recipe::{Answer, Draft, Node, NodeKind, Situation, disks, mounting};
 use rubus_nbd::images;
 use rubus_vocabulary::units::{bytes_iec, parse_size};
 
@@ -120,7 +120,7 @@ fn check_place(image: &str, draft: &mut Draft) {
 fn node(image: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<Option<Node>> {
     let is_sized = situation.option("size").is_some();
     let what = "it is an image, a directory of images or a block device";
-    let (is_met, found, node) = match situation.facts.nodes.get(Path::new(image)) {
+    let (answer, found, node) = match situation.facts.nodes.get(Path::new(image)) {
         Some(Ok(Some(node))) => {
             let words = match node.kind {
                 NodeKind::File => format!("a file of {}", bytes_iec(node.size_bytes)),
@@ -132,19 +132,23 @@ fn node(image: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<Opt
                 NodeKind::File => node.size_bytes > 0,
                 kind => kind != NodeKind::Other,
             };
-            (is_served, words, Some(*node))
+            (Answer::from(is_served), words, Some(*node))
         }
-        Some(Ok(None)) if is_sized => (true, "it is not there, and is made".into(), None),
-        Some(Ok(None)) => (false, "it is not there".into(), None),
-        Some(Err(why)) => (false, format!("it cannot be seen: {why}"), None),
-        None => (true, "not known: the capture does not say".into(), None),
+        Some(Ok(None)) if is_sized => (Answer::Holds, "it is not there, and is made".into(), None),
+        Some(Ok(None)) => (Answer::Fails, "it is not there".into(), None),
+        Some(Err(why)) => (Answer::Fails, format!("it cannot be seen: {why}"), None),
+        None => (
+            Answer::Unknown,
+            "not known: the capture does not say".into(),
+            None,
+        ),
     };
     let remedy = match node {
         None => "say how large it is to be, and it is made: size=32GiB",
         Some(_) => "choose another one; an empty file is removed first and made with size=32GiB",
     };
-    draft.check(what, is_met, format!("{image}: {found}"), remedy);
-    is_met.then_some(node)
+    draft.check(what, answer, format!("{image}: {found}"), remedy);
+    (answer != Answer::Fails).then_some(node)
 }
 
 /// How large it is made; nothing where it is there.

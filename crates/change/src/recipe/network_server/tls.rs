@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::export;
 use crate::plan::commands::Command;
-use crate::recipe::{Draft, NodeKind, Situation, Wishes, mounting, units};
+use crate::recipe::{Answer, Draft, NodeKind, Situation, Wishes, mounting, units};
 use rubus_nbd::names::{AUTHORITY, CLIENT, CLIENT_KEY, SERVER, SERVER_KEY};
 use rubus_vocabulary::escapes::escaped;
 
@@ -180,7 +180,11 @@ impl Tls {
             true => "look as root, with sudo",
             false => remedy,
         };
-        draft.check(what, missing.is_empty(), found, remedy);
+        let answer = match (missing.is_empty(), is_known) {
+            (true, false) => Answer::Unknown,
+            (has_all, _) => Answer::from(has_all),
+        };
+        draft.check(what, answer, found, remedy);
     }
 
     fn of_the_server(&self) -> Vec<Needed> {

@@ -135,6 +135,27 @@ fn without_a_measurement_nothing_is_predicted() {
 }
 
 #[test]
+fn a_kernel_whose_configuration_cannot_be_seen_is_not_called_fine() {
+    let mut machine = two_buses();
+    machine.kernel_config.clear();
+    let of_kernel = |facts: &Facts| {
+        let plan = drawn(&machine, facts, &USUAL);
+        let mut checks = plan.checks.into_iter();
+        checks
+            .find(|check| check.what == "the kernel has RAID-0")
+            .expect("it is checked")
+    };
+    let mut facts = looked(&machine, &USUAL);
+    let unseen = of_kernel(&facts);
+    assert!(unseen.is_met && unseen.is_unknown, "{unseen:?}");
+    facts
+        .seen
+        .insert(MDSTAT.into(), text("Personalities : [raid0] \n"));
+    let seen = of_kernel(&facts);
+    assert!(seen.is_met && !seen.is_unknown, "{seen:?}");
+}
+
+#[test]
 fn an_array_that_is_there_is_left_alone() {
     let mut machine = machine();
     let mut md = machine.device("sda").cloned().expect("in the fixture");

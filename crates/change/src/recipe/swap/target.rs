@@ -400,7 +400,7 @@ fn check_free(
     let left = left.clamp(MIN_FREE_BYTES, MAX_FREE_BYTES);
     draft.check(
         "there is room for it",
-        free.is_none_or(|free| free >= size_bytes.saturating_add(left)),
+        free.map(|free| free >= size_bytes.saturating_add(left)),
         match free {
             Some(free) => format!(
                 "{} free at {}, {} for the file, {} stay free",
@@ -442,8 +442,11 @@ fn check_btrfs(path: &str, mount: &Mount, machine: &Machine, draft: &mut Draft) 
         .and_then(|text| text.parse::<u32>().ok());
     draft.check(
         "the kernel takes swap files on btrfs",
-        major.is_none_or(|major| major >= 5),
-        format!("Linux {release}"),
+        major.map(|major| major >= 5),
+        match major {
+            Some(_) => format!("Linux {release}"),
+            None => "not known: the kernel's release was not read".into(),
+        },
         "Linux 5.0 or newer does; else take a partition",
     );
     let own = Path::new(path).parent() == Some(Path::new(&mount.point)) && mount.point != "/";

@@ -12,7 +12,7 @@ use crate::plan::{Action, FORMAT, Plan, TextFile};
 use crate::recipe::edits::{Edits, with_assignment};
 use crate::recipe::units::UNITS;
 use crate::recipe::{
-    Draft, Facts, LookAt, Sight, Situation, Wishes, disks, format, mounting, programs,
+    Answer, Draft, Facts, LookAt, Sight, Situation, Wishes, disks, format, mounting, programs,
 };
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::parse_size;
@@ -159,26 +159,28 @@ fn check(entry: &Entry<Need>, chosen: &Chosen, situation: &Situation<'_>, draft:
         }
         Need::File { path } | Need::Knob { path } => {
             let path = PathBuf::from(chosen.fill(path));
-            let is_hidden = matches!(situation.facts.seen.get(&path), Some(Sight::Hidden(_)));
-            let is_met = situation.is_there(&path) || is_hidden;
+            let answer = match situation.facts.seen.get(&path) {
+                Some(Sight::Hidden(_)) => Answer::Unknown,
+                _ => Answer::from(situation.is_there(&path)),
+            };
             let usual = match entry.what {
                 Need::Knob { .. } => "use a kernel that has it",
                 _ => "install what brings it",
             };
             draft.check(
                 &own(format!("{} is there", path.display())),
-                is_met,
+                answer,
                 situation.presence(&path),
                 &remedy(usual.into()),
             );
         }
         Need::Module { module } => {
             let module = chosen.fill(module);
-            let (is_met, found) = has_module(&module, situation);
+            let (answer, found) = has_module(&module, situation);
             let usual = format!("install a kernel that has the module {module}");
             draft.check(
                 &own(format!("the kernel has {module}")),
-                is_met,
+                answer,
                 found,
                 &remedy(usual),
             );
@@ -187,11 +189,11 @@ fn check(entry: &Entry<Need>, chosen: &Chosen, situation: &Situation<'_>, draft:
 }
 
 /// Whether the running kernel has a module, and where that was seen.
-fn has_module(module: &str, situation: &Situation<'_>) -> (bool, String) {
+fn has_module(module: &str, situation: &Situation<'_>) -> (Answer, String) {
     let mut paths = module_paths(module, situation.machine).into_iter();
     let loaded = paths.next().unwrap_or_default();
     if situation.is_there(&loaded) {
-        return (true, loaded.display().to_string());
+        return (Answer::Holds, loaded.display().to_string());
     }
     let same = |name: &str| name.replace('-', "_") == module.replace('-', "_");
     // A filesystem may be built in without a list that says so.
@@ -200,7 +202,7 @@ fn has_module(module: &str, situation: &Situation<'_>) -> (bool, String) {
         .lines()
         .filter_map(|line| line.split_whitespace().last());
     if kinds.any(same) {
-        return (true, FILESYSTEMS.into());
+        return (Answer::Holds, FILESYSTEMS.into());
     }
     for list in paths.filter(|path| path != Path::new(FILESYSTEMS)) {
         match situation.facts.seen.get(&list) {
@@ -211,18 +213,19 @@ fn has_module(module: &str, situation: &Situation<'_>) -> (bool, String) {
                     path.rsplit('/').next()?.split('.').next()
                 });
                 if names.any(same) {
-                    return (true, list.display().to_string());
+                    return (Answer::Holds, list.display().to_string());
                 }
             }
             // Too large for a sight, or not captured: modprobe says when the step needs it.
             Some(Sight::Something | Sight::Hidden(_)) => {
-                return (true, format!("not known: {} was not read", list.display()));
+                let found = format!("not known: {} was not read", list.display());
+                return (Answer::Unknown, found);
             }
             _ => {}
         }
     }
     (
-        false,
+        Answer::Fails,
         "neither loaded, nor in the lists of its modules".into(),
     )
 }

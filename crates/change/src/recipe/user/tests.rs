@@ -246,6 +246,23 @@ fn checks_look_where_they_say() {
     );
 }
 
+/// What may not be looked at is neither there nor missing, whatever the words for it.
+#[test]
+fn a_file_that_cannot_be_seen_is_unknown() {
+    let text = "name = \"x\"\ntitle = \"t\"\n\
+                [[check]]\nkind = \"file\"\npath = \"/etc/hidden\"\nremedy = \"look\"\n\
+                [[check]]\nkind = \"file\"\npath = \"/etc/not known\"\nremedy = \"look\"\n\
+                [[step]]\ndo = \"make_directory\"\nwhy = \"w\"\npath = \"/x\"\n";
+    let recipe = UserRecipe::parse(text).unwrap();
+    let given = [
+        ("/etc/hidden", Sight::Hidden("Input/output error".into())),
+        ("/etc/not known", Sight::Something),
+    ];
+    let checks = plan_of(&recipe, &facts(&recipe, &[], &given), &[]).checks;
+    let answers: Vec<(bool, bool)> = checks.iter().map(|c| (c.is_met, c.is_unknown)).collect();
+    assert_eq!(answers, [(true, true), (true, false)], "{checks:?}");
+}
+
 proptest::proptest! {
     #[test]
     fn no_text_makes_the_reader_panic(text in "\\PC{0,300}") {
