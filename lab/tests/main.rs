@@ -7,6 +7,7 @@ mod advise;
 mod ceph;
 mod cpu;
 mod crunch;
+mod fleet;
 mod loop_bad_input;
 mod loop_capacity;
 mod loop_compare;
