@@ -8,6 +8,7 @@ mod ceph;
 mod ceph_image;
 mod cpu;
 mod crunch;
+mod fleet;
 mod loop_bad_input;
 mod loop_capacity;
 mod loop_compare;

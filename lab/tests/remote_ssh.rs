@@ -2,10 +2,8 @@
 //! Results come back; whatever is interrupted or killed, nothing stays over there and nothing goes on.
 
 use std::collections::BTreeSet;
-use std::fs::Permissions;
 use std::io::Read;
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::common::program::{Answer, Home, binary};
 use crate::common::run;
 use crate::common::sshd::{HOSTS, NEEDS, NOBODY, Server};
-use crate::common::{can_run, take_turns};
+use crate::common::{can_run, script, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FilesystemKind, SmallFilesystem, free_port, programs};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -98,7 +96,7 @@ fn a_survey_and_its_capture_come_back() {
     // Two machines in the order in which they were named.
     let both = lab.run(&["survey", "--on", "cellar,attic"]);
     assert_eq!(both.status, Some(0), "{both}");
-    let of = |name: &str| both.stdout.find(&format!("=== {name}\n"));
+    let of = |name: &str| both.stdout.find(&format!("\n{name} "));
     assert!(
         of("cellar").is_some() && of("cellar") < of("attic"),
         "{both}"
@@ -135,8 +133,13 @@ fn several_machines_work_at_once_and_a_missing_one_costs_only_itself() {
     assert!(answer.stdout.contains("Side by side"), "{answer}");
     let text = std::fs::read_to_string(&json).unwrap();
     let all: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let names: Vec<&str> = all.as_array().unwrap().iter().map(destination).collect();
-    assert_eq!(names, HOSTS);
+    let boards = all["boards"].as_array().unwrap();
+    let runs = boards
+        .iter()
+        .flat_map(|board| board["runs"].as_array().unwrap());
+    assert_eq!(runs.map(destination).collect::<Vec<_>>(), HOSTS);
+    assert_eq!(boards[2]["name"], NOBODY);
+    assert_eq!(boards[2]["status"], 2);
     assert_eq!(lab.home.runs(), 2);
     lab.check_nothing_is_left();
 }
@@ -658,11 +661,6 @@ fn measuring() -> Vec<u32> {
             && words.contains(&b"--records".as_slice())
     })
     .collect()
-}
-
-fn script(path: &Path, text: &str) {
-    std::fs::write(path, format!("#!/bin/sh\n{text}\n")).expect("a file");
-    std::fs::set_permissions(path, Permissions::from_mode(0o755)).expect("permissions");
 }
 
 /// Memory mounted somewhere, from which nothing may be run.

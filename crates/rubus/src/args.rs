@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use rubus_remote::{Destination, meter};
+use rubus_remote::meter;
 
 mod advise;
 mod attach;
@@ -18,6 +18,7 @@ mod history;
 mod looking;
 mod memory;
 mod nbd;
+mod remote;
 mod serve;
 mod share;
 mod watch;
@@ -35,6 +36,7 @@ pub use history::{
 pub use looking::{Compression, Zswap};
 pub use memory::BenchMemory;
 pub use nbd::{Nbd, NbdClones, NbdCommand, NbdCopy, NbdInfo, NbdList};
+pub use remote::Remote;
 pub use serve::{Encryption, Serve};
 pub use share::{Gallery, Share};
 pub use watch::Watch;
@@ -96,6 +98,7 @@ impl Args {
             Some(Command::Checkup(checkup)) => &checkup.remote,
             Some(Command::Bench(bench)) => &bench.remote,
             Some(Command::Survey(survey)) => &survey.remote,
+            Some(Command::Advise(advise)) => &advise.remote,
             Some(_) if before.is_some() => {
                 return Err(
                     "--on makes another machine measure or survey itself, and this command does neither; \
@@ -124,6 +127,7 @@ impl Args {
         let (behind, is_asked) = match &self.command {
             Some(Command::Checkup(checkup)) => (Some(&checkup.remote), false),
             Some(Command::Survey(survey)) => (Some(&survey.remote), false),
+            Some(Command::Advise(advise)) => (Some(&advise.remote), false),
             Some(Command::Bench(bench)) => {
                 let place = bench.server_status.as_deref().unwrap_or_default();
                 (Some(&bench.remote), place.starts_with(meter::SCHEME))
@@ -167,37 +171,6 @@ pub struct General {
     /// Answer another rubus: records on standard output, its sign of life on standard input
     #[arg(long, global = true, hide = true)]
     pub records: bool,
-}
-
-/// The way to another machine.
-#[derive(Clone, Debug, Default, ClapArgs)]
-#[command(next_help_heading = "On another machine")]
-pub struct Remote {
-    /// Measure on this machine, over ssh; several in parallel (a list, or repeatable)
-    #[arg(long, value_name = "[USER@]HOST", value_delimiter = ',',
-        value_parser = Destination::parse)]
-    pub on: Vec<Destination>,
-    /// Option for ssh, as in its configuration file, such as Port=2222
-    #[arg(long, short = 'o', value_name = "OPTION")]
-    pub ssh_option: Vec<String>,
-    /// Configuration file for ssh, instead of the default
-    #[arg(long, value_name = "FILE")]
-    pub ssh_config: Option<PathBuf>,
-    /// The static rubus to copy there [default: this one, or one beside it named for the machine:
-    /// rubus-aarch64, rubus-armv7, ...]
-    #[arg(long, value_name = "FILE", requires = "on")]
-    pub binary: Option<PathBuf>,
-    /// Copy nothing: run this command, a rubus installed there
-    #[arg(
-        long,
-        value_name = "COMMAND",
-        requires = "on",
-        conflicts_with = "binary"
-    )]
-    pub remote_binary: Option<String>,
-    /// Run as root there, with `sudo -n`
-    #[arg(long, requires = "on")]
-    pub remote_sudo: bool,
 }
 
 /// The choice between text and JSON on standard output.
@@ -266,7 +239,7 @@ pub enum Command {
     /// Show what zswap holds, what its counters mean, and whether it helps
     Zswap(Zswap),
     /// Say what to change for a purpose, and what it would gain
-    Advise(Advise),
+    Advise(Box<Advise>),
     /// Size a Ceph cluster of small boards before it is bought
     Cluster(rubus_cluster::cli::Cluster),
     /// Watch the machine while it works

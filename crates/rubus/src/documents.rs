@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use rubus_advise::advice::Advice;
 use rubus_change::plan::journal::{Receipt, StepState, Way};
 use rubus_change::plan::verify::Answer;
 use rubus_copy::receipt::{Comparison, CopyReceipt};
+use rubus_fleet::figures::Outliers;
+use rubus_fleet::settings::Difference;
 use rubus_machine::parse::btrfs::{Compression, Share};
 use rubus_measure::verdict::Verdict;
 use rubus_memory::zswap::{Reading, Report};
@@ -34,6 +37,47 @@ pub struct SurveyDocument<'a> {
     pub machine: &'a Machine,
     /// What the rules find.
     pub findings: Vec<Finding>,
+}
+
+/// What a command gave on several machines, or on those of a fleet file.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FleetDocument<'a> {
+    /// `checkup`, `bench`, `survey` or `advise`.
+    pub command: &'static str,
+    /// The boards, in the order of the list.
+    pub boards: Vec<FleetBoard<'a>>,
+    /// Facts that are not the same on all boards that gave a result.
+    pub differences: &'a [Difference],
+    /// Boards whose figures stand apart; absent where nothing was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outliers: Option<&'a Outliers>,
+}
+
+/// A board of a fleet.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FleetBoard<'a> {
+    /// As its owner calls it.
+    pub name: &'a str,
+    /// Where ssh finds it; null: by its name.
+    pub address: Option<String>,
+    /// Its groups.
+    pub groups: &'a [String],
+    /// Exit status of the command there; 2 where it did not run to its end.
+    pub status: u8,
+    /// Why it has no result, or not all of them; null: it has.
+    pub failure: Option<&'a str>,
+    /// Its runs; empty for a survey and for advice.
+    pub runs: Vec<RunDocument<'a>>,
+    /// Number of each run in this machine's history; null: it is not there.
+    pub history: Vec<Option<i64>>,
+    /// Its facts and findings, for a survey.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survey: Option<SurveyDocument<'a>>,
+    /// What it is advised, for advice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<&'a Advice>,
 }
 
 /// A rule of the survey.

@@ -39,7 +39,7 @@ impl ResultOutputs<'_> {
     }
 
     /// Whether standard output carries machine-readable results and so no text.
-    fn to_stdout(self) -> bool {
+    pub fn to_stdout(self) -> bool {
         self.files().any(|path| path == Path::new("-"))
     }
 }
@@ -80,11 +80,22 @@ pub struct Outputs<'a> {
     wanted: ResultOutputs<'a>,
     /// How many runs there will be if all goes well: JSON is one object for one and a list for several.
     expected: usize,
-    /// With the number of the machine that each is from.
-    all: Vec<(usize, Measured)>,
+    /// By machine.
+    all: Vec<Taken>,
     exit: Exit,
     /// Whether each run is shown on the terminal.
     has_text: bool,
+    /// Whether the runs are shown and written together at the end: after each one again, it would take the square of their number.
+    is_collecting: bool,
+}
+
+/// A run that was kept.
+pub struct Taken {
+    /// Number of the machine.
+    pub machine: usize,
+    pub measured: Measured,
+    /// In the history.
+    pub number: Option<i64>,
 }
 
 impl<'a> Outputs<'a> {
@@ -97,7 +108,14 @@ impl<'a> Outputs<'a> {
             all: Vec::new(),
             exit: Exit::Fine,
             has_text: true,
+            is_collecting: false,
         }
+    }
+
+    /// Keeps each run, and shows and writes them together at the end.
+    pub fn collecting(mut self) -> Self {
+        self.is_collecting = true;
+        self.without_text()
     }
 
     /// Keeps the runs without showing them.
@@ -131,12 +149,33 @@ impl<'a> Outputs<'a> {
                 style,
             ))?;
         }
-        if tell(self.general, &measured, &kept) != Exit::Fine {
+        let is_quiet = self.general.quiet || self.is_collecting;
+        if tell(is_quiet, &measured, &kept) != Exit::Fine {
             self.exit = Exit::AnswerIsNo;
         }
-        let place = self.all.partition_point(|(before, _)| *before <= machine);
-        self.all.insert(place, (machine, measured));
+        let number = kept.number;
+        let taken = Taken {
+            machine,
+            measured,
+            number,
+        };
+        if self.is_collecting {
+            self.all.push(taken);
+            return Ok(());
+        }
+        let place = self.all.partition_point(|before| before.machine <= machine);
+        self.all.insert(place, taken);
         self.write(|path| path != Path::new("-"))
+    }
+
+    /// Puts collected runs in the order of the machines.
+    pub fn sort(&mut self) {
+        self.all.sort_by_key(|taken| taken.machine);
+    }
+
+    /// The runs, by machine.
+    pub fn all(&self) -> &[Taken] {
+        &self.all
     }
 
     /// Shows the runs of several machines beside one another.
@@ -144,7 +183,7 @@ impl<'a> Outputs<'a> {
     /// # Errors
     /// When standard output cannot be written.
     pub fn compare(&self) -> anyhow::Result<()> {
-        let runs: Vec<_> = self.all.iter().map(|(_, measured)| &measured.run).collect();
+        let runs: Vec<_> = self.all.iter().map(|taken| &taken.measured.run).collect();
         if self.wanted.to_stdout() || runs.len() < 2 {
             return Ok(());
         }
@@ -154,13 +193,13 @@ impl<'a> Outputs<'a> {
 
     /// The runs of one machine, as they came.
     pub fn runs_of(&self, machine: usize) -> Vec<&Run> {
-        let own = self.all.iter().filter(|(number, _)| *number == machine);
-        own.map(|(_, measured)| &measured.run).collect()
+        let own = self.all.iter().filter(|taken| taken.machine == machine);
+        own.map(|taken| &taken.measured.run).collect()
     }
 
     /// Gives a run to the rubus that asked for it, whose business all the rest is.
     fn hand_over(&mut self, measured: Measured) -> anyhow::Result<()> {
-        if tell(self.general, &measured, &Kept::default()) != Exit::Fine {
+        if tell(self.general.quiet, &measured, &Kept::default()) != Exit::Fine {
             self.exit = Exit::AnswerIsNo;
         }
         record::send(&Record::Run(Box::new(measured.run)));
@@ -174,17 +213,22 @@ impl<'a> Outputs<'a> {
     /// When standard output cannot be written.
     pub fn finish(self) -> anyhow::Result<Exit> {
         if !self.all.is_empty() {
-            self.write(|path| path == Path::new("-"))?;
+            self.write(|path| self.is_collecting || path == Path::new("-"))?;
         }
         Ok(self.exit)
     }
 
     fn write(&self, due: impl Fn(&Path) -> bool) -> anyhow::Result<()> {
-        if let Some(path) = self.wanted.json.filter(|path| due(path)) {
+        // Runs that were collected are in a document of their own.
+        let json = self
+            .wanted
+            .json
+            .filter(|path| due(path) && !self.is_collecting);
+        if let Some(path) = json {
             places::write_whole(path, &self.json()?)?;
         }
         if let Some(path) = self.wanted.fio_json.filter(|path| due(path)) {
-            let runs: Vec<_> = self.all.iter().map(|(_, measured)| &measured.run).collect();
+            let runs: Vec<_> = self.all.iter().map(|taken| &taken.measured.run).collect();
             if is_directory(path) {
                 for (name, text) in rubus_fio::json::render_each(&runs) {
                     places::write_whole(&path.join(name), &(text + "\n"))?;
@@ -195,12 +239,12 @@ impl<'a> Outputs<'a> {
         }
         let due = |path: &Option<PathBuf>| path.clone().filter(|path| due(path));
         if let Some(path) = due(&self.wanted.keeping.kept.csv) {
-            let runs: Vec<_> = self.all.iter().map(|(_, measured)| &measured.run).collect();
+            let runs: Vec<_> = self.all.iter().map(|taken| &taken.measured.run).collect();
             places::write_whole(&path, &rubus_runs::text::run::csv::render(&runs))?;
         }
         if let Some(path) = due(&self.wanted.keeping.kept.markdown) {
             let mut texts = Vec::new();
-            for (_, measured) in &self.all {
+            for Taken { measured, .. } in &self.all {
                 let (run, verdict) = shown_run(&measured.run, self.wanted.keeping.with_serials)?;
                 texts.push(rubus_runs::text::run::markdown::render(&run, &verdict));
             }
@@ -212,7 +256,7 @@ impl<'a> Outputs<'a> {
     /// One object for one target, a list for several.
     fn json(&self) -> anyhow::Result<String> {
         let mut objects = Vec::new();
-        for (_, measured) in &self.all {
+        for Taken { measured, .. } in &self.all {
             objects.push(run_json(&measured.run, &measured.verdict)?);
         }
         Ok(match (&objects[..], self.expected) {
@@ -228,8 +272,8 @@ fn is_directory(path: &Path) -> bool {
 }
 
 /// Tells where the run was kept and how it ended; gives the exit status.
-fn tell(general: &General, measured: &Measured, kept: &Kept) -> Exit {
-    if !general.quiet {
+fn tell(is_quiet: bool, measured: &Measured, kept: &Kept) -> Exit {
+    if !is_quiet {
         if let Some(page) = &kept.page {
             eprintln!("page: {}", page.display());
         }

@@ -5,17 +5,23 @@
 use std::fs;
 use std::path::PathBuf;
 
-use rubus_advise::advice::Advice;
+use rubus_advise::advice::{Advice, Known, Purpose};
+use rubus_advise::decide::{Question, advise};
 use rubus_change::fixture::long_plan::big_plan;
 use rubus_change::fixture::plans::small_plan;
 use rubus_change::plan::verify::{Answer, PromiseState};
 use rubus_change::plan::{Plan, journal};
+use rubus_fleet::figures::{self, OfBoard};
+use rubus_fleet::settings;
 use rubus_machine::parse::btrfs::Compression;
 use rubus_nbd::disk_copy::DiskCopy;
 use rubus_runs::compare::Comparison;
 use rubus_runs::gallery::Entry;
 use rubus_runs::history::RunSummary;
+use rubus_vocabulary::figure::Named;
+use rubus_vocabulary::fixture;
 use rubus_vocabulary::published::Reference;
+use rubus_vocabulary::result::Run;
 use rubus_vocabulary::spec::SuiteSummary;
 use rubus_watch::{Header, Sample};
 use schemars::generate::SchemaSettings;
@@ -23,17 +29,18 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use crate::attached;
+use crate::commands::survey::document;
 use crate::documents::{
-    ChangeStatus, CompressionAt, CompressionDocument, CompressionSeen, CopyDocument,
-    NbdCloneDocument, NbdClonesDocument, NbdInfoDocument, NbdListDocument, RecipeDocument,
-    RuleDocument, RunDocument, SurveyDocument, VerifiedChange, VerifyDocument, WatchDocument,
-    ZswapCounters, ZswapDocument,
+    ChangeStatus, CompressionAt, CompressionDocument, CompressionSeen, CopyDocument, FleetBoard,
+    FleetDocument, NbdCloneDocument, NbdClonesDocument, NbdInfoDocument, NbdListDocument,
+    RecipeDocument, RuleDocument, RunDocument, SurveyDocument, VerifiedChange, VerifyDocument,
+    WatchDocument, ZswapCounters, ZswapDocument,
 };
 
 #[path = "../tests/schemas/validator.rs"]
 pub mod validator;
 
-/// One document, or a list of them where a command was given several targets or machines.
+/// One document, or a list of them where a command was given several targets.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -69,6 +76,11 @@ fn all() -> Vec<(&'static str, &'static str, Value)> {
         of::<Vec<rubus_cluster::boards::Board>>("cluster-boards", "rubus cluster boards --json"),
         of::<rubus_cluster::compare::Comparison>("cluster-compare", "rubus cluster compare --json"),
         of::<Vec<rubus_cluster::spec::File>>("cluster-spec", "rubus cluster spec --json"),
+        of::<FleetDocument>(
+            "fleet",
+            "rubus checkup --on @FILE --json, rubus bench --on @FILE --json FILE, rubus survey --on @FILE --json, \
+             rubus advise --on @FILE --json",
+        ),
         of::<Vec<RunSummary>>("history", "rubus history --json"),
         of::<Vec<Entry>>("gallery", "rubus gallery --json"),
         of::<Vec<Reference>>("references", "rubus compare --list-references --json"),
@@ -294,6 +306,84 @@ fn journal_lines() -> Vec<journal::Record> {
     ]
 }
 
+/// What a fleet gives: a board with runs, one with a survey and advice, one that failed.
+fn fleet() -> Value {
+    let runs: Vec<Run> = [1.0, 1.0, 3.0]
+        .map(|slower| {
+            let mut run = fixture::remote_run();
+            for result in &mut run.results {
+                result.iops = result.iops.scaled(1.0 / slower);
+            }
+            run
+        })
+        .into();
+    let of_board = |(board, run)| OfBoard {
+        board,
+        number: Some(7),
+        run,
+    };
+    let of_boards: Vec<OfBoard> = runs.iter().enumerate().map(of_board).collect();
+    let outliers = figures::outliers(&figures::table(&of_boards), &["a", "b", "c"]);
+    assert!(!outliers.outliers.is_empty());
+    let named = |value: &str| Named {
+        name: "kernel".into(),
+        value: Some(value.into()),
+    };
+    let differences = settings::differences(&[
+        ("a", vec![named("6.12")]),
+        ("b", vec![named("6.6")]),
+        ("c", Vec::new()),
+    ]);
+    let groups = ["shelf".to_string()];
+    let board = |name| FleetBoard {
+        name,
+        address: Some("pi@10.0.0.7, Port=2222".into()),
+        groups: &groups,
+        status: 0,
+        failure: None,
+        runs: Vec::new(),
+        history: Vec::new(),
+        survey: None,
+        advice: None,
+    };
+    let judged = rubus_measure::verdict::verdict(&runs[0]);
+    let measured = FleetBoard {
+        runs: vec![RunDocument {
+            run: &runs[0],
+            verdict: Some(&judged),
+        }],
+        history: vec![Some(7)],
+        ..board("a")
+    };
+    let known = Known::of(&runs[0].machine, &[]);
+    let question = Question {
+        machine: &runs[0].machine,
+        known: &known,
+        purpose: Purpose::Desktop,
+        with: &[],
+    };
+    let advice = advise(&question).expect("advice");
+    let surveyed = FleetBoard {
+        survey: Some(document(&runs[0].machine)),
+        advice: Some(&advice),
+        ..board("b")
+    };
+    let failed = FleetBoard {
+        status: 2,
+        failure: Some("Connection refused"),
+        address: None,
+        groups: &[],
+        ..board("c")
+    };
+    let document = FleetDocument {
+        command: "bench",
+        boards: vec![measured, surveyed, failed],
+        differences: &differences,
+        outliers: Some(&outliers),
+    };
+    serde_json::to_value(&document).expect("JSON")
+}
+
 #[test]
 fn what_no_command_prints_without_root_is_as_its_schema_says() {
     let value = |it: &dyn Fn() -> serde_json::Result<Value>| it().expect("JSON");
@@ -306,6 +396,7 @@ fn what_no_command_prints_without_root_is_as_its_schema_says() {
         let line = value(&|| serde_json::to_value(&line));
         all.push((format!("journal {}", line["record"]), "journal", line));
     }
+    all.push(("a fleet".into(), "fleet", fleet()));
     let compression = Compression::default();
     let seen = CompressionSeen::Known {
         share: 0.5,

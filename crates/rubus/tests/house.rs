@@ -24,7 +24,7 @@ const FLOORS: [&[&str]; 9] = [
     ],
     &["runs"],
     &["watch", "change"],
-    &["advise", "cluster"],
+    &["advise", "cluster", "fleet"],
     &["page"],
 ];
 

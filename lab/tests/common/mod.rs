@@ -16,8 +16,12 @@ pub mod program;
 pub mod run;
 pub mod served;
 pub mod server_machine;
+pub mod shelf;
 pub mod sshd;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rubus_lab::devices::needs::{Need, first_missing};
@@ -43,6 +47,12 @@ pub fn can_run(test: &str, needs: &[Need]) -> bool {
     );
     eprintln!("SKIPPED: {test}: {reason}");
     false
+}
+
+/// A shell script that can be run.
+pub fn script(path: &Path, text: &str) {
+    std::fs::write(path, format!("#!/bin/sh\n{text}\n")).expect("a file");
+    std::fs::set_permissions(path, Permissions::from_mode(0o755)).expect("permissions");
 }
 
 /// Prints a note of a test without the capturing of the test harness, so that the tables are seen.

@@ -7,13 +7,14 @@ use rubus_advise::advice::Wish;
 use rubus_machine::purpose::Purpose;
 use rubus_nbd::uri::Uri;
 
-use super::Json;
+use super::{Json, Remote};
 
 /// Say what to change for a purpose, and what it would gain.
 ///
 /// Ranks the disks of this machine, disks you could buy and a network disk by the time each needs
 /// for the work of the purpose, and names the recipe that makes the change. Changes nothing, and
-/// measures only with --measure: otherwise it uses the history, and typical values for the rest.
+/// measures only with --measure: otherwise it uses the history, and typical values for the rest. With
+/// --on it surveys other machines and uses what this machine's history has of them.
 #[derive(Debug, ClapArgs)]
 pub struct Advise {
     /// What the machine is for
@@ -21,7 +22,7 @@ pub struct Advise {
     pub purpose: For,
     /// Take the machine and its figures from a capture, or from a run: its number,
     /// label, 'last' or JSON file
-    #[arg(long, value_name = "WHAT", value_hint = clap::ValueHint::AnyPath, conflicts_with = "measure")]
+    #[arg(long, value_name = "WHAT", value_hint = clap::ValueHint::AnyPath, conflicts_with_all = ["measure", "on"])]
     pub from: Option<String>,
     /// Rank this too: usb3-ssd, usb2-ssd, usb-stick, usb-disk, nvme, a1-card, a2-card, nbd,
     /// nbd://HOST/NAME, raid0:sda,sdb (repeatable)
@@ -32,13 +33,15 @@ pub struct Advise {
     pub pipes: bool,
     /// First measure what is unknown: compression speed, and the measurements listed at the end of
     /// the advice; each announces what it writes
-    #[arg(long)]
+    #[arg(long, conflicts_with = "on")]
     pub measure: bool,
     /// Write the advice as a page to this file
     #[arg(long, value_name = "FILE")]
     pub page: Option<PathBuf>,
     #[command(flatten)]
     pub json: Json,
+    #[command(flatten)]
+    pub remote: Remote,
 }
 
 /// The purposes, as on the command line.

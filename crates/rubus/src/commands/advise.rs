@@ -42,25 +42,36 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
         let (machine, runs) = subject(general, arguments)?;
         advice = self::advice(&machine, &runs, compression, arguments)?;
     }
-    if let Some(page) = &arguments.page {
-        let text = rubus_page::advice::render(&advice, env!("CARGO_PKG_VERSION"));
-        places::write_whole(page, &text)?;
-    }
-    if arguments.json.wanted {
-        say(&(serde_json::to_string_pretty(&advice)? + "\n"))?;
-    } else {
-        let depth = Depth {
-            pipes: arguments.pipes,
-        };
-        say(&render(&advice, depth, Terminal::of(general).style()))?;
-    }
+    show(general, arguments, &advice)?;
     Ok(match all_measured {
         true => Exit::Fine,
         false => Exit::AnswerIsNo,
     })
 }
 
-fn advice(
+/// Brings advice to its places.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn show(general: &General, arguments: &Advise, advice: &Advice) -> anyhow::Result<()> {
+    if let Some(page) = &arguments.page {
+        let text = rubus_page::advice::render(advice, env!("CARGO_PKG_VERSION"));
+        places::write_whole(page, &text)?;
+    }
+    if arguments.json.wanted {
+        return say(&(serde_json::to_string_pretty(advice)? + "\n"));
+    }
+    let depth = Depth {
+        pipes: arguments.pipes,
+    };
+    say(&render(advice, depth, Terminal::of(general).style()))
+}
+
+/// What a machine is advised, with what is known of it.
+///
+/// # Errors
+/// When a wish cannot be fulfilled on it.
+pub fn advice(
     machine: &Machine,
     runs: &[(RunId, Run)],
     compression: Vec<CompressionSpeed>,

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use rubus_fleet::inventory::Board;
 use rubus_host::ssh::{Options, Said, Session, Ssh};
 use rubus_remote::answer::{KeeperAnswer, Place};
-use rubus_remote::{Destination, script};
+use rubus_remote::script;
 use rubus_vocabulary::units::bytes_iec;
 
 use super::candidates::Candidates;
@@ -25,6 +26,10 @@ const CLEARING: Duration = Duration::from_secs(15);
 /// How often the way is timed, and how long one time may take.
 const ECHOES: u32 = 6;
 const ECHO_LIMIT: Duration = Duration::from_secs(5);
+/// How long a machine may take to answer where it cannot ask its user for anything.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+/// How long a machine of a fleet may take for a copy or the like.
+const COMPLETION_LIMIT: Duration = Duration::from_secs(600);
 /// Room beside the program itself.
 const SPARE_BYTES: u64 = 1 << 20;
 
@@ -33,7 +38,7 @@ pub struct Connection {
     /// Its number in the list.
     pub number: usize,
     /// Its name.
-    pub destination: Destination,
+    pub name: String,
     /// How to run things there.
     pub ssh: Ssh,
     /// What is known of it.
@@ -46,6 +51,38 @@ pub struct Connection {
     pub candidates: Candidates,
     keeper: Session,
     cancel: Arc<AtomicBool>,
+    /// For one command that copies or asks.
+    limit: Option<Duration>,
+}
+
+/// Whether ssh may ask for passwords and the like on the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Questions {
+    Allowed,
+    /// What would be asked is a failure.
+    Forbidden,
+}
+
+/// What all connections of a command have in common.
+pub struct Common<'a> {
+    pub remote: &'a Remote,
+    pub candidates: &'a Candidates,
+    pub task: &'a Task,
+    pub screen: &'a Screen,
+    pub cancel: &'a Arc<AtomicBool>,
+    /// Whether there is more than one machine, or a list of them.
+    pub is_fleet: bool,
+}
+
+/// A machine that ssh did not reach.
+#[derive(Debug, thiserror::Error)]
+#[error("{words}")]
+pub struct NotReached {
+    words: String,
+    /// ssh's last words.
+    pub reason: String,
+    /// ssh might have reached it if its user had been asked.
+    pub wants_an_answer: bool,
 }
 
 /// What a command at the other end gave.
@@ -62,56 +99,57 @@ impl Connection {
     /// Connects. The user may be asked for passwords meanwhile.
     ///
     /// # Errors
-    /// When there is no ssh, the machine cannot be reached or is of another kind, or there is no place
-    /// for the program; with ssh's own words.
+    /// When there is no ssh, the machine cannot be reached ([`NotReached`]) or is of another kind, or there is no
+    /// place for the program; with ssh's own words.
     pub fn open(
         number: usize,
-        destination: &Destination,
-        remote: &Remote,
-        candidates: &Candidates,
-        task: &Task,
-        screen: &Screen,
-        cancel: &Arc<AtomicBool>,
+        board: &Board,
+        common: &Common<'_>,
+        questions: Questions,
     ) -> anyhow::Result<Connection> {
-        let options = Options {
+        let Common { remote, .. } = common;
+        let name = &board.name;
+        let mut options = Options {
             config: remote.ssh_config.clone(),
-            settings: remote.ssh_option.clone(),
+            // ssh takes the first of several: what was typed comes before what a file says.
+            settings: [&remote.ssh_option[..], &board.settings].concat(),
         };
+        if questions == Questions::Forbidden {
+            options.settings.push("BatchMode=yes".into());
+        }
         let runtime = std::env::var_os("XDG_RUNTIME_DIR");
-        let ssh = Ssh::new(
-            destination.as_str(),
-            &options,
-            runtime.as_deref().map(Path::new),
-        )
-        .with_context(|| format!("cannot measure on {destination}"))?;
-        let needed = candidates.max_bytes() + task.files_bytes()? + SPARE_BYTES;
+        let runtime = runtime.as_deref().map(Path::new);
+        let ssh = Ssh::new(board.destination.as_str(), &options, runtime)
+            .with_context(|| format!("cannot measure on {name}"))?;
+        let needed = common.candidates.max_bytes() + common.task.files_bytes()? + SPARE_BYTES;
         let mut keeper = ssh.open(&script::keeper(needed))?;
-        let place = match wait_for_place(&mut keeper, number, screen, cancel)? {
+        let place = match wait_for_place(&mut keeper, number, common, questions)? {
             Ok(place) => place,
             Err(said) => {
                 let status = keeper.finish(MOMENT).and_then(|status| status.code());
-                bail!(unreachable(destination, remote, status, &said));
+                return Err(unreachable(board, remote, status, &said).into());
             }
         };
         if place.system != "Linux" {
             bail!(
-                "{destination} runs {}, and rubus measures only Linux machines",
+                "{name} runs {}, and rubus measures only Linux machines",
                 place.system
             );
         }
         if place.directory.is_none() && !place.tried.is_empty() {
-            bail!(place.no_directory(destination.as_str(), &bytes_iec(needed)));
+            bail!(place.no_directory(name, &bytes_iec(needed)));
         }
         let mut connection = Connection {
             number,
-            destination: destination.clone(),
+            name: name.clone(),
             ssh,
             place,
             round_trip_ms: None,
-            remote: remote.clone(),
-            candidates: candidates.clone(),
+            remote: (*remote).clone(),
+            candidates: common.candidates.clone(),
             keeper,
-            cancel: Arc::clone(cancel),
+            cancel: Arc::clone(common.cancel),
+            limit: common.is_fleet.then_some(COMPLETION_LIMIT),
         };
         connection.round_trip_ms = connection.time_the_way();
         Ok(connection)
@@ -133,6 +171,7 @@ impl Connection {
     /// When the user interrupts.
     pub fn complete(&self, mut session: Session) -> anyhow::Result<Completed> {
         let (mut out, mut err) = (String::new(), String::new());
+        let begun = Instant::now();
         loop {
             match session.next(MOMENT) {
                 Said::Out(line) => out.extend([&line, "\n"]),
@@ -141,9 +180,13 @@ impl Connection {
                 Said::End => break,
             }
             if self.is_cancelled() {
+                bail!("{}: interrupted before anything was measured", self.name);
+            }
+            if let Some(limit) = self.limit.filter(|limit| begun.elapsed() > *limit) {
                 bail!(
-                    "{}: interrupted before anything was measured",
-                    self.destination
+                    "{} did not take a copy within {} s",
+                    self.name,
+                    limit.as_secs()
                 );
             }
         }
@@ -171,7 +214,7 @@ impl Connection {
         }
         bail!(
             "{} did not confirm that it cleared up; if the directory {} is still there, it can be removed",
-            self.destination,
+            self.name,
             self.place.directory.as_deref().unwrap_or_default()
         )
     }
@@ -211,9 +254,11 @@ struct Instead {
 fn wait_for_place(
     keeper: &mut Session,
     number: usize,
-    screen: &Screen,
-    cancel: &AtomicBool,
+    common: &Common<'_>,
+    questions: Questions,
 ) -> anyhow::Result<Result<Place, Instead>> {
+    let Common { screen, cancel, .. } = common;
+    let begun = Instant::now();
     let mut answer = KeeperAnswer::default();
     let (mut said, mut shown) = (Vec::new(), 0);
     let mut last = Instant::now();
@@ -231,6 +276,16 @@ fn wait_for_place(
                 }
             }
             Said::Err(line) => said.push(line),
+            Said::Nothing
+                if questions == Questions::Forbidden && begun.elapsed() > ANSWER_LIMIT =>
+            {
+                let limit = ANSWER_LIMIT.as_secs();
+                said.push(format!("no answer within {limit} s"));
+                return Ok(Err(Instead {
+                    ssh: said,
+                    shell: answer.noise().to_vec(),
+                }));
+            }
             Said::Nothing if last.elapsed() >= PAUSE => {
                 said[shown..]
                     .iter()
@@ -252,41 +307,51 @@ fn wait_for_place(
 }
 
 /// The words for a machine that gave no answer.
-fn unreachable(
-    destination: &Destination,
-    remote: &Remote,
-    status: Option<i32>,
-    said: &Instead,
-) -> String {
+fn unreachable(board: &Board, remote: &Remote, status: Option<i32>, said: &Instead) -> NotReached {
+    let name = &board.name;
     let mut lines: Vec<&str> = said.ssh.iter().map(String::as_str).collect();
     lines.retain(|line| !line.trim().is_empty());
+    let is_asking = |line: &&str| {
+        let questions = ["Permission denied", "Host key verification failed"];
+        questions.iter().any(|words| line.contains(words))
+    };
+    let wants_an_answer = lines.iter().any(is_asking);
+    let last = lines.iter().rev().map(|line| line.trim()).next();
     // ssh itself ends with 255; anything else is the status of what it ran.
     if status == Some(255) || status.is_none() {
         let why = match lines.is_empty() {
             true => "it said nothing".to_string(),
             false => lines.join("\n  "),
         };
-        return format!(
-            "cannot reach {destination} with ssh:\n  {why}\nWhen `{}` works, this works too.",
-            try_command(destination, remote)
-        );
+        return NotReached {
+            words: format!(
+                "cannot reach {name} with ssh:\n  {why}\nWhen `{}` works, this works too.",
+                try_command(board, remote)
+            ),
+            reason: last.unwrap_or("ssh said nothing").into(),
+            wants_an_answer,
+        };
     }
     lines.extend(said.shell.iter().map(String::as_str));
-    format!(
-        "{destination} lets us in, but did not run a POSIX shell for us:\n  {}\nIt needs an account whose \
-         login shell may run commands (`{}`).",
-        lines.join("\n  "),
-        try_command(destination, remote)
-    )
+    NotReached {
+        words: format!(
+            "{name} lets us in, but did not run a POSIX shell for us:\n  {}\nIt needs an account whose \
+             login shell may run commands (`{}`).",
+            lines.join("\n  "),
+            try_command(board, remote)
+        ),
+        reason: "its login shell runs no commands".into(),
+        wants_an_answer: false,
+    }
 }
 
-fn try_command(destination: &Destination, remote: &Remote) -> String {
+fn try_command(board: &Board, remote: &Remote) -> String {
     let mut command = String::from("ssh");
     if let Some(config) = &remote.ssh_config {
         command.push_str(&format!(" -F {}", config.display()));
     }
-    for option in &remote.ssh_option {
+    for option in remote.ssh_option.iter().chain(&board.settings) {
         command.push_str(&format!(" -o {option}"));
     }
-    format!("{command} {destination} true")
+    format!("{command} {} true", board.destination)
 }

@@ -39,7 +39,7 @@ pub fn install(connection: &Connection, screen: &Screen) -> anyhow::Result<Progr
     let fitting = binary::in_order(machine, &candidates);
     if fitting.is_empty() {
         let beside = connection.candidates.beside.display().to_string();
-        let name = connection.destination.as_str();
+        let name = connection.name.as_str();
         bail!(binary::nothing_fits(name, machine, &candidates, &beside));
     }
     let mut failures = Vec::new();
@@ -53,7 +53,7 @@ pub fn install(connection: &Connection, screen: &Screen) -> anyhow::Result<Progr
     bail!(
         "{} ({machine}) runs none of the programs that fit it:\n  {}\nName a static rubus {VERSION} for it \
          with --binary FILE, or install one there and give --remote-binary rubus.",
-        connection.destination,
+        connection.name,
         failures.join("\n  ")
     )
 }
@@ -61,7 +61,7 @@ pub fn install(connection: &Connection, screen: &Screen) -> anyhow::Result<Progr
 fn installed(connection: &Connection, command: &str) -> anyhow::Result<Program> {
     let words = with_sudo(&connection.remote, command);
     let version = ask_version(connection, &words)?;
-    let name = &connection.destination;
+    let name = &connection.name;
     match version {
         Ok(version) if version == VERSION => Ok(Program {
             words,
@@ -87,12 +87,8 @@ fn copied(
         Origin::Own => Path::new(OWN),
         Origin::Named | Origin::Beside => Path::new(&candidate.path),
     };
-    let bytes = send(connection, path, "rubus", screen).with_context(|| {
-        format!(
-            "cannot copy {} to {}",
-            candidate.path, connection.destination
-        )
-    })?;
+    let bytes = send(connection, path, "rubus", screen)
+        .with_context(|| format!("cannot copy {} to {}", candidate.path, connection.name))?;
     let program = format!("{}/rubus", connection.directory());
     let words = with_sudo(&connection.remote, &program);
     match ask_version(connection, &words)? {

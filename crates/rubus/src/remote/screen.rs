@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rubus_measure::text::progress::{self, Progress};
-use rubus_remote::Destination;
 
 use crate::progress::terminal_columns;
 use crate::world::Terminal;
@@ -20,27 +19,120 @@ pub struct Screen {
     all: MultiProgress,
     /// Only machines that do something have a line.
     bars: Vec<Mutex<Option<ProgressBar>>>,
+    /// How far the fleet is, below all lines; none for one machine.
+    fleet: Option<Fleet>,
+}
+
+/// How many machines are done.
+struct Fleet {
+    bar: ProgressBar,
+    count: Mutex<Count>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    all: usize,
+    begun: usize,
+    done: usize,
+    failed: usize,
+}
+
+impl Count {
+    /// "3 of 20 done, 1 without a result, 8 at work".
+    fn words(self) -> String {
+        let failed = match self.failed {
+            0 => String::new(),
+            some => format!(", {some} without a result"),
+        };
+        format!(
+            "{} of {} done{failed}, {} at work",
+            self.done,
+            self.all,
+            self.begun - self.done
+        )
+    }
 }
 
 impl Screen {
     /// For these machines.
-    pub fn new(terminal: Terminal, quiet: bool, machines: &[Destination]) -> Self {
+    pub fn new(terminal: Terminal, quiet: bool, machines: &[&str], is_fleet: bool) -> Self {
         let target = match terminal.live {
             true => ProgressDrawTarget::stderr_with_hz(10),
             false => ProgressDrawTarget::hidden(),
         };
-        let widths = machines.iter().map(|name| name.as_str().chars().count());
+        let widths = machines.iter().map(|name| name.chars().count());
         let width = widths.max().unwrap_or(0) + 1;
-        let names = machines.iter().map(Destination::as_str);
+        let all = MultiProgress::with_draw_target(target);
+        let fleet = is_fleet.then(|| Fleet {
+            bar: all.add(spinner("{spinner} {msg}")),
+            count: Mutex::new(Count {
+                all: machines.len(),
+                ..Count::default()
+            }),
+        });
         Screen {
             live: terminal.live,
             quiet,
-            names: names
+            names: machines
+                .iter()
                 .map(|name| format!("{:width$}", format!("{name}:")))
                 .collect(),
-            all: MultiProgress::with_draw_target(target),
+            all,
             bars: machines.iter().map(|_| Mutex::new(None)).collect(),
+            fleet,
         }
+    }
+
+    pub fn is_of_fleet(&self) -> bool {
+        self.fleet.is_some()
+    }
+
+    /// A machine's turn has come.
+    pub fn begin(&self) {
+        self.count(|count| count.begun += 1);
+    }
+
+    /// A machine is done.
+    pub fn end(&self, machine: usize, has_failed: bool) {
+        self.clear(machine);
+        let now = self.count(|count| {
+            count.done += 1;
+            count.failed += usize::from(has_failed);
+        });
+        if let Some(now) = now.filter(|_| !has_failed && !self.live) {
+            self.note(machine, &format!("done ({} of {})", now.done, now.all));
+        }
+    }
+
+    /// Takes the fleet's line away.
+    pub fn finish(&self) {
+        if let Some(fleet) = &self.fleet {
+            fleet.bar.finish_and_clear();
+        }
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Count)) -> Option<Count> {
+        let fleet = self.fleet.as_ref()?;
+        // Numbers that a panicking thread held are as good as any.
+        let mut count = fleet.count.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut count);
+        fleet.bar.set_message(count.words());
+        Some(*count)
+    }
+
+    /// Lets ssh ask on the terminal, without lines that are drawn over its question.
+    pub fn while_asking<T>(&self, ask: impl FnOnce() -> T) -> T {
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.live {
+            return ask();
+        }
+        self.all.suspend(|| ());
+        self.all.set_draw_target(ProgressDrawTarget::hidden());
+        let answer = ask();
+        self.all
+            .set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        answer
     }
 
     /// What a machine is doing that has no figures.
@@ -59,14 +151,12 @@ impl Screen {
     fn show(&self, machine: usize, text: String) {
         let mut bar = self.bar(machine);
         let bar = bar.get_or_insert_with(|| {
-            let bar = self.all.insert(machine, ProgressBar::new_spinner());
-            // The template is a constant without fields that could be wrong.
-            bar.set_style(
-                ProgressStyle::with_template("{spinner} {prefix} {msg}")
-                    .expect("a constant template"),
-            );
+            let bar = spinner("{spinner} {prefix} {msg}");
+            let bar = match &self.fleet {
+                Some(fleet) => self.all.insert_before(&fleet.bar, bar),
+                None => self.all.insert(machine, bar),
+            };
             bar.set_prefix(self.names[machine].clone());
-            bar.enable_steady_tick(Duration::from_millis(250));
             bar
         });
         bar.set_message(text);
@@ -119,6 +209,14 @@ impl Screen {
     pub fn around<T>(&self, act: impl FnOnce() -> T) -> T {
         self.all.suspend(act)
     }
+}
+
+fn spinner(template: &str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    // The templates are constants without fields that could be wrong.
+    bar.set_style(ProgressStyle::with_template(template).expect("a constant template"));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
 }
 
 /// What comes from another machine must not move the cursor or change colours here.

@@ -11,7 +11,8 @@ use clap::{Arg, ArgMatches, CommandFactory};
 use crate::args::{Args, Bench, Command};
 
 /// Options that are followed here: where results go, and how the other machine is reached.
-const FOLLOWED_HERE: [&str; 20] = [
+const FOLLOWED_HERE: [&str; 21] = [
+    "at-once",
     "binary",
     "color",
     "csv",
@@ -68,7 +69,7 @@ impl Task {
     ///
     /// # Errors
     /// When the command does nothing on other machines, or has a word that no shell text can carry.
-    pub fn of(args: &Args, matches: &ArgMatches) -> anyhow::Result<Task> {
+    pub fn of(args: &Args, matches: &ArgMatches, machines: usize) -> anyhow::Result<Task> {
         let targets = match &args.command {
             None | Some(Command::Checkup(_)) => 1,
             Some(Command::Bench(bench)) => results_of(bench),
@@ -79,6 +80,8 @@ impl Task {
                 );
                 1
             }
+            // The advice is given here, where the history is.
+            Some(Command::Advise(_)) => return Ok(Task::survey()),
             Some(_) => anyhow::bail!("--on makes another machine measure or survey itself"),
         };
         let mut task = Task {
@@ -95,12 +98,21 @@ impl Task {
         task.words.push(Word::Text("--records".into()));
         task.add_words(name, given, args.command.is_none())?;
         if let Some(Command::Survey(survey)) = &args.command {
-            task.save_capture(
-                survey.save.as_ref(),
-                survey.remote.on.len().max(args.remote.on.len()),
-            )?;
+            task.save_capture(survey.save.as_ref(), machines)?;
         }
         Ok(task)
+    }
+
+    /// A survey and nothing else.
+    fn survey() -> Task {
+        Task {
+            words: ["survey", "--records"]
+                .map(|word| Word::Text(word.into()))
+                .into(),
+            files: Vec::new(),
+            targets: 1,
+            capture: None,
+        }
     }
 
     /// The words for a machine whose private directory this is.
@@ -265,7 +277,14 @@ mod tests {
         all.extend(words);
         let matches = Args::command().try_get_matches_from(all)?;
         let args = Args::from_arg_matches(&matches)?;
-        Task::of(&args, &matches)
+        let machines = args.remote().unwrap().map_or(0, |way| {
+            let boards = way.on.iter().map(|named| match named {
+                rubus_fleet::inventory::Named::Boards(boards) => boards.len(),
+                rubus_fleet::inventory::Named::File(_) => 2,
+            });
+            boards.sum()
+        });
+        Task::of(&args, &matches, machines)
     }
 
     fn words(typed: &[&str]) -> String {
@@ -343,6 +362,20 @@ mod tests {
         );
         assert!(task(&["survey", "--on", "pi", "--save", "x/"]).is_err());
         assert!(task(&["survey", "--on", "pi,pa", "--save", "x.tar"]).is_err());
+        assert!(task(&["survey", "--on", "@hosts", "--save", "x.tar"]).is_err());
+    }
+
+    #[test]
+    fn advice_about_another_machine_takes_its_survey() {
+        let typed = ["advise", "--on", "pi", "--for", "swap", "--pipes"];
+        assert_eq!(words(&typed), "survey --records");
+        for wrong in ["--measure", "--from=last"] {
+            assert!(
+                Args::command()
+                    .try_get_matches_from(["rubus", "advise", "--on", "pi", wrong])
+                    .is_err()
+            );
+        }
     }
 
     #[test]

@@ -20,6 +20,9 @@ use crate::watchdog::{BEAT, STOP};
 /// How long a machine may take to stop when it is asked to; its slowest request has to come back.
 const STOPPING: Duration = Duration::from_secs(60);
 
+/// A machine of a fleet that says nothing for so long is given up: its disk may answer never more.
+const SILENCE: Duration = Duration::from_secs(600);
+
 /// Does the task on a connected machine and clears up.
 ///
 /// # Errors
@@ -93,9 +96,21 @@ struct Follow<'a> {
 impl Follow<'_> {
     fn until_the_end(mut self, mut session: Session) -> anyhow::Result<u8> {
         let mut last_beat = Instant::now();
+        let mut last_word = Instant::now();
         let mut stopping: Option<Instant> = None;
         loop {
-            match session.next(MOMENT) {
+            let said = session.next(MOMENT);
+            if said != Said::Nothing {
+                last_word = Instant::now();
+            } else if self.screen.is_of_fleet() && last_word.elapsed() > SILENCE {
+                let _ = session.say(STOP);
+                bail!(
+                    "{} said nothing for {} s, and was given up; it ends by itself when the connection is closed",
+                    self.connection.name,
+                    SILENCE.as_secs()
+                );
+            }
+            match said {
                 Said::Out(line) => self.take(&line)?,
                 Said::Err(line) if line.trim().is_empty() => {}
                 Said::Err(line) => self.screen.from(self.connection.number, &line),
@@ -114,7 +129,7 @@ impl Follow<'_> {
             if stopping.is_some_and(|since| since.elapsed() > STOPPING) {
                 bail!(
                     "{} did not stop within {} s; it ends by itself when the connection is closed",
-                    self.connection.destination,
+                    self.connection.name,
                     STOPPING.as_secs()
                 );
             }
@@ -125,7 +140,7 @@ impl Follow<'_> {
 
     fn take(&mut self, line: &str) -> anyhow::Result<()> {
         let number = self.connection.number;
-        let name = &self.connection.destination;
+        let name = &self.connection.name;
         match record::parse(line) {
             // A login script, or a motto of the day.
             None => {}
@@ -152,7 +167,7 @@ impl Follow<'_> {
         let known = !before.is_empty() && !self.cpus.is_empty();
         Run {
             on: Some(RemoteFacts {
-                destination: self.connection.destination.to_string(),
+                destination: self.connection.name.to_string(),
                 ssh_version: self.connection.ssh.version().map(str::to_string),
                 binary: self.program.described.clone(),
                 round_trip_ms: self.connection.round_trip_ms,
@@ -164,7 +179,7 @@ impl Follow<'_> {
 
     /// How it ended. Its own words, if it failed, are already on the screen.
     fn judge(&mut self, status: Option<i32>) -> anyhow::Result<u8> {
-        let name = self.connection.destination.to_string();
+        let name = self.connection.name.to_string();
         match status {
             Some(0 | 1) if self.results == 0 => {
                 bail!("{name} ended without a result; what it said is above")
@@ -205,7 +220,7 @@ fn fetch_capture(
     program: &Program,
     path: &std::path::Path,
 ) -> anyhow::Result<()> {
-    let cannot = || format!("cannot save the capture of {}", connection.destination);
+    let cannot = || format!("cannot save the capture of {}", connection.name);
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let there = format!("{}/{CAPTURE}", connection.directory());
     // With sudo it belongs to root.

@@ -1,0 +1,106 @@
+//! Ansible's inventory in INI form.
+
+use super::ansible::Listed;
+use super::{expand, words};
+
+/// What the lines of a section are.
+enum Section {
+    Hosts(String),
+    Vars(String),
+    Children(String),
+}
+
+pub fn read(text: &str) -> Result<Listed, String> {
+    let mut listed = Listed::default();
+    let mut section = Section::Hosts("ungrouped".into());
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        let of_line = |error: String| format!("line {}: {error}", index + 1);
+        if let Some(name) = heading(line) {
+            section = begin(&mut listed, name).map_err(of_line)?;
+            continue;
+        }
+        match &section {
+            Section::Hosts(group) => hosts(&mut listed, group, line).map_err(of_line)?,
+            Section::Vars(group) => variable(&mut listed, group, line).map_err(of_line)?,
+            Section::Children(group) => {
+                let words = words::split(line).map_err(of_line)?;
+                let child = words.first().map(String::as_str).unwrap_or_default();
+                listed.child(group, child);
+            }
+        }
+    }
+    Ok(listed)
+}
+
+/// The name of `[name]`, which may have a comment after it.
+fn heading(line: &str) -> Option<&str> {
+    let (name, rest) = line.strip_prefix('[')?.split_once(']')?;
+    let rest = rest.trim();
+    (rest.is_empty() || rest.starts_with('#')).then_some(name)
+}
+
+fn begin(listed: &mut Listed, name: &str) -> Result<Section, String> {
+    let (group, kind) = name.split_once(':').unwrap_or((name, ""));
+    listed.group(group);
+    match kind {
+        "" => Ok(Section::Hosts(group.into())),
+        "vars" => Ok(Section::Vars(group.into())),
+        "children" => Ok(Section::Children(group.into())),
+        other => Err(format!(
+            "[{name}] is no section of an inventory: '{other}' is neither vars nor children"
+        )),
+    }
+}
+
+fn hosts(listed: &mut Listed, group: &str, line: &str) -> Result<(), String> {
+    let words = words::split(line)?;
+    let Some((pattern, settings)) = words.split_first() else {
+        return Ok(());
+    };
+    let (pattern, port) = with_port(pattern);
+    for name in expand(pattern)? {
+        listed.host(group, &name)?;
+        if let Some(port) = port {
+            listed.set_of_host(&name, "ansible_port", port);
+        }
+        for setting in settings {
+            let (key, value) = setting.split_once('=').ok_or_else(|| {
+                format!("'{setting}' behind the host {pattern} is not of the form KEY=VALUE")
+            })?;
+            listed.set_of_host(&name, key, value);
+        }
+    }
+    Ok(())
+}
+
+/// `pi:2222`; the colons of a range are in brackets, and an IPv6 address has several.
+fn with_port(pattern: &str) -> (&str, Option<&str>) {
+    match pattern.rsplit_once(':') {
+        Some((host, port))
+            if !port.is_empty()
+                && port.bytes().all(|b| b.is_ascii_digit())
+                && (host.ends_with(']') || !host.contains(':') || host.contains('[')) =>
+        {
+            (host, Some(port))
+        }
+        _ => (pattern, None),
+    }
+}
+
+fn variable(listed: &mut Listed, group: &str, line: &str) -> Result<(), String> {
+    let (key, value) = line
+        .split_once('=')
+        .ok_or_else(|| format!("'{line}' is not of the form KEY=VALUE"))?;
+    let value = value.trim();
+    let plain = words::split(value)?;
+    let value = match &plain[..] {
+        [only] => only.as_str(),
+        _ => value,
+    };
+    listed.set_of_group(group, key.trim(), value);
+    Ok(())
+}

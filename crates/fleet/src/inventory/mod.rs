@@ -1,0 +1,262 @@
+//! Which boards a fleet has: from the names of `--on`, a fleet file of our own (TOML), or an Ansible
+//! inventory (INI or YAML) as it is.
+
+mod ansible;
+mod fleet_file;
+mod ini;
+mod range;
+mod words;
+mod yaml;
+
+use std::collections::BTreeMap;
+
+use rubus_remote::Destination;
+
+pub use range::expand;
+
+/// A fleet has at most this many boards: a slip in a range must not open a million connections.
+pub const MAX_BOARDS: usize = 10_000;
+
+/// A machine of a fleet and how ssh reaches it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Board {
+    /// As its owner calls it.
+    pub name: String,
+    /// As ssh is to be told.
+    pub destination: Destination,
+    /// More settings for ssh, in the form of its configuration file.
+    pub settings: Vec<String>,
+    /// Groups that have it, those that contain these groups included.
+    pub groups: Vec<String>,
+    /// Host and port that it is told apart by.
+    place: (String, Option<u16>),
+}
+
+/// How a machine is reached, as inventories say it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Reach {
+    host: Option<String>,
+    user: Option<String>,
+    port: Option<u16>,
+    identity: Option<String>,
+    settings: Vec<String>,
+}
+
+impl Board {
+    /// A machine as it is typed after `--on`.
+    ///
+    /// # Errors
+    /// When ssh would not take it for a machine.
+    pub fn typed(name: &str) -> Result<Board, String> {
+        let host = name.rsplit_once('@').map_or(name, |(_, host)| host);
+        Ok(Board {
+            name: name.into(),
+            destination: Destination::parse(name)?,
+            settings: Vec::new(),
+            groups: Vec::new(),
+            place: (host.to_lowercase(), None),
+        })
+    }
+
+    fn reached(name: &str, reach: &Reach, groups: Vec<String>) -> Result<Board, String> {
+        let host = reach.host.as_deref().unwrap_or(name);
+        let typed = match &reach.user {
+            Some(user) => format!("{user}@{host}"),
+            None => host.to_string(),
+        };
+        let cannot = |why| format!("cannot reach board {name}: {why}");
+        let destination = Destination::parse(&typed).map_err(cannot)?;
+        Destination::parse(host).map_err(cannot)?;
+        let mut settings = reach.settings.clone();
+        settings.extend(reach.port.map(|port| format!("Port={port}")));
+        if let Some(file) = &reach.identity {
+            if file.contains(['"', '\n']) {
+                return Err(cannot(format!("'{}' is no file name", file.escape_debug())));
+            }
+            settings.push(format!("IdentityFile=\"{file}\""));
+        }
+        Ok(Board {
+            name: name.into(),
+            destination,
+            settings,
+            groups,
+            place: (host.to_lowercase(), reach.port),
+        })
+    }
+
+    /// Where ssh finds it, if its name does not say so: "10.0.0.7, Port=2222".
+    pub fn address(&self) -> Option<String> {
+        let is_said = self.destination.as_str() == self.name && self.settings.is_empty();
+        let mut words = vec![self.destination.to_string()];
+        let port = self.settings.iter().find(|one| one.starts_with("Port="));
+        words.extend(port.cloned());
+        (!is_said).then(|| words.join(", "))
+    }
+}
+
+/// What a file lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inventory {
+    /// Its boards, in the order of the file.
+    pub boards: Vec<Board>,
+    /// What of it is not followed, each as a sentence.
+    pub notes: Vec<String>,
+}
+
+/// A value of `--on`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// One machine, or a range of them.
+    Boards(Vec<Board>),
+    /// A file that lists them: what stands behind the `@`.
+    File(String),
+}
+
+impl Named {
+    /// Takes what was typed: `[USER@]HOST`, `pi[01:20]`, `@FILE`.
+    ///
+    /// # Errors
+    /// When ssh would not take it for a machine, or the range is none.
+    pub fn parse(typed: &str) -> Result<Named, String> {
+        if let Some(file) = typed.strip_prefix('@') {
+            return match file.is_empty() {
+                true => {
+                    Err("write a fleet file or an inventory after the @, such as @hosts.yml".into())
+                }
+                false => Ok(Named::File(file.into())),
+            };
+        }
+        let names = expand(typed)?;
+        let boards = names.iter().map(|name| Board::typed(name));
+        Ok(Named::Boards(boards.collect::<Result<_, _>>()?))
+    }
+}
+
+/// Reads a file: ours if its name ends in `.toml`, Ansible's YAML if it ends in `.yml`, `.yaml` or
+/// `.json` or looks like it, else Ansible's INI.
+///
+/// # Errors
+/// What is wrong with it, as a sentence that begins with the file and the line, if it is one line's.
+pub fn read(file: &str, text: &str) -> Result<Inventory, String> {
+    let of_file = |error: String| format!("cannot read the inventory {file}: {error}");
+    if text.starts_with("#!") {
+        return Err(of_file(format!(
+            "it is a program, which Rubus does not run\nWrite its hosts to a file first: \
+             ansible-inventory -i {file} --list --yaml --output hosts.yml"
+        )));
+    }
+    let inventory = match format(file, text) {
+        Format::Fleet => fleet_file::read(text),
+        Format::Yaml => yaml::read(text).and_then(|listed| listed.boards()),
+        Format::Ini => ini::read(text).and_then(|listed| listed.boards()),
+    };
+    let inventory = inventory.map_err(of_file)?;
+    check(&inventory.boards).map_err(of_file)?;
+    Ok(inventory)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Fleet,
+    Yaml,
+    Ini,
+}
+
+fn format(file: &str, text: &str) -> Format {
+    let end = file.rsplit('/').next().unwrap_or_default();
+    match end.rsplit_once('.').map_or("", |(_, end)| end) {
+        "toml" => Format::Fleet,
+        "yml" | "yaml" | "json" => Format::Yaml,
+        "ini" | "cfg" => Format::Ini,
+        _ => {
+            let mut lines = text.lines().map(str::trim_end);
+            let first = lines.find(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+            match first {
+                Some(line) if line == "---" || line.starts_with('{') || line.ends_with(':') => {
+                    Format::Yaml
+                }
+                _ => Format::Ini,
+            }
+        }
+    }
+}
+
+/// The boards of a group; `all` is every board, as Ansible has it.
+///
+/// # Errors
+/// When there is no such group, with those that there are.
+pub fn group(boards: &[Board], wanted: &str) -> Result<Vec<Board>, String> {
+    if wanted == "all" {
+        return Ok(boards.to_vec());
+    }
+    let of_group = |board: &&Board| board.groups.iter().any(|group| group == wanted);
+    let found: Vec<Board> = boards.iter().filter(of_group).cloned().collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let mut known: Vec<&str> = boards
+        .iter()
+        .flat_map(|board| board.groups.iter().map(String::as_str))
+        .collect();
+    known.sort_unstable();
+    known.dedup();
+    Err(match known.is_empty() {
+        true => format!("no group {wanted}: the file has no groups"),
+        false => format!(
+            "no board is in the group {wanted}: its groups are {}",
+            known.join(", ")
+        ),
+    })
+}
+
+/// Refuses a list that has a board twice: it would be measured twice at the same time.
+///
+/// # Errors
+/// Which board it is.
+pub fn check(boards: &[Board]) -> Result<(), String> {
+    if boards.is_empty() {
+        return Err("it lists no boards".into());
+    }
+    if boards.len() > MAX_BOARDS {
+        return Err(format!("{} boards, more than {MAX_BOARDS}", boards.len()));
+    }
+    let (mut names, mut places) = (BTreeMap::new(), BTreeMap::new());
+    for board in boards {
+        if names.insert(&board.name, ()).is_some() {
+            return Err(format!(
+                "{0} is listed twice, and would be measured twice at the same time\nRemove one of the two {0}",
+                board.name
+            ));
+        }
+        if let Some(other) = places.insert((&board.destination, &board.place), &board.name) {
+            return Err(same_place(other, board));
+        }
+    }
+    Ok(())
+}
+
+/// Two names for one address, whoever the user is.
+///
+/// # Errors
+/// Which names they are.
+fn check_places(boards: &[Board]) -> Result<(), String> {
+    let mut places = BTreeMap::new();
+    for board in boards {
+        if let Some(other) = places.insert(&board.place, &board.name) {
+            return Err(same_place(other, board));
+        }
+    }
+    Ok(())
+}
+
+fn same_place(other: &str, board: &Board) -> String {
+    let (host, port) = &board.place;
+    let port = port.map_or(String::new(), |port| format!(", port {port}"));
+    format!(
+        "{other} and {} have the same address ({host}{port}), and would disturb each other\nRemove one of them, or correct its address",
+        board.name
+    )
+}
+
+#[cfg(test)]
+mod tests;

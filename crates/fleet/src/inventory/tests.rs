@@ -1,0 +1,283 @@
+//! Inventories as people write them, and what is wrong with others.
+
+use super::*;
+
+fn boards(file: &str, text: &str) -> Vec<String> {
+    let inventory = read(file, text).unwrap();
+    let words = |board: &Board| {
+        let mut words = format!("{} = {}", board.name, board.destination);
+        for setting in &board.settings {
+            words += &format!(" {setting}");
+        }
+        if !board.groups.is_empty() {
+            words += &format!(" in {}", board.groups.join(" "));
+        }
+        words
+    };
+    inventory.boards.iter().map(words).collect()
+}
+
+fn error(file: &str, text: &str) -> String {
+    read(file, text).unwrap_err()
+}
+
+const INI: &str = r#"
+# The shelf.
+mail.example.com
+
+[workers]
+pi[01:03] ansible_user=pi
+nas:2222  ansible_host=10.0.0.9   # moved
+
+[ssd]
+pi02 ansible_ssh_private_key_file="~/keys/the ssd"
+
+[workers:vars]
+ansible_ssh_common_args='-o ProxyJump=bastion -J x -C'
+
+[shelf:children]
+workers
+
+[shelf:vars]
+ansible_user = root
+ansible_port=22
+"#;
+
+#[test]
+fn an_ini_inventory_is_read_as_ansible_reads_it() {
+    assert_eq!(
+        boards("hosts", INI),
+        [
+            "mail.example.com = mail.example.com",
+            "pi01 = pi@pi01 ProxyJump=bastion ProxyJump=x Port=22 in shelf workers",
+            "pi02 = pi@pi02 ProxyJump=bastion ProxyJump=x Port=22 IdentityFile=\"~/keys/the ssd\" in shelf ssd workers",
+            "pi03 = pi@pi03 ProxyJump=bastion ProxyJump=x Port=22 in shelf workers",
+            "nas = root@10.0.0.9 ProxyJump=bastion ProxyJump=x Port=2222 in shelf workers",
+        ]
+    );
+    let notes = read("hosts", INI).unwrap().notes;
+    assert_eq!(
+        notes,
+        ["ansible_ssh_common_args has -C, which is not followed; only -o and -J are"]
+    );
+}
+
+const YAML: &str = r"---
+all:
+  vars: &common
+    ansible_user: pi
+    ansible_become_password: !vault |
+      $ANSIBLE_VAULT;1.1;AES256
+      6162
+  hosts:
+    router: {ansible_connection: local}
+  children:
+    workers:
+      hosts:
+        pi[08:10]:
+        attic:
+          <<: *common
+          ansible_host: 10.0.0.7
+          ansible_port: 2222
+          ansible_user: root
+    ssd:
+      hosts: {pi09: null}
+      vars: {labels: [a, b]}
+";
+
+#[test]
+fn a_yaml_inventory_is_read_as_ansible_reads_it() {
+    let expected = [
+        "pi08 = pi@pi08 in workers",
+        "pi09 = pi@pi09 in ssd workers",
+        "pi10 = pi@pi10 in workers",
+        "attic = root@10.0.0.7 Port=2222 in workers",
+    ];
+    assert_eq!(boards("hosts.yml", YAML), expected);
+    assert_eq!(boards("hosts", YAML), expected);
+    let json = r#"{"all": {"hosts": {"a": {"ansible_port": 5}}}}"#;
+    assert_eq!(boards("hosts.json", json), ["a = a Port=5"]);
+    let notes = read("hosts.yml", YAML).unwrap().notes;
+    assert_eq!(
+        notes,
+        ["router is left out: its connection is local, not ssh"]
+    );
+}
+
+const FLEET: &str = r#"
+user = "pi"
+boards = ["pi[01:02]", "root@nas", "ssh://pi@10.0.0.9:2222"]
+
+[[board]]
+name = "attic"
+host = "10.0.0.7"
+port = 2200
+
+[groups]
+ssd = ["attic", "pi02"]
+"#;
+
+#[test]
+fn a_fleet_file_is_shorter() {
+    assert_eq!(
+        boards("fleet.toml", FLEET),
+        [
+            "pi01 = pi@pi01",
+            "pi02 = pi@pi02 in ssd",
+            "root@nas = root@nas",
+            "ssh://pi@10.0.0.9:2222 = ssh://pi@10.0.0.9:2222",
+            "attic = pi@10.0.0.7 Port=2200 in ssd",
+        ]
+    );
+    let all = read("fleet.toml", FLEET).unwrap().boards;
+    let names = |group: &str| -> Vec<String> {
+        let found = super::group(&all, group).unwrap();
+        found.into_iter().map(|board| board.name).collect()
+    };
+    assert_eq!(names("ssd"), ["pi02", "attic"]);
+    assert_eq!(names("all").len(), 5);
+    assert!(
+        super::group(&all, "hdd")
+            .unwrap_err()
+            .ends_with("its groups are ssd")
+    );
+    assert_eq!(all[4].address().as_deref(), Some("pi@10.0.0.7, Port=2200"));
+    assert_eq!(all[2].address(), None);
+}
+
+#[test]
+fn a_board_that_is_there_twice_is_an_error_with_words() {
+    for (file, text, words) in [
+        (
+            "hosts",
+            "[a]\npi\npi\n",
+            "line 3: pi is listed twice in the group a",
+        ),
+        (
+            "hosts",
+            "[a]\npi[1:3]\npi2\n",
+            "pi2 is listed twice in the group a",
+        ),
+        (
+            "hosts",
+            "[a]\none ansible_host=10.0.0.7\n[b]\ntwo ansible_host=10.0.0.7\n",
+            "one and two have the same address (10.0.0.7)",
+        ),
+        (
+            "a.yml",
+            "all:\n  hosts:\n    pi:\n    pi:\n",
+            "pi is listed twice",
+        ),
+        (
+            "a.yml",
+            "all:\n  hosts:\n    pi[1:2]:\n    pi2:\n",
+            "pi2 is listed twice",
+        ),
+        ("f.toml", "boards = [\"pi\", \"pi\"]", "pi is listed twice"),
+        (
+            "f.toml",
+            "boards = [\"pi@nas\", \"root@NAS\"]",
+            "same address (nas)",
+        ),
+        (
+            "f.toml",
+            "boards = [\"a\"]\n[groups]\nx = [\"a\", \"a\"]",
+            "twice in the group x",
+        ),
+    ] {
+        let found = error(file, text);
+        assert!(found.contains(words), "{text}: {found}");
+        assert!(found.starts_with(&format!("cannot read the inventory {file}")));
+    }
+    // In several groups it is one board.
+    assert_eq!(boards("hosts", "[a]\npi\n[b]\npi\n"), ["pi = pi in a b"]);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    for (file, text, words) in [
+        ("hosts", "", "lists no boards"),
+        (
+            "hosts",
+            "[a:hosts]\npi\n",
+            "line 1: [a:hosts] is no section",
+        ),
+        ("hosts", "pi port 22\n", "line 1: 'port'"),
+        ("hosts", "pi x='\n", "line 1: a ' is not closed"),
+        ("hosts", "pi[9:1]\n", "runs backwards"),
+        (
+            "hosts",
+            "pi ansible_port=ssh\n",
+            "ansible_port of pi is 'ssh'",
+        ),
+        ("hosts", "pi ansible_host={{ip}}\n", "is a template"),
+        (
+            "hosts",
+            "pi ansible_user=-oProxyCommand=x\n",
+            "cannot reach board pi",
+        ),
+        (
+            "hosts",
+            "pi ansible_host=-oProxyCommand=x\n",
+            "cannot reach board pi",
+        ),
+        (
+            "hosts",
+            "pi\n[a:children]\nb\n[b:children]\na\n[a]\npi\n",
+            "contains itself",
+        ),
+        ("inv.sh", "#!/bin/sh\n", "ansible-inventory -i inv.sh"),
+        ("a.yml", "plugin: aws_ec2\n", "inventory plugin"),
+        ("a.yml", "- a\n- b\n", "no mapping of groups"),
+        (
+            "a.yml",
+            "all:\n  hosts: [a]\n",
+            "hosts of the group all is no mapping",
+        ),
+        ("a.yml", "all:\n hosts:\n\t- x: y\n", "line "),
+        ("f.toml", "bords = [\"a\"]", "bords"),
+        (
+            "f.toml",
+            "boards = [\"a\"]\n[groups]\nx = [\"b\"]",
+            "b is in a group",
+        ),
+    ] {
+        let found = error(file, text);
+        assert!(found.contains(words), "{text}: {found}");
+    }
+}
+
+#[test]
+fn an_alias_of_aliases_does_not_fill_the_memory() {
+    let mut text = String::from("a0: &a0 {x: y}\n");
+    for level in 1..40 {
+        let before = format!("*a{}", level - 1);
+        text += &format!("a{level}: &a{level} {{hosts: {before}, vars: {before}}}\n");
+    }
+    let found = error("a.yml", &text);
+    assert!(found.contains("more than"), "{found}");
+}
+
+#[test]
+fn on_takes_names_ranges_and_files() {
+    let names = |typed: &str| match Named::parse(typed).unwrap() {
+        Named::Boards(boards) => boards.into_iter().map(|board| board.name).collect(),
+        Named::File(file) => vec![format!("file {file}")],
+    };
+    assert_eq!(names("pi@attic"), ["pi@attic"]);
+    assert_eq!(names("pi@rack[1:2]"), ["pi@rack1", "pi@rack2"]);
+    assert_eq!(names("ssh://pi@[fe80::1]:22"), ["ssh://pi@[fe80::1]:22"]);
+    assert_eq!(names("@hosts.yml:ssd"), ["file hosts.yml:ssd"]);
+    for wrong in ["", "@", "-oProxyCommand=x", "a b", "pi[2:1]"] {
+        assert!(Named::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_file_makes_it_panic(text in "([a-z\\[\\]:{}=&*'\"\\-#! \n\t]|hosts:|all:|\n  ){0,80}") {
+        for file in ["hosts", "a.yml", "f.toml"] {
+            let _ = read(file, &text);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Ansible's inventory in YAML form (JSON is YAML too).
+
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
+
+use super::ansible::Listed;
+use super::expand;
+
+/// Nodes of a file, those that aliases repeat included.
+const MAX_NODES: usize = 1_000_000;
+/// Groups in groups.
+const MAX_DEPTH: usize = 64;
+
+/// A value. Lists are of no use to an inventory's addresses, and what a tag such as `!vault` marks cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    Null,
+    Text(String),
+    Map(Vec<(String, Node)>),
+    Other,
+}
+
+pub fn read(text: &str) -> Result<Listed, String> {
+    let root = load(text)?;
+    let mut listed = Listed::default();
+    let Node::Map(groups) = root else {
+        return Err("it is no mapping of groups; see Ansible's documentation, \"How to build your inventory\"".into());
+    };
+    if groups.iter().any(|(key, _)| key == "plugin") {
+        return Err(
+            "it is the configuration of an inventory plugin, which only Ansible can ask\nWrite its hosts to a file \
+             first: ansible-inventory -i FILE --list --yaml --output hosts.yml"
+                .into(),
+        );
+    }
+    for (name, group) in &groups {
+        add(&mut listed, name, group)?;
+    }
+    Ok(listed)
+}
+
+fn add(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
+    listed.group(name);
+    let parts = match group {
+        Node::Null => return Ok(()),
+        Node::Map(parts) => parts,
+        _ => {
+            return Err(format!(
+                "the group {name} is no mapping of hosts, vars and children"
+            ));
+        }
+    };
+    for (part, value) in parts {
+        match (part.as_str(), value) {
+            (_, Node::Null) => {}
+            ("hosts", Node::Map(hosts)) => add_hosts(listed, name, hosts)?,
+            ("hosts", Node::Text(pattern)) => add_hosts(listed, name, &[(pattern.clone(), Node::Null)])?,
+            ("vars", Node::Map(variables)) => {
+                for (key, value) in variables {
+                    if let Node::Text(value) = value {
+                        listed.set_of_group(name, key, value);
+                    }
+                }
+            }
+            ("children", Node::Map(children)) => {
+                for (child, group) in children {
+                    listed.child(name, child);
+                    add(listed, child, group)?;
+                }
+            }
+            ("hosts" | "vars" | "children", _) => {
+                return Err(format!("{part} of the group {name} is no mapping"));
+            }
+            (other, _) => listed.notes.push(format!(
+                "{other} of the group {name} is neither hosts, vars nor children, and is passed over"
+            )),
+        }
+    }
+    Ok(())
+}
+
+fn add_hosts(listed: &mut Listed, group: &str, hosts: &[(String, Node)]) -> Result<(), String> {
+    for (pattern, variables) in hosts {
+        for host in expand(pattern)? {
+            listed.host(group, &host)?;
+            let variables = match variables {
+                Node::Map(variables) => &variables[..],
+                _ => &[],
+            };
+            for (key, value) in variables {
+                if let Node::Text(value) = value {
+                    listed.set_of_host(&host, key, value);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is being read.
+enum Open {
+    Map {
+        anchor: usize,
+        entries: Vec<(String, Node)>,
+        /// What `<<` brings; it counts where the mapping itself says nothing.
+        merged: Vec<(String, Node)>,
+        key: Option<String>,
+    },
+    List {
+        anchor: usize,
+    },
+}
+
+/// Reads the first document.
+fn load(text: &str) -> Result<Node, String> {
+    let mut loader = Loader::default();
+    for event in Parser::new_from_str(text) {
+        let (event, span) =
+            event.map_err(|why| format!("line {}: {}", why.marker().line(), why.info()))?;
+        let done = loader
+            .take(event)
+            .map_err(|why| format!("line {}: {why}", span.start.line()))?;
+        if let Some(root) = done {
+            return Ok(root);
+        }
+    }
+    Ok(Node::Null)
+}
+
+#[derive(Default)]
+struct Loader {
+    open: Vec<Open>,
+    anchors: BTreeMap<usize, Node>,
+    nodes: usize,
+}
+
+impl Loader {
+    /// Takes an event; gives the whole document once it is complete.
+    fn take(&mut self, event: Event<'_>) -> Result<Option<Node>, String> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_null = style == ScalarStyle::Plain && ["", "~", "null"].contains(&&*text);
+                let node = match () {
+                    () if !is_readable(tag.as_deref()) => Node::Other,
+                    () if is_null => Node::Null,
+                    () => Node::Text(text.into_owned()),
+                };
+                self.put(anchor, node)
+            }
+            Event::Alias(anchor) => {
+                let node = self.anchors.get(&anchor).cloned();
+                self.put(0, node.ok_or("an alias without its anchor")?)
+            }
+            Event::MappingStart(anchor, _) => self.begin(Open::Map {
+                anchor,
+                entries: Vec::new(),
+                merged: Vec::new(),
+                key: None,
+            }),
+            Event::SequenceStart(anchor, _) => self.begin(Open::List { anchor }),
+            Event::MappingEnd | Event::SequenceEnd => match self.open.pop() {
+                Some(Open::Map {
+                    anchor,
+                    mut entries,
+                    merged,
+                    ..
+                }) => {
+                    merge(&mut entries, merged);
+                    self.put(anchor, Node::Map(entries))
+                }
+                Some(Open::List { anchor }) => self.put(anchor, Node::Other),
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    fn begin(&mut self, open: Open) -> Result<Option<Node>, String> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err(format!("more than {MAX_DEPTH} levels"));
+        }
+        self.open.push(open);
+        Ok(None)
+    }
+
+    /// Puts a whole node where it belongs.
+    fn put(&mut self, anchor: usize, node: Node) -> Result<Option<Node>, String> {
+        self.nodes += size(&node);
+        if self.nodes > MAX_NODES {
+            return Err(format!("more than {MAX_NODES} values"));
+        }
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut() {
+            None => return Ok(Some(node)),
+            Some(Open::List { .. }) => {}
+            Some(Open::Map {
+                entries,
+                merged,
+                key,
+                ..
+            }) => match key.take() {
+                None => *key = Some(key_of(node)?),
+                Some(key) if key == "<<" => {
+                    if let Node::Map(more) = node {
+                        merge(merged, more);
+                    }
+                }
+                Some(key) if entries.iter().any(|(known, _)| *known == key) => {
+                    return Err(format!(
+                        "{key} is listed twice\nRemove one of the two {key}"
+                    ));
+                }
+                Some(key) => entries.push((key, node)),
+            },
+        }
+        Ok(None)
+    }
+}
+
+/// Values that belong to a node, itself included.
+fn size(node: &Node) -> usize {
+    match node {
+        Node::Map(entries) => 1 + entries.iter().map(|(_, node)| size(node)).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+fn key_of(node: Node) -> Result<String, String> {
+    match node {
+        Node::Text(key) => Ok(key),
+        _ => Err("a key that is no text".into()),
+    }
+}
+
+fn merge(entries: &mut Vec<(String, Node)>, more: Vec<(String, Node)>) {
+    for (key, value) in more {
+        if !entries.iter().any(|(known, _)| *known == key) {
+            entries.push((key, value));
+        }
+    }
+}
+
+/// Whether a value means what it says: `!vault` and the like do not.
+fn is_readable(tag: Option<&Tag>) -> bool {
+    tag.is_none_or(|tag| tag.is_yaml_core_schema() || tag.suffix == "unsafe")
+}

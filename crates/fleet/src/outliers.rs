@@ -1,0 +1,134 @@
+//! Which boards stand apart from their fleet, and how sure that is.
+//!
+//! Every figure of every board is compared with the median of its series, on the logarithms. How far
+//! boards that are alike differ is estimated from the series itself, robustly (the median absolute
+//! deviation, so that slow boards do not hide behind one another), and is never taken for less than
+//! what two runs of one device may differ by. Each board's own interval is joined with that. A board
+//! is named only if the interval of its ratio, widened for the number of comparisons (Bonferroni),
+//! excludes 1: among boards that are alike, at most one fleet in twenty names one.
+
+use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::stats::compare::BETWEEN_RUNS;
+use rubus_vocabulary::stats::quantile::student_t;
+
+/// How often a fleet of boards that are alike may have one named.
+pub const WRONG_FLEETS: f64 = 0.05;
+/// With fewer boards no median says what is usual.
+pub const MIN_BOARDS: usize = 3;
+/// Normal quantile of a two-sided 95 % interval.
+const Z_95: f64 = 1.959_964;
+/// From the median absolute deviation to a standard deviation, for normal values.
+const MAD_TO_DEVIATION: f64 = 1.482_6;
+/// What one value is worth to the median absolute deviation, beside the plain standard deviation.
+const MAD_EFFICIENCY: f64 = 0.37;
+/// Degrees of freedom with which the allowance between runs is known.
+const ALLOWANCE_FREEDOM: f64 = 3.0;
+
+/// One figure of one board.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Which board; a number that only the caller understands.
+    pub subject: usize,
+    /// The figure.
+    pub value: Estimate,
+}
+
+/// A board that stands apart in one series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Apart {
+    /// Number of the series.
+    pub series: usize,
+    /// As in the sample.
+    pub subject: usize,
+    /// The figure.
+    pub value: Estimate,
+    /// The median of the series.
+    pub median: f64,
+    /// The figure over the median, with the interval that allows for all comparisons.
+    pub ratio: Estimate,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// How many figures were compared with a median.
+    pub comparisons: usize,
+    /// The boards that stand apart: by series, then in the order of the samples.
+    pub apart: Vec<Apart>,
+}
+
+impl Found {
+    /// The level of each interval, such as 0.9995.
+    pub fn level(&self) -> f64 {
+        1.0 - WRONG_FLEETS / self.comparisons.max(1) as f64
+    }
+}
+
+/// Compares each figure with the median of its series. A series is one figure of boards of one kind;
+/// those of fewer than [`MIN_BOARDS`] boards are passed over.
+pub fn find(all: &[Vec<Sample>]) -> Found {
+    let usable = |sample: &&Sample| sample.value.value > 0.0 && sample.value.value.is_finite();
+    let series: Vec<(usize, Vec<&Sample>)> = all
+        .iter()
+        .map(|samples| samples.iter().filter(usable).collect::<Vec<_>>())
+        .enumerate()
+        .filter(|(_, samples)| samples.len() >= MIN_BOARDS)
+        .collect();
+    let mut found = Found {
+        comparisons: series.iter().map(|(_, samples)| samples.len()).sum(),
+        apart: Vec::new(),
+    };
+    let level = found.level();
+    for (number, samples) in series {
+        found.apart.extend(apart(number, &samples, level));
+    }
+    found
+}
+
+fn apart(series: usize, samples: &[&Sample], level: f64) -> Vec<Apart> {
+    let logs: Vec<f64> = samples.iter().map(|one| one.value.value.ln()).collect();
+    let middle = median(logs.clone());
+    let deviations = logs.iter().map(|log| (log - middle).abs()).collect();
+    let spread = (MAD_TO_DEVIATION * median(deviations)).max(BETWEEN_RUNS.ln_1p() / Z_95);
+    let freedom = ALLOWANCE_FREEDOM + MAD_EFFICIENCY * (samples.len() as f64 - 1.0);
+    let quantile = student_t((1.0 + level) / 2.0, freedom);
+    let reach = |half_width: f64| quantile * spread.hypot(half_width / Z_95);
+    let ratios = samples.iter().zip(&logs).map(|(sample, log)| {
+        let Estimate { value, low, high } = sample.value;
+        let distance = log - middle;
+        let below = reach((value / low.max(0.0)).ln());
+        let above = reach((high / value).ln());
+        let ratio = distance.exp();
+        Apart {
+            series,
+            subject: sample.subject,
+            value: sample.value,
+            median: middle.exp(),
+            ratio: Estimate::new(
+                ratio,
+                (distance - below).exp().min(ratio),
+                (distance + above).exp().max(ratio),
+            ),
+        }
+    });
+    ratios
+        .filter(|one| one.ratio.low > 1.0 || one.ratio.high < 1.0)
+        .collect()
+}
+
+/// The median of some values; 0 of none.
+fn median(mut values: Vec<f64>) -> f64 {
+    let middle = values.len() / 2;
+    if values.is_empty() {
+        return 0.0;
+    }
+    let (below, at, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let at = *at;
+    match below.iter().copied().max_by(f64::total_cmp) {
+        Some(before) if values.len() % 2 == 0 => (before + at) / 2.0,
+        _ => at,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! What several machines gave, as one table and one document.
+
+use std::path::Path;
+
+use rubus_advise::advice::Advice;
+use rubus_advise::text::typed;
+use rubus_fleet::figures::{self, OfBoard};
+use rubus_fleet::inventory::Board;
+use rubus_fleet::settings;
+use rubus_fleet::text::{self, Advised, Surveyed};
+use rubus_runs::compare::facts;
+use rubus_vocabulary::figure::Named;
+use rubus_vocabulary::machine::{BlockKind, Machine};
+use rubus_vocabulary::result::Figures;
+use rubus_vocabulary::units::bytes_iec;
+use serde::Serialize;
+
+use crate::args::{Advise, General, Survey};
+use crate::commands::survey::document;
+use crate::documents::{FleetBoard, FleetDocument, RunDocument};
+use crate::exit::Exit;
+use crate::outputs::{ResultOutputs, Taken};
+use crate::places;
+use crate::world::Terminal;
+
+/// How a machine ended.
+#[derive(Clone, Debug, Default)]
+pub struct BoardEnd {
+    /// Exit status of the command there; 2 where it did not run to its end.
+    pub status: u8,
+    /// Why it has no result, in a line.
+    pub failure: Option<String>,
+}
+
+/// Several machines, all ended.
+pub struct Fleet<'a> {
+    pub general: &'a General,
+    pub boards: &'a [Board],
+    pub ends: &'a [BoardEnd],
+}
+
+impl Fleet<'_> {
+    /// Runs, ordered by machine.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn runs<'a>(
+        &self,
+        command: &'static str,
+        wanted: &ResultOutputs<'_>,
+        all: &'a [Taken],
+    ) -> anyhow::Result<()> {
+        let of_board = |taken: &'a Taken| OfBoard {
+            board: taken.machine,
+            number: taken.number,
+            run: &taken.measured.run,
+        };
+        let runs: Vec<OfBoard<'a>> = all.iter().map(of_board).collect();
+        let names = self.names();
+        let table = figures::table(&runs);
+        let outliers = figures::outliers(&table, &names);
+        let facts: Vec<(&str, Vec<Named>)> = runs
+            .iter()
+            .map(|of| (names[of.board], facts::of_run(of.run)))
+            .collect();
+        let differences = settings::differences(&facts);
+        if let Some(path) = wanted.json {
+            let mut boards = self.documents();
+            for taken in all {
+                let run = &taken.measured.run;
+                let board = &mut boards[taken.machine];
+                board.runs.push(RunDocument {
+                    run,
+                    verdict: (run.figures == Figures::Disk).then_some(&taken.measured.verdict),
+                });
+                board.history.push(taken.number);
+            }
+            let document = FleetDocument {
+                command,
+                boards,
+                differences: &differences,
+                outliers: Some(&outliers),
+            };
+            write(path, &document)?;
+        }
+        if wanted.to_stdout() {
+            return Ok(());
+        }
+        let boards = self.shown();
+        let style = Terminal::of(self.general).style();
+        let text = text::heading(title(command), &boards, style)
+            + &text::differences(&differences, style)
+            + &text::figures(&table, &outliers, &boards, style)
+            + &text::outliers(&outliers, style);
+        places::say(&text)
+    }
+
+    /// Surveys, one per machine.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn surveys(&self, survey: &Survey, all: &[Option<Machine>]) -> anyhow::Result<Exit> {
+        let differences = settings::differences(&self.facts(all));
+        if survey.json.wanted {
+            let mut boards = self.documents();
+            for (board, machine) in boards.iter_mut().zip(all) {
+                board.survey = machine.as_ref().map(document);
+            }
+            let document = FleetDocument {
+                command: "survey",
+                boards,
+                differences: &differences,
+                outliers: None,
+            };
+            write(Path::new("-"), &document)?;
+            return Ok(Exit::Fine);
+        }
+        let known = all.iter().enumerate();
+        let rows = known.filter_map(|(board, machine)| Some(surveyed(board, machine.as_ref()?)));
+        let boards = self.shown();
+        let style = Terminal::of(self.general).style();
+        let text = text::heading("Survey", &boards, style)
+            + &text::differences(&differences, style)
+            + &text::surveys(&rows.collect::<Vec<_>>(), &boards, style);
+        places::say(&text)?;
+        let pairs = self.boards.iter().zip(all).filter(|_| survey.verbose);
+        for (board, machine) in pairs {
+            let Some(machine) = machine else { continue };
+            let survey = rubus_machine::text::render(machine, true, style);
+            places::say(&format!("\n=== {}\n{survey}", board.name))?;
+        }
+        Ok(Exit::Fine)
+    }
+
+    /// Advice, one per machine.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn advice(
+        &self,
+        advise: &Advise,
+        machines: &[Option<Machine>],
+        all: &[Option<Advice>],
+    ) -> anyhow::Result<()> {
+        let differences = settings::differences(&self.facts(machines));
+        if advise.json.wanted {
+            let mut boards = self.documents();
+            for (board, advice) in boards.iter_mut().zip(all) {
+                board.advice = advice.as_ref();
+            }
+            let document = FleetDocument {
+                command: "advise",
+                boards,
+                differences: &differences,
+                outliers: None,
+            };
+            return write(Path::new("-"), &document);
+        }
+        let known = all.iter().enumerate();
+        let rows = known.filter_map(|(board, advice)| advised(board, advice.as_ref()?));
+        let boards = self.shown();
+        let style = Terminal::of(self.general).style();
+        let purpose = rubus_machine::purpose::Purpose::from(advise.purpose);
+        let text = text::heading("Advice", &boards, style)
+            + &text::differences(&differences, style)
+            + &text::advice(purpose.words(), &rows.collect::<Vec<_>>(), &boards, style);
+        places::say(&text)
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.boards
+            .iter()
+            .map(|board| board.name.as_str())
+            .collect()
+    }
+
+    fn shown(&self) -> Vec<text::Board<'_>> {
+        let pairs = self.boards.iter().zip(self.ends);
+        pairs
+            .map(|(board, end)| text::Board {
+                name: &board.name,
+                failure: end.failure.as_deref(),
+            })
+            .collect()
+    }
+
+    fn facts<'a>(&'a self, all: &[Option<Machine>]) -> Vec<(&'a str, Vec<Named>)> {
+        let pairs = self.boards.iter().zip(all);
+        pairs
+            .filter_map(|(board, machine)| {
+                Some((board.name.as_str(), facts::of_machine(machine.as_ref()?)))
+            })
+            .collect()
+    }
+
+    /// The boards without results.
+    fn documents<'a>(&'a self) -> Vec<FleetBoard<'a>> {
+        let pairs = self.boards.iter().zip(self.ends);
+        pairs
+            .map(|(board, end)| FleetBoard {
+                name: &board.name,
+                address: board.address(),
+                groups: &board.groups,
+                status: end.status,
+                failure: end.failure.as_deref(),
+                runs: Vec::new(),
+                history: Vec::new(),
+                survey: None,
+                advice: None,
+            })
+            .collect()
+    }
+}
+
+fn write(path: &Path, document: &impl Serialize) -> anyhow::Result<()> {
+    places::write_whole(path, &(serde_json::to_string_pretty(document)? + "\n"))
+}
+
+fn title(command: &str) -> &'static str {
+    match command {
+        "checkup" => "Checkup",
+        _ => "Bench",
+    }
+}
+
+fn surveyed(board: usize, machine: &Machine) -> Surveyed {
+    let known = |text: Option<&str>| text.unwrap_or("not known").to_string();
+    let disks = machine.block_devices.iter();
+    let disks = disks.filter(|device| device.kind == BlockKind::Disk);
+    let names: Vec<&str> = disks.map(|disk| disk.name.as_str()).collect();
+    let bytes = machine.memory.total_bytes.get();
+    Surveyed {
+        board,
+        model: known(machine.board.model.text()),
+        kernel: known(machine.system.kernel_release.text()),
+        memory: bytes.map_or("not known".into(), bytes_iec),
+        disks: names.join(" "),
+        findings: rubus_machine::rules::of_machine(machine).len(),
+    }
+}
+
+/// None where there is nothing to choose from.
+fn advised(board: usize, advice: &Advice) -> Option<Advised> {
+    let best = advice.candidates.first()?;
+    let now = advice.candidates.iter().find(|candidate| candidate.is_now);
+    let to_do = match (&advice.command, &advice.to_do) {
+        (Some(command), _) => typed(command),
+        (None, Some(sentence)) => sentence.clone(),
+        (None, None) => "nothing to change".into(),
+    };
+    Some(Advised {
+        board,
+        now: now.map_or("not known".into(), |now| now.name.clone()),
+        now_s: now.map(|now| now.time_s.value),
+        best: best.name.clone(),
+        best_s: best.time_s.value,
+        is_measured: best.is_measured,
+        to_do,
+    })
+}
