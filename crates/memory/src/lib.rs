@@ -2,6 +2,7 @@
 
 pub mod group;
 pub mod in_memory;
+pub mod pressure;
 pub mod run;
 pub mod text;
 pub mod zswap;

@@ -23,7 +23,6 @@ mod network;
 mod outputs;
 mod parts;
 mod places;
-mod pressure;
 mod processor;
 mod progress;
 mod record;

@@ -17,11 +17,11 @@ use rubus_vocabulary::units::bytes_iec;
 use crate::args::{BenchMemory, General, Keeping};
 use crate::exit::Exit;
 use crate::parts::{self, PartsRun};
-use crate::pressure::course::{self, SearchPlan, Which};
-use crate::pressure::fence::Scope;
-use crate::pressure::set_up::{self, SetUpInputs};
-use crate::pressure::{keeper, memory_load};
 use crate::progress::Line;
+use rubus_memory::pressure::course::{self, SearchPlan, Which};
+use rubus_memory::pressure::fence::Scope;
+use rubus_memory::pressure::set_up::{self, SetUpInputs};
+use rubus_memory::pressure::{keeper, load_process};
 
 /// What a thread goes through in order: larger than the caches of all boards that are known here, where there is so much.
 const BUFFER: u64 = 64 << 20;
@@ -36,7 +36,7 @@ const MIN_GROUP: u64 = 16 << 20;
 pub fn run(general: &General, args: &BenchMemory) -> anyhow::Result<Exit> {
     if args.memory_load || args.keeper {
         let is_fine = if args.memory_load {
-            memory_load::serve()
+            load_process::serve()
         } else {
             keeper::serve()
         };

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::group::{ADVICE, Place};
 use rubus_host::memory_group::MemoryGroup;
-use rubus_memory::group::{ADVICE, Place};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::memory::search::{Ask, Search};
 use rubus_vocabulary::memory::{Access, End, Group, Phase, Pressure, Rung, SetUpKind};
@@ -12,7 +12,7 @@ use rubus_vocabulary::memory::{Access, End, Group, Phase, Pressure, Rung, SetUpK
 use super::counters;
 use super::fence::{Fence, Guard, Scope};
 use super::keeper::{Deed, Keeper};
-use super::memory_load::{Answer, Line, Silence, Wish};
+use super::load_process::{Answer, Line, Silence, Wish};
 use super::set_up::{self, Made, Pool, SetUpInputs, pools_now};
 
 /// How often the group is steered and the budget looked at.

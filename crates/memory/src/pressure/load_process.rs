@@ -5,8 +5,8 @@ use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use crate::run::{MemoryLoad, Touching};
 use anyhow::Context;
-use rubus_memory::run::{MemoryLoad, Touching};
 use rubus_vocabulary::memory::{Access, Phase};
 use serde::{Deserialize, Serialize};
 

@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use crate::group::Place;
 use anyhow::Context;
 use rubus_host::WriteError;
 use rubus_host::memory_group::MemoryGroup;
-use rubus_memory::group::Place;
 use rubus_vocabulary::memory::End;
 use rubus_vocabulary::memory::bounds::{Allowance, Bounds, Seen};
 

@@ -1,4 +1,4 @@
-//! More memory than there is, in a control group or on the whole machine: who takes it (`memory_load`), what keeps him in
+//! More memory than there is, in a control group or on the whole machine: who takes it (`load_process`), what keeps him in
 //! (`fence`), what pages go to (`set_up`), who watches and steers (`course`), and who takes everything away again,
 //! whatever happens (`keeper`).
 
@@ -6,7 +6,8 @@ mod counters;
 pub mod course;
 pub mod fence;
 pub mod keeper;
-pub mod memory_load;
+pub mod load_process;
+
 pub mod set_up;
 
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
