@@ -11,7 +11,9 @@ use rubus_change::fixture::plans::small_plan;
 use rubus_change::plan::verify::{Answer, PromiseState};
 use rubus_change::plan::{Plan, journal};
 use rubus_machine::parse::btrfs::Compression;
+use rubus_nbd::attach::records;
 use rubus_nbd::disk_copy::DiskCopy;
+use rubus_nbd::documents::{NbdCloneDocument, NbdClonesDocument, NbdInfoDocument, NbdListDocument};
 use rubus_runs::compare::Comparison;
 use rubus_runs::gallery::Entry;
 use rubus_runs::history::RunSummary;
@@ -22,12 +24,10 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::attached;
 use crate::documents::{
     ChangeStatus, CompressionAt, CompressionDocument, CompressionSeen, CopyDocument,
-    NbdCloneDocument, NbdClonesDocument, NbdInfoDocument, NbdListDocument, RecipeDocument,
-    RuleDocument, RunDocument, SurveyDocument, VerifiedChange, VerifyDocument, WatchDocument,
-    ZswapCounters, ZswapDocument,
+    RecipeDocument, RuleDocument, RunDocument, SurveyDocument, VerifiedChange, VerifyDocument,
+    WatchDocument, ZswapCounters, ZswapDocument,
 };
 
 #[path = "../tests/schemas/validator.rs"]
@@ -84,7 +84,7 @@ fn all() -> Vec<(&'static str, &'static str, Value)> {
         of::<NbdListDocument>("nbd-list", "rubus nbd list --json"),
         of::<NbdClonesDocument>("nbd-clones", "rubus nbd clones list --json"),
         of::<DiskCopy>("nbd-copy", "rubus nbd copy --json"),
-        of::<OneOrList<attached::Record>>("attach", "rubus attach --json"),
+        of::<OneOrList<records::Record>>("attach", "rubus attach --json"),
     ]
 }
 

@@ -6,7 +6,9 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::Context;
-use rubus_watch::{Header, Look, Sample, parse_header, parse_sample};
+use rubus_host::own_files;
+
+use crate::{Header, Look, Sample, parse_header, parse_sample};
 
 /// So many samples further back is looked for programs: they are not in every one.
 const PROGRAMS_WITHIN: usize = 60;
@@ -28,7 +30,7 @@ impl Replay {
     /// # Errors
     /// When it cannot be read, is no recording, or has fewer than the two samples that make a picture.
     pub fn open(path: &Path) -> anyhow::Result<Replay> {
-        let file = File::open(path)
+        let file = own_files::open(path)
             .with_context(|| format!("cannot open the recording {}", path.display()))?;
         let mut file = BufReader::new(file);
         let why = || format!("cannot show {}", path.display());
@@ -76,7 +78,7 @@ impl Replay {
     }
 
     /// How many samples there are.
-    pub fn len(&self) -> usize {
+    pub fn samples(&self) -> usize {
         self.lines.len()
     }
 

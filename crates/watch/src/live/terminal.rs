@@ -1,6 +1,7 @@
 //! The terminal taken over for a while: its second screen, keys as they are pressed, no cursor; and everything put back
 //! however the program ends, a panic included.
 
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, Once, PoisonError};
@@ -37,15 +38,15 @@ pub enum Woken {
     Gone,
 }
 
-/// Whether a screen can be drawn here; if not, why.
-pub fn can_draw() -> Result<(), &'static str> {
+/// Whether a screen can be drawn here, on a terminal that calls itself `term`; if not, why.
+pub fn can_draw(term: Option<&OsStr>) -> Result<(), &'static str> {
     if !std::io::stdout().is_terminal() {
         return Err("standard output is no terminal");
     }
     if !std::io::stdin().is_terminal() {
         return Err("standard input is no terminal, so that no key could end it");
     }
-    match std::env::var_os("TERM") {
+    match term {
         Some(term) if term != "dumb" && !term.is_empty() => Ok(()),
         _ => Err("this terminal says of itself that it can only print lines (TERM)"),
     }
@@ -53,11 +54,7 @@ pub fn can_draw() -> Result<(), &'static str> {
 
 /// Whether the terminal's letters are UTF-8, and it has the blocks of which bars are made. The console of the kernel and what
 /// calls itself dumb have few letters whatever the locale says.
-pub fn knows_utf8() -> bool {
-    has_blocks(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()))
-}
-
-fn has_blocks(variable: impl Fn(&str) -> Option<String>) -> bool {
+pub fn has_blocks(variable: impl Fn(&str) -> Option<String>) -> bool {
     let mut set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
     let locale = set.find_map(|name| variable(name).filter(|value| !value.is_empty()));
     let locale = locale.unwrap_or_default().to_lowercase();

@@ -4,15 +4,16 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rubus_watch::{Attached, Nbd, NbdClient, NbdServer};
+use rubus_host::clock::{monotonic_ns, sleep};
+use rubus_nbd::attach::records::{Record, Records};
 use serde_json::Value;
 
-use crate::attached::Records;
+use crate::{Attached, Nbd, NbdClient, NbdServer};
 
 /// Time between two looks at the files of attached devices.
-const PACE: Duration = Duration::from_secs(5);
+const PACE_NS: u64 = 5_000_000_000;
 /// Time until a server that is gone is called again.
 const AGAIN: Duration = Duration::from_secs(2);
 /// A status with thousands of clients is shorter.
@@ -21,7 +22,7 @@ const MAX_BYTES: u64 = 16 << 20;
 /// Looks after both.
 pub struct Disks {
     attached: Vec<Attached>,
-    read: Option<Instant>,
+    read_ns: Option<u64>,
     server: Option<Arc<Mutex<Heard>>>,
 }
 
@@ -48,15 +49,19 @@ impl Disks {
         });
         Disks {
             attached: Vec::new(),
-            read: None,
+            read_ns: None,
             server,
         }
     }
 
     /// How it stands now; none if there is neither the one nor the other.
     pub fn look(&mut self) -> Option<Nbd> {
-        if self.read.is_none_or(|read| read.elapsed() >= PACE) {
-            self.read = Some(Instant::now());
+        let now_ns = monotonic_ns();
+        if self
+            .read_ns
+            .is_none_or(|read_ns| now_ns - read_ns >= PACE_NS)
+        {
+            self.read_ns = Some(now_ns);
             self.attached = Records::all().into_iter().map(attached).collect();
         }
         let heard = self.server.as_ref();
@@ -79,7 +84,7 @@ impl Disks {
     }
 }
 
-fn attached(record: crate::attached::Record) -> Attached {
+fn attached(record: Record) -> Attached {
     let watched = rubus_host::staying::is_there(record.watcher);
     Attached {
         device: record.device.trim_start_matches("/dev/").to_string(),
@@ -111,7 +116,7 @@ fn listen(place: &str, heard: &Mutex<Heard>) {
             },
             lines: 0,
         };
-        std::thread::sleep(AGAIN);
+        sleep(AGAIN);
     }
 }
 
@@ -151,7 +156,7 @@ fn follow(stream: Box<dyn Read>, place: &str, heard: &Mutex<Heard>) -> std::io::
     }
 }
 
-/// One line of the server's status (see `serving::status`).
+/// One line of the server's status (see `rubus_nbd::server::status`).
 fn server(place: &str, line: &Value) -> Option<NbdServer> {
     let clients = line.get("clients")?.as_array()?;
     Some(NbdServer {

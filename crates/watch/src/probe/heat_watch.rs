@@ -1,16 +1,18 @@
 //! Looks at clock, heat and supply a few times a second while something is measured.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rubus_host::live::Live;
+use rubus_host::{Files, Live};
 use rubus_machine::parse::stat;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::machine::Machine;
-use rubus_watch::Heat;
-use rubus_watch::probe::HeatSampler;
+
+use super::HeatSampler;
+use crate::Heat;
 
 /// Time between two looks.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -83,5 +85,6 @@ impl Drop for HeatWatch {
 }
 
 fn processors() -> Vec<stat::CpuTimes> {
-    stat::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    let text = Live::new().text(Path::new("/proc/stat"));
+    stat::parse(&text.unwrap_or_default())
 }

@@ -1,11 +1,12 @@
 //! Writing a recording, a line at a time and each line at once: what was seen before the plug is pulled is in the file.
 
-use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_watch::{Header, Sample, header_line, sample_line};
+use rubus_host::own_files;
+
+use crate::{Header, Sample, header_line, sample_line};
 
 /// A recording that is being made.
 pub struct Recorder {
@@ -21,7 +22,7 @@ impl Recorder {
     pub fn begin(path: &Path, header: &Header) -> anyhow::Result<Recorder> {
         let file: Box<dyn Write> = match path == Path::new("-") {
             true => Box::new(std::io::stdout()),
-            false => match File::options().write(true).create_new(true).open(path) {
+            false => match own_files::create_new(path, 0o666) {
                 Ok(file) => Box::new(file),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => anyhow::bail!(
                     "{} exists already, and a recording goes into a file of its own; give another name, or remove it",

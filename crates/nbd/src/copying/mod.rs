@@ -1,18 +1,18 @@
 //! What `rubus nbd copy` opens: the two ends, past the guard, and the journal beside them.
 
 pub mod destination;
-pub mod journal;
+mod kept_journal;
+pub mod run;
 pub mod source;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::client::{Extras, Offer, Patience};
+use crate::connect::{Connection, Endpoint, connect_with};
+use crate::copy::Export;
+use crate::identity::Identity;
 use anyhow::Context;
-use rubus_nbd::client::{Extras, Offer, Patience};
-use rubus_nbd::copy::Export;
-use rubus_nbd::identity::Identity;
-
-use crate::network::connect::{Line, Place, connect_with};
 
 /// What a copy wants of a server besides the usual.
 const EXTRAS: Extras = Extras {
@@ -25,8 +25,8 @@ const EXTRAS: Extras = Extras {
 ///
 /// # Errors
 /// In words.
-pub fn export(address: &str, patience: Duration) -> anyhow::Result<Export<Line>> {
-    let place = Arc::new(Place::of(address)?);
+pub fn export(address: &str, patience: Duration) -> anyhow::Result<Export<Connection>> {
+    let place = Arc::new(Endpoint::of(address)?);
     let known = Arc::clone(&place);
     let connect = move || {
         let (mut client, offer) = connect_with(&place, EXTRAS)?;

@@ -1,18 +1,23 @@
 //! What does not change while a machine is watched: what its disks are, and what they can carry.
 
+use std::path::Path;
+
 use rubus_runs::store::History;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::bytes_si;
-use rubus_watch::{FORMAT, Header, Pipe, measured_pipe};
 
-use crate::places;
+use crate::{FORMAT, Header, Pipe, measured_pipe};
 
 /// So many runs of the history are looked at for what disks were measured to carry.
 const RUNS: u32 = 500;
 
-/// From the survey and the history; the second is a word about a history that cannot be read.
-pub fn context(machine: &Machine, interval_s: f64) -> (Header, Option<String>) {
-    let (measured, trouble) = measured(machine);
+/// From the survey and the history, where there is one; the second is a word about a history that cannot be read.
+pub fn context(
+    machine: &Machine,
+    history: Option<&Path>,
+    interval_s: f64,
+) -> (Header, Option<String>) {
+    let (measured, trouble) = measured(machine, history);
     let mut pipes = measured;
     pipes.extend(Pipe::buses(machine));
     let header = Header {
@@ -50,11 +55,11 @@ fn name(machine: &Machine) -> String {
     words.join(", ")
 }
 
-fn measured(machine: &Machine) -> (Vec<Pipe>, Option<String>) {
-    let Some(path) = places::present_history() else {
+fn measured(machine: &Machine, history: Option<&Path>) -> (Vec<Pipe>, Option<String>) {
+    let Some(path) = history else {
         return (Vec::new(), None);
     };
-    let runs = History::open(&path).and_then(|history| history.list(RUNS, 0));
+    let runs = History::open(path).and_then(|history| history.list(RUNS, 0));
     match runs {
         Ok(runs) => {
             let disks = machine.block_devices.iter();

@@ -5,15 +5,16 @@ use std::path::Path;
 
 use anyhow::Context;
 use rubus_host::staying::{KeptDirectory, is_there};
-use rubus_nbd::attach::AttachmentState;
 use serde::{Deserialize, Serialize};
+
+use super::AttachmentState;
 
 /// Where the files are. It does not outlive a restart, as the devices do not.
 const DIRECTORY: &str = "/run/rubus/attached";
 
 /// An attached device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
     /// `/dev/nbd0`.
     pub device: String,

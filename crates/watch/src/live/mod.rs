@@ -2,7 +2,8 @@
 
 pub mod context;
 pub mod keys;
-pub mod nbd;
+pub mod network_disks;
 pub mod recorder;
 pub mod replay;
 pub mod terminal;
+pub mod view;

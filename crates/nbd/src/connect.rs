@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rubus_host::net::Stream;
-use rubus_nbd::certificates::{AUTHORITY, CLIENT, CLIENT_KEY};
-use rubus_nbd::client::{Client, ClientError, Extras, Inquiry, Offer, Patience, Wish, agree_with};
-use rubus_nbd::tls::{Pem, Tls, TlsSettings};
-use rubus_nbd::transport::{Awaited, Transport};
-use rubus_nbd::uri::{Server, TlsOptions, Uri};
+use rubus_host::own_files;
+
+use crate::certificates::{AUTHORITY, CLIENT, CLIENT_KEY};
+use crate::client::{Client, ClientError, Extras, Inquiry, Offer, Patience, Wish, agree_with};
+use crate::tls::{Pem, Tls, TlsSettings};
+use crate::transport::{Awaited, Transport};
+use crate::uri::{Server, TlsOptions, Uri};
 
 /// How long one step of connecting may take.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where an export is, with all that is needed to connect to it.
 #[derive(Debug)]
-pub struct Place {
+pub struct Endpoint {
     /// Its address.
     pub uri: Uri,
     /// Whom to trust; absent: in the clear.
@@ -26,74 +28,74 @@ pub struct Place {
 
 /// A connection's bytes, encrypted or not.
 #[derive(Debug)]
-pub enum Line {
+pub enum Connection {
     /// In the clear.
     Plain(Stream),
     /// Encrypted.
     Tls(Box<Tls<Stream>>),
 }
 
-impl Line {
+impl Connection {
     /// The socket.
     pub fn stream(&self) -> &Stream {
         match self {
-            Line::Plain(stream) => stream,
-            Line::Tls(tls) => tls.inner(),
+            Connection::Plain(stream) => stream,
+            Connection::Tls(tls) => tls.inner(),
         }
     }
 }
 
-impl Transport for Line {
+impl Transport for Connection {
     #[inline]
     fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Line::Plain(stream) => stream.send(parts),
-            Line::Tls(tls) => tls.send(parts),
+            Connection::Plain(stream) => stream.send(parts),
+            Connection::Tls(tls) => tls.send(parts),
         }
     }
 
     #[inline]
     fn receive(&mut self, parts: &mut [IoSliceMut<'_>], wait: bool) -> io::Result<usize> {
         match self {
-            Line::Plain(stream) => stream.receive(parts, wait),
-            Line::Tls(tls) => tls.receive(parts, wait),
+            Connection::Plain(stream) => stream.receive(parts, wait),
+            Connection::Tls(tls) => tls.receive(parts, wait),
         }
     }
 
     fn wait(&mut self, or_room: bool, most: Option<Duration>) -> io::Result<bool> {
         match self {
-            Line::Plain(stream) => stream.wait(or_room, most),
-            Line::Tls(tls) => tls.wait(or_room, most),
+            Connection::Plain(stream) => stream.wait(or_room, most),
+            Connection::Tls(tls) => tls.wait(or_room, most),
         }
     }
 
     fn set_patience(&mut self, most: Option<Duration>) -> io::Result<()> {
         match self {
-            Line::Plain(stream) => Transport::set_patience(stream, most),
-            Line::Tls(tls) => tls.set_patience(most),
+            Connection::Plain(stream) => Transport::set_patience(stream, most),
+            Connection::Tls(tls) => tls.set_patience(most),
         }
     }
 
     fn awaited(&mut self, or_room: bool) -> io::Result<Option<Awaited<'_>>> {
         match self {
-            Line::Plain(stream) => stream.awaited(or_room),
-            Line::Tls(tls) => tls.awaited(or_room),
+            Connection::Plain(stream) => stream.awaited(or_room),
+            Connection::Tls(tls) => tls.awaited(or_room),
         }
     }
 }
 
-impl Place {
-    /// The place that an address names.
+impl Endpoint {
+    /// The export that an address names.
     ///
     /// # Errors
     /// When it is no address, or what is needed to trust the server cannot be read.
-    pub fn of(address: &str) -> anyhow::Result<Place> {
+    pub fn of(address: &str) -> anyhow::Result<Endpoint> {
         let uri = Uri::parse(address)?;
         let tls = match uri.tls {
             true => Some(trust(&uri.tls_options)?),
             false => None,
         };
-        Ok(Place { uri, tls })
+        Ok(Endpoint { uri, tls })
     }
 
     fn stream(&self) -> anyhow::Result<Stream> {
@@ -111,25 +113,28 @@ impl Place {
 ///
 /// # Errors
 /// In words: the network, the encryption, the server or the export.
-pub fn connect(place: &Place) -> anyhow::Result<(Client<Line>, Offer)> {
-    connect_with(place, Extras::default())
+pub fn connect(endpoint: &Endpoint) -> anyhow::Result<(Client<Connection>, Offer)> {
+    connect_with(endpoint, Extras::default())
 }
 
 /// [`connect`] that asks for more, which the server need not have.
 ///
 /// # Errors
 /// As there.
-pub fn connect_with(place: &Place, extras: Extras) -> anyhow::Result<(Client<Line>, Offer)> {
+pub fn connect_with(
+    endpoint: &Endpoint,
+    extras: Extras,
+) -> anyhow::Result<(Client<Connection>, Offer)> {
     let wish = Wish {
-        export: place.uri.export.clone(),
-        tls: place.uri.tls,
+        export: endpoint.uri.export.clone(),
+        tls: endpoint.uri.tls,
         structured_replies: true,
     };
-    let stream = place.stream()?;
-    let agreed = agree_with(Line::Plain(stream), wish, extras, PATIENCE, |line| {
-        encrypt(line, place)
+    let stream = endpoint.stream()?;
+    let agreed = agree_with(Connection::Plain(stream), wish, extras, PATIENCE, |line| {
+        encrypt(line, endpoint)
     });
-    let (line, offer) = agreed.map_err(|error| in_words(error, place))?;
+    let (line, offer) = agreed.map_err(|error| in_words(error, endpoint))?;
     Ok((Client::new(line, &offer), offer))
 }
 
@@ -137,19 +142,19 @@ pub fn connect_with(place: &Place, extras: Extras) -> anyhow::Result<(Client<Lin
 ///
 /// # Errors
 /// In words: the network, the encryption or the server.
-pub fn inquire(place: &Place) -> anyhow::Result<Inquiry<Line>> {
-    let asked = Inquiry::begin(Line::Plain(place.stream()?), PATIENCE);
-    let asked = match place.uri.tls {
-        true => asked.and_then(|inquiry| inquiry.start_tls(|line| encrypt(line, place))),
+pub fn inquire(endpoint: &Endpoint) -> anyhow::Result<Inquiry<Connection>> {
+    let asked = Inquiry::begin(Connection::Plain(endpoint.stream()?), PATIENCE);
+    let asked = match endpoint.uri.tls {
+        true => asked.and_then(|inquiry| inquiry.start_tls(|line| encrypt(line, endpoint))),
         false => asked,
     };
-    asked.map_err(|error| in_words(error, place))
+    asked.map_err(|error| in_words(error, endpoint))
 }
 
-fn in_words(error: ClientError, place: &Place) -> anyhow::Error {
+fn in_words(error: ClientError, endpoint: &Endpoint) -> anyhow::Error {
     match error {
         // Servers end a connection that they do not trust without a word.
-        ClientError::Closed(_) if place.uri.tls => anyhow::anyhow!(
+        ClientError::Closed(_) if endpoint.uri.tls => anyhow::anyhow!(
             "{error}; it may want a certificate of this client (client-cert.pem and client-key.pem \
              in the directory of tls-certificates=DIRECTORY), or know pre-shared keys only, which \
              are not supported"
@@ -158,19 +163,19 @@ fn in_words(error: ClientError, place: &Place) -> anyhow::Error {
     }
 }
 
-fn encrypt(line: Line, place: &Place) -> Result<Line, ClientError> {
-    let (Line::Plain(stream), Some(settings)) = (line, &place.tls) else {
+fn encrypt(line: Connection, endpoint: &Endpoint) -> Result<Connection, ClientError> {
+    let (Connection::Plain(stream), Some(settings)) = (line, &endpoint.tls) else {
         return Err(ClientError::Tls(
             "it was not asked for; this is a bug".into(),
         ));
     };
-    let host = match (&place.uri.tls_options.hostname, &place.uri.server) {
+    let host = match (&endpoint.uri.tls_options.hostname, &endpoint.uri.server) {
         (Some(name), _) => name,
         (None, Server::Tcp { host, .. }) => host,
         (None, Server::Unix(_)) => "localhost",
     };
     let tls = Tls::start(stream, settings, host, PATIENCE)?;
-    Ok(Line::Tls(Box::new(tls)))
+    Ok(Connection::Tls(Box::new(tls)))
 }
 
 /// Where distributions keep the authorities that the whole system trusts.
@@ -220,7 +225,7 @@ impl PemFile {
     /// When it cannot be read.
     pub fn read(path: PathBuf) -> anyhow::Result<PemFile> {
         let name = path.display().to_string();
-        let bytes = std::fs::read(&path).with_context(|| format!("cannot read {name}"))?;
+        let bytes = own_files::bytes(&path).with_context(|| format!("cannot read {name}"))?;
         Ok(PemFile { name, bytes })
     }
 
