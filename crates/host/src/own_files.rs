@@ -1,6 +1,5 @@
-//! Files as any program reads and makes them: lists, certificates, recordings, counters and settings of the kernel. A file
-//! that is to be made safely is in `new_file` and `kept_file`; what a captured machine can answer, too, is read through
-//! `Files`.
+//! Files that a user names and this program reads or makes whole: lists, certificates, recordings. A file that is to be
+//! overwritten safely is in `new_file` and `kept_file`; what the machine says of itself is read through `Files`.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -24,34 +23,6 @@ pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     options.write(true).create_new(true).mode(mode).open(path)
 }
 
-/// Refuses a path that cannot become a file, before anything is done for it; `-` is standard output.
-///
-/// # Errors
-/// When its directory does not exist, in words.
-pub fn must_be_writable(path: &Path) -> Result<(), String> {
-    if path == Path::new("-") {
-        return Ok(());
-    }
-    let directory = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    if !directory.is_dir() {
-        return Err(format!(
-            "cannot write {}: there is no directory {}",
-            path.display(),
-            directory.display()
-        ));
-    }
-    if path.is_dir() {
-        return Err(format!(
-            "cannot write {}: it is a directory",
-            path.display()
-        ));
-    }
-    Ok(())
-}
-
 /// A whole file, however long it is.
 ///
 /// # Errors
@@ -66,14 +37,6 @@ pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 /// The system's; `InvalidData` where it is no UTF-8.
 pub fn text(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
-}
-
-/// Writes a file over what was in it, as settings of the kernel want it.
-///
-/// # Errors
-/// The system's.
-pub fn write(path: &Path, text: &str) -> io::Result<()> {
-    std::fs::write(path, text)
 }
 
 /// The paths of what is in a directory, in no order.

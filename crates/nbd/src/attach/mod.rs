@@ -6,7 +6,6 @@
 
 mod driver;
 mod durability;
-pub mod keep;
 mod message;
 pub mod records;
 mod watch;

@@ -1,94 +1,55 @@
-//! Serving disk images over the network, from opening them to the last flush.
+//! `rubus serve`: disk images over the network.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::ops::Range;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
 use rubus_host::listening::{self, Listener};
+use rubus_nbd::certificates::{AUTHORITY, SERVER, SERVER_KEY};
+use rubus_nbd::connect::PemFile;
+use rubus_nbd::server::disk::Disk;
+use rubus_nbd::server::export_table::ExportTable;
+use rubus_nbd::server::handshake::TlsPolicy;
+use rubus_nbd::server::listener::{Event, Server, Settings};
+use rubus_nbd::server::overlay::{CloneExports, Fleet, GoldenFile, Lasting};
+use rubus_nbd::tls::TlsServerSettings;
+use rubus_nbd::wire::DEFAULT_PORT;
 use rubus_vocabulary::units::bytes_iec;
 
-use super::exports::{self, Ready, Wishes};
-use super::image_identity;
-use super::log::Log;
-use super::status;
-use crate::certificates::{AUTHORITY, SERVER, SERVER_KEY};
-use crate::connect::PemFile;
-use crate::guard::Guard;
-use crate::server::disk::Disk;
-use crate::server::export_table::ExportTable;
-use crate::server::handshake::TlsPolicy;
-use crate::server::listener::{Event, Server, Settings};
-use crate::server::overlay::{CloneExports, Fleet, GoldenFile, Lasting};
-use crate::tls::TlsServerSettings;
-use crate::wire::DEFAULT_PORT;
+use super::certificates;
+use crate::args::{Encryption, General, Serve};
+use crate::exit::Exit;
+use crate::serving::exports::{self, Ready, Wishes};
+use crate::serving::identity;
+use crate::serving::log::Log;
+use crate::serving::status;
+use crate::signals;
 
-/// Calls back when the user, or the system, wants the server to end.
-pub type OnEnd<'a> = dyn Fn(Box<dyn Fn() + Send>) -> anyhow::Result<()> + 'a;
-
-/// How to serve.
-pub struct ServeOptions {
-    pub wishes: Wishes,
-    /// What may be lost on devices, by their serial numbers.
-    pub losses: Vec<String>,
-    pub clones: Option<Clones>,
-    pub encryption: Encryption,
-    /// What [`Encryption::read`] gave.
-    pub certificates: Option<TlsServerSettings>,
-    pub max_clients: usize,
-    /// The socket of the one client is standard input.
-    pub stdin: bool,
-    /// Numbers of the sockets that this program was started with.
-    pub inherited: Range<i32>,
-    /// Where the status is to be had.
-    pub status: Option<String>,
-}
-
-/// Each client gets a clone of its own.
-pub struct Clones {
-    pub directory: PathBuf,
-    pub lasting: Lasting,
-    pub max: usize,
-    /// A certificate of a client opens all of them.
-    pub shared_certificate: bool,
-}
-
-/// Whether connections are encrypted.
-pub struct Encryption {
-    pub policy: TlsPolicy,
-    /// The directory of the server's certificate.
-    pub certificates: Option<PathBuf>,
-    /// Clients must show a certificate.
-    pub verify_clients: bool,
-}
-
-/// How serving ended without an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    Well,
-    /// The one client of standard input did not keep to the protocol.
-    Malformed,
-}
+/// Descriptor of the first socket that a program is started with; see `sd_listen_fds(3)`.
+const FIRST_SOCKET: i32 = 3;
 
 /// Serves until it is asked to end.
-///
-/// # Errors
-/// In words: what cannot be served, or where it cannot listen; [`rubus_vocabulary::refused::Refused`] when data could be
-/// lost.
-pub fn serve(
-    mut options: ServeOptions,
-    guard: &dyn Guard,
-    log: &Arc<Log>,
-    on_end: &OnEnd<'_>,
-) -> anyhow::Result<Ended> {
-    let certificates = options.certificates.take();
-    let options = &options;
-    if let Some(clones) = &options.clones {
-        return serve_clones(clones, options, certificates, log, on_end);
+pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
+    anyhow::ensure!(
+        general.machine.is_none(),
+        "serve is about disks of this machine; leave --machine out"
+    );
+    if let Some(directory) = &arguments.make_certificates {
+        return certificates::make(directory, &arguments.known_as, &arguments.client);
     }
-    image_identity::sweep();
-    let (ready, left_out) = exports::open_all(&options.wishes.exports, &options.losses, guard)?;
+    let (tls, certificates) = encryption(arguments)?;
+    signals::survive_closed_pipes();
+    signals::survive_large_files();
+    let log = Arc::new(Log::new(general.quiet, arguments.json));
+    let wishes = exports::wishes(arguments)?;
+    if let Some(directory) = &arguments.clone_per_client {
+        let settings = settings(arguments, &wishes, tls, certificates);
+        return serve_clones(directory, arguments, &wishes, settings, &log);
+    }
+    identity::sweep();
+    let (ready, left_out) =
+        exports::open_all(&wishes.exports, &arguments.i_will_lose_everything_on)?;
     for why in left_out {
         log.event(&Event::Trouble(why));
     }
@@ -102,21 +63,21 @@ pub fn serve(
     for ready in &ready {
         log.say(&about(ready));
     }
-    let settings = settings(options, certificates);
+    let settings = settings(arguments, &wishes, tls, certificates);
     let exports = ExportTable::new(ready.into_iter().map(|ready| ready.offered).collect());
-    let told = Arc::clone(log);
+    let told = Arc::clone(&log);
     let server = Server::new(Arc::new(exports), settings, move |event| told.event(event))
         .context("cannot begin to serve")?;
     listening::allow_many_files();
-    let ended = match options.stdin {
+    let ended = match arguments.stdin {
         true => serve_standard_input(&server),
-        false => serve_listeners(&server, options, log, on_end),
+        false => serve_listeners(&server, arguments, &wishes, &log),
     };
     // One that fails keeps none of the others from being flushed.
     let flushed = disks.iter().map(|(name, disk, path)| {
         let flushed = disk.flush();
         if flushed.is_ok() {
-            image_identity::ended(disk, path);
+            identity::ended(disk, path);
         }
         (name, flushed)
     });
@@ -132,11 +93,16 @@ pub fn serve(
     ended
 }
 
-fn settings(options: &ServeOptions, certificates: Option<TlsServerSettings>) -> Settings {
+fn settings(
+    arguments: &Serve,
+    wishes: &Wishes,
+    tls: TlsPolicy,
+    certificates: Option<TlsServerSettings>,
+) -> Settings {
     Settings {
-        allow: options.wishes.allow.clone(),
-        max_clients: options.max_clients,
-        tls: options.encryption.policy,
+        allow: wishes.allow.clone(),
+        max_clients: arguments.max_clients as usize,
+        tls,
         certificates,
         ..Settings::default()
     }
@@ -144,25 +110,27 @@ fn settings(options: &ServeOptions, certificates: Option<TlsServerSettings>) -> 
 
 /// Serves each client a clone of its own.
 fn serve_clones(
-    clones: &Clones,
-    options: &ServeOptions,
-    certificates: Option<TlsServerSettings>,
+    directory: &Path,
+    arguments: &Serve,
+    wishes: &Wishes,
+    settings: Settings,
     log: &Arc<Log>,
-    on_end: &OnEnd<'_>,
-) -> anyhow::Result<Ended> {
-    let (directory, lasting) = (&*clones.directory, clones.lasting);
-    let exports = &options.wishes.exports;
-    let [wanted] = &exports[..] else {
+) -> anyhow::Result<Exit> {
+    let [wanted] = &wishes.exports[..] else {
         anyhow::bail!(
             "--clone-per-client is for one golden image, and there are {} exports",
-            exports.len()
+            wishes.exports.len()
         );
     };
     let place = wanted.path.display();
     let golden = GoldenFile::open(&wanted.path)
         .with_context(|| format!("cannot serve clones of {place}"))?;
+    let lasting = match arguments.throw_away {
+        true => Lasting::ThrownAway,
+        false => Lasting::Kept,
+    };
     let size = bytes_iec(golden.id().size_bytes);
-    let fleet = Fleet::new(directory, golden, lasting, clones.max)
+    let fleet = Fleet::new(directory, golden, lasting, arguments.max_clones as usize)
         .with_context(|| format!("cannot use the directory {}", directory.display()))?;
     let name = exports::name_of(wanted);
     let fate = match lasting {
@@ -174,13 +142,12 @@ fn serve_clones(
     ));
     let words = wanted.description.clone().unwrap_or_default();
     let exports = CloneExports::new(name.clone(), words, fleet);
-    let verifies = options.encryption.verify_clients;
-    let is_bound = verifies && !clones.shared_certificate;
+    let is_bound = arguments.verify_clients && !arguments.shared_certificate;
     let exports = Arc::new(match is_bound {
         true => exports.bound_to_certificates(),
         false => exports,
     });
-    match verifies {
+    match arguments.verify_clients {
         true if is_bound => log.say(&format!(
             "'{name}/CLIENT' is opened with a certificate for CLIENT alone (`rubus serve --make-certificates DIR --client \
              CLIENT`); --shared-certificate gives that up"
@@ -189,7 +156,6 @@ fn serve_clones(
         false => {}
     }
     let (store, told): (Arc<CloneExports>, _) = (Arc::clone(&exports), Arc::clone(log));
-    let settings = settings(options, certificates);
     let server = Server::new(store, settings, move |event| told.event(event))
         .context("cannot begin to serve")?;
     listening::allow_many_files();
@@ -201,11 +167,11 @@ fn serve_clones(
             told.event(&Event::Trouble(why));
         }
         // After that: clones that were moved here still have what they need in memory.
-        image_identity::sweep();
+        identity::sweep();
     });
-    let ended = match options.stdin {
+    let ended = match arguments.stdin {
         true => serve_standard_input(&server),
-        false => serve_listeners(&server, options, log, on_end),
+        false => serve_listeners(&server, arguments, wishes, log),
     };
     exports
         .close()
@@ -214,41 +180,40 @@ fn serve_clones(
     ended
 }
 
-impl Encryption {
-    /// What encryption needs, read now.
-    ///
-    /// # Errors
-    /// When the wishes contradict each other, or a certificate cannot be read.
-    pub fn read(&self) -> anyhow::Result<Option<TlsServerSettings>> {
-        if self.policy == TlsPolicy::Off {
+/// Whether connections are encrypted, and what for that is needed.
+fn encryption(arguments: &Serve) -> anyhow::Result<(TlsPolicy, Option<TlsServerSettings>)> {
+    let policy = match arguments.tls {
+        Encryption::Off => {
             anyhow::ensure!(
-                self.certificates.is_none(),
+                arguments.certificates.is_none(),
                 "certificates are of no use without TLS; add --tls require (or allow)"
             );
-            return Ok(None);
+            return Ok((TlsPolicy::Off, None));
         }
-        anyhow::ensure!(
-            self.policy == TlsPolicy::Require || !self.verify_clients,
-            "with --tls allow a client can do without TLS and show no certificate; \
-             --verify-clients needs --tls require"
-        );
-        let directory = self.certificates.as_ref().context(
-            "TLS needs certificates: name their directory with --certificates DIR; \
+        Encryption::Allow => TlsPolicy::Allow,
+        Encryption::Require => TlsPolicy::Require,
+    };
+    anyhow::ensure!(
+        policy == TlsPolicy::Require || !arguments.verify_clients,
+        "with --tls allow a client can do without TLS and show no certificate; \
+         --verify-clients needs --tls require"
+    );
+    let directory = arguments.certificates.as_ref().context(
+        "TLS needs certificates: name their directory with --certificates DIR; \
          `rubus serve --make-certificates DIR` makes them",
-        )?;
-        let certificate = PemFile::read(directory.join(SERVER))?;
-        let key = PemFile::read(directory.join(SERVER_KEY))?;
-        let authority = match self.verify_clients {
-            true => Some(PemFile::read(directory.join(AUTHORITY))?),
-            false => None,
-        };
-        let authority = authority.as_ref().map(PemFile::pem);
-        let settings = TlsServerSettings::new(certificate.pem(), key.pem(), authority)?;
-        Ok(Some(settings))
-    }
+    )?;
+    let certificate = PemFile::read(directory.join(SERVER))?;
+    let key = PemFile::read(directory.join(SERVER_KEY))?;
+    let authority = match arguments.verify_clients {
+        true => Some(PemFile::read(directory.join(AUTHORITY))?),
+        false => None,
+    };
+    let authority = authority.as_ref().map(PemFile::pem);
+    let settings = TlsServerSettings::new(certificate.pem(), key.pem(), authority)?;
+    Ok((policy, Some(settings)))
 }
 
-fn serve_standard_input(server: &Arc<Server>) -> anyhow::Result<Ended> {
+fn serve_standard_input(server: &Arc<Server>) -> anyhow::Result<Exit> {
     let (stream, caller) = listening::standard_input().context(
         "standard input is no socket; --stdin is for programs that start rubus with one",
     )?;
@@ -256,26 +221,26 @@ fn serve_standard_input(server: &Arc<Server>) -> anyhow::Result<Ended> {
         .run_one(stream, caller)
         .map_err(|why| anyhow::anyhow!("no agreement with the client: {why}"))?;
     Ok(match gone {
-        crate::server::Gone::Malformed(_) => Ended::Malformed,
-        _ => Ended::Well,
+        rubus_nbd::server::Gone::Malformed(_) => Exit::AnswerIsNo,
+        _ => Exit::Fine,
     })
 }
 
 fn serve_listeners(
     server: &Arc<Server>,
-    options: &ServeOptions,
+    arguments: &Serve,
+    wishes: &Wishes,
     log: &Log,
-    on_end: &OnEnd<'_>,
-) -> anyhow::Result<Ended> {
-    let listeners = listeners(options)?;
+) -> anyhow::Result<Exit> {
+    let listeners = listeners(wishes)?;
     for listener in &listeners {
         log.say(&format!(
             "listening on {}",
-            address_of(listener, options.encryption.policy)
+            address_of(listener, arguments.tls)
         ));
     }
-    warn_of_the_public(&listeners, options, log);
-    let status = match &options.status {
+    warn_of_the_public(&listeners, wishes, arguments, log);
+    let status = match &arguments.status {
         None => None,
         Some(place) => Some(Arc::new(status::listen(place)?)),
     };
@@ -284,21 +249,20 @@ fn serve_listeners(
         status::answer(Arc::clone(listener), Arc::clone(server));
     }
     let stopper = Arc::clone(server);
-    on_end(Box::new(move || stopper.stop()))?;
+    signals::on_end(move || stopper.stop())?;
     server.run(listeners).context("cannot go on serving")?;
     // Its thread keeps the listener, so its socket would stay.
     if let Some(listener) = &status {
         listener.remove();
     }
-    Ok(Ended::Well)
+    Ok(Exit::Fine)
 }
 
 /// What to listen on: sockets that we were started with, or those that are wished for, or the usual
 /// port of this machine alone.
-fn listeners(options: &ServeOptions) -> anyhow::Result<Vec<Listener>> {
-    let wishes = &options.wishes;
+fn listeners(wishes: &Wishes) -> anyhow::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
-    for number in options.inherited.clone() {
+    for number in inherited() {
         listeners.push(Listener::inherited(number)?);
     }
     let mut addresses = wishes.listen.clone();
@@ -314,6 +278,16 @@ fn listeners(options: &ServeOptions) -> anyhow::Result<Vec<Listener>> {
     Ok(listeners)
 }
 
+/// Numbers of the sockets that systemd, or whoever does as it does, has started us with.
+fn inherited() -> std::ops::Range<i32> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
+    let for_us = number("LISTEN_PID").is_some_and(|pid| pid == std::process::id() as i32);
+    match number("LISTEN_FDS") {
+        Some(count) if for_us && (1..1024).contains(&count) => FIRST_SOCKET..FIRST_SOCKET + count,
+        _ => FIRST_SOCKET..FIRST_SOCKET,
+    }
+}
+
 fn about(ready: &Ready) -> String {
     let manner = match ready.read_only {
         true => ", read-only",
@@ -323,10 +297,10 @@ fn about(ready: &Ready) -> String {
 }
 
 /// The address of an export here, as clients write it, without its name.
-fn address_of(listener: &Listener, tls: TlsPolicy) -> String {
+fn address_of(listener: &Listener, tls: Encryption) -> String {
     let scheme = match tls {
-        TlsPolicy::Off | TlsPolicy::Allow => "nbd",
-        TlsPolicy::Require => "nbds",
+        Encryption::Off | Encryption::Allow => "nbd",
+        Encryption::Require => "nbds",
     };
     match listener.address() {
         Some(address) if address.port() == DEFAULT_PORT => {
@@ -345,11 +319,10 @@ fn host(address: IpAddr) -> String {
 }
 
 /// Says what it means to listen where others can connect.
-fn warn_of_the_public(listeners: &[Listener], options: &ServeOptions, log: &Log) {
-    let wishes = &options.wishes;
-    let required = options.encryption.policy == TlsPolicy::Require;
+fn warn_of_the_public(listeners: &[Listener], wishes: &Wishes, arguments: &Serve, log: &Log) {
+    let required = arguments.tls == Encryption::Require;
     // Then only those come in whom the owner has given a certificate.
-    if required && options.encryption.verify_clients {
+    if required && arguments.verify_clients {
         return;
     }
     let is_public = |address: SocketAddr| !address.ip().is_loopback();

@@ -3,10 +3,12 @@
 pub mod advise;
 pub mod against;
 pub mod against_binary;
+#[path = "../../../../crates/nbd/src/attach/keep.rs"]
 pub mod attach;
 pub mod before_after;
 pub mod bench;
 pub mod bench_options;
+pub mod certificates;
 pub mod change;
 pub mod checkup;
 pub mod cluster;
@@ -25,9 +27,12 @@ pub mod manual;
 pub mod memory;
 pub mod nbd;
 mod nbd_clones;
+#[path = "../../../../crates/nbd/src/copying/run.rs"]
 pub mod nbd_copy;
+#[path = "../../../../crates/nbd/src/info.rs"]
 mod nbd_info;
 mod plans;
+#[path = "../../../../crates/nbd/src/serving/run.rs"]
 pub mod serve;
 pub mod share;
 pub mod status;
@@ -36,5 +41,6 @@ pub mod survey;
 pub mod together;
 mod trial;
 pub mod verify;
+#[path = "../../../../crates/watch/src/live/view.rs"]
 pub mod watch;
 pub mod zswap;

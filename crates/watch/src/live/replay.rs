@@ -78,7 +78,7 @@ impl Replay {
     }
 
     /// How many samples there are.
-    pub fn samples(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.lines.len()
     }
 
