@@ -15,6 +15,7 @@ mod commands;
 mod copying;
 mod documents;
 mod exit;
+mod guarding;
 mod job_files;
 mod measuring;
 mod network;
@@ -27,7 +28,6 @@ mod record;
 mod remote;
 #[cfg(test)]
 mod schemas;
-mod serving;
 mod shown;
 mod signals;
 mod subjects;

@@ -1,55 +1,94 @@
-//! `rubus serve`: disk images over the network.
+//! Serving disk images over the network, from opening them to the last flush.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
 use rubus_host::listening::{self, Listener};
-use rubus_nbd::certificates::{AUTHORITY, SERVER, SERVER_KEY};
-use rubus_nbd::connect::PemFile;
-use rubus_nbd::server::disk::Disk;
-use rubus_nbd::server::export_table::ExportTable;
-use rubus_nbd::server::handshake::TlsPolicy;
-use rubus_nbd::server::listener::{Event, Server, Settings};
-use rubus_nbd::server::overlay::{CloneExports, Fleet, GoldenFile, Lasting};
-use rubus_nbd::tls::TlsServerSettings;
-use rubus_nbd::wire::DEFAULT_PORT;
 use rubus_vocabulary::units::bytes_iec;
 
-use super::certificates;
-use crate::args::{Encryption, General, Serve};
-use crate::exit::Exit;
-use crate::serving::exports::{self, Ready, Wishes};
-use crate::serving::identity;
-use crate::serving::log::Log;
-use crate::serving::status;
-use crate::signals;
+use super::exports::{self, Ready, Wishes};
+use super::image_identity;
+use super::log::Log;
+use super::status;
+use crate::certificates::{AUTHORITY, SERVER, SERVER_KEY};
+use crate::connect::PemFile;
+use crate::guard::Guard;
+use crate::server::disk::Disk;
+use crate::server::export_table::ExportTable;
+use crate::server::handshake::TlsPolicy;
+use crate::server::listener::{Event, Server, Settings};
+use crate::server::overlay::{CloneExports, Fleet, GoldenFile, Lasting};
+use crate::tls::TlsServerSettings;
+use crate::wire::DEFAULT_PORT;
 
-/// Descriptor of the first socket that a program is started with; see `sd_listen_fds(3)`.
-const FIRST_SOCKET: i32 = 3;
+/// Calls back when the user, or the system, wants the server to end.
+pub type OnEnd<'a> = dyn Fn(Box<dyn Fn() + Send>) -> anyhow::Result<()> + 'a;
+
+/// How to serve.
+pub struct ServeOptions {
+    pub wishes: Wishes,
+    /// What may be lost on devices, by their serial numbers.
+    pub losses: Vec<String>,
+    pub clones: Option<Clones>,
+    pub encryption: Encryption,
+    /// What [`Encryption::read`] gave.
+    pub certificates: Option<TlsServerSettings>,
+    pub max_clients: usize,
+    /// The socket of the one client is standard input.
+    pub stdin: bool,
+    /// Numbers of the sockets that this program was started with.
+    pub inherited: Range<i32>,
+    /// Where the status is to be had.
+    pub status: Option<String>,
+}
+
+/// Each client gets a clone of its own.
+pub struct Clones {
+    pub directory: PathBuf,
+    pub lasting: Lasting,
+    pub max: usize,
+    /// A certificate of a client opens all of them.
+    pub shared_certificate: bool,
+}
+
+/// Whether connections are encrypted.
+pub struct Encryption {
+    pub policy: TlsPolicy,
+    /// The directory of the server's certificate.
+    pub certificates: Option<PathBuf>,
+    /// Clients must show a certificate.
+    pub verify_clients: bool,
+}
+
+/// How serving ended without an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Well,
+    /// The one client of standard input did not keep to the protocol.
+    Malformed,
+}
 
 /// Serves until it is asked to end.
-pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
-    anyhow::ensure!(
-        general.machine.is_none(),
-        "serve is about disks of this machine; leave --machine out"
-    );
-    if let Some(directory) = &arguments.make_certificates {
-        return certificates::make(directory, &arguments.known_as, &arguments.client);
+///
+/// # Errors
+/// In words: what cannot be served, or where it cannot listen; [`rubus_vocabulary::refused::Refused`] when data could be
+/// lost.
+pub fn serve(
+    mut options: ServeOptions,
+    guard: &dyn Guard,
+    log: &Arc<Log>,
+    on_end: &OnEnd<'_>,
+) -> anyhow::Result<Ended> {
+    let certificates = options.certificates.take();
+    let options = &options;
+    if let Some(clones) = &options.clones {
+        return serve_clones(clones, options, certificates, log, on_end);
     }
-    let (tls, certificates) = encryption(arguments)?;
-    signals::survive_closed_pipes();
-    signals::survive_large_files();
-    let log = Arc::new(Log::new(general.quiet, arguments.json));
-    let wishes = exports::wishes(arguments)?;
-    if let Some(directory) = &arguments.clone_per_client {
-        let settings = settings(arguments, &wishes, tls, certificates);
-        return serve_clones(directory, arguments, &wishes, settings, &log);
-    }
-    identity::sweep();
-    let (ready, left_out) =
-        exports::open_all(&wishes.exports, &arguments.i_will_lose_everything_on)?;
+    image_identity::sweep();
+    let (ready, left_out) = exports::open_all(&options.wishes.exports, &options.losses, guard)?;
     for why in left_out {
         log.event(&Event::Trouble(why));
     }
@@ -63,21 +102,21 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
     for ready in &ready {
         log.say(&about(ready));
     }
-    let settings = settings(arguments, &wishes, tls, certificates);
+    let settings = settings(options, certificates);
     let exports = ExportTable::new(ready.into_iter().map(|ready| ready.offered).collect());
-    let told = Arc::clone(&log);
+    let told = Arc::clone(log);
     let server = Server::new(Arc::new(exports), settings, move |event| told.event(event))
         .context("cannot begin to serve")?;
     listening::allow_many_files();
-    let ended = match arguments.stdin {
+    let ended = match options.stdin {
         true => serve_standard_input(&server),
-        false => serve_listeners(&server, arguments, &wishes, &log),
+        false => serve_listeners(&server, options, log, on_end),
     };
     // One that fails keeps none of the others from being flushed.
     let flushed = disks.iter().map(|(name, disk, path)| {
         let flushed = disk.flush();
         if flushed.is_ok() {
-            identity::ended(disk, path);
+            image_identity::ended(disk, path);
         }
         (name, flushed)
     });
@@ -93,16 +132,11 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
     ended
 }
 
-fn settings(
-    arguments: &Serve,
-    wishes: &Wishes,
-    tls: TlsPolicy,
-    certificates: Option<TlsServerSettings>,
-) -> Settings {
+fn settings(options: &ServeOptions, certificates: Option<TlsServerSettings>) -> Settings {
     Settings {
-        allow: wishes.allow.clone(),
-        max_clients: arguments.max_clients as usize,
-        tls,
+        allow: options.wishes.allow.clone(),
+        max_clients: options.max_clients,
+        tls: options.encryption.policy,
         certificates,
         ..Settings::default()
     }
@@ -110,27 +144,25 @@ fn settings(
 
 /// Serves each client a clone of its own.
 fn serve_clones(
-    directory: &Path,
-    arguments: &Serve,
-    wishes: &Wishes,
-    settings: Settings,
+    clones: &Clones,
+    options: &ServeOptions,
+    certificates: Option<TlsServerSettings>,
     log: &Arc<Log>,
-) -> anyhow::Result<Exit> {
-    let [wanted] = &wishes.exports[..] else {
+    on_end: &OnEnd<'_>,
+) -> anyhow::Result<Ended> {
+    let (directory, lasting) = (&*clones.directory, clones.lasting);
+    let exports = &options.wishes.exports;
+    let [wanted] = &exports[..] else {
         anyhow::bail!(
             "--clone-per-client is for one golden image, and there are {} exports",
-            wishes.exports.len()
+            exports.len()
         );
     };
     let place = wanted.path.display();
     let golden = GoldenFile::open(&wanted.path)
         .with_context(|| format!("cannot serve clones of {place}"))?;
-    let lasting = match arguments.throw_away {
-        true => Lasting::ThrownAway,
-        false => Lasting::Kept,
-    };
     let size = bytes_iec(golden.id().size_bytes);
-    let fleet = Fleet::new(directory, golden, lasting, arguments.max_clones as usize)
+    let fleet = Fleet::new(directory, golden, lasting, clones.max)
         .with_context(|| format!("cannot use the directory {}", directory.display()))?;
     let name = exports::name_of(wanted);
     let fate = match lasting {
@@ -142,12 +174,13 @@ fn serve_clones(
     ));
     let words = wanted.description.clone().unwrap_or_default();
     let exports = CloneExports::new(name.clone(), words, fleet);
-    let is_bound = arguments.verify_clients && !arguments.shared_certificate;
+    let verifies = options.encryption.verify_clients;
+    let is_bound = verifies && !clones.shared_certificate;
     let exports = Arc::new(match is_bound {
         true => exports.bound_to_certificates(),
         false => exports,
     });
-    match arguments.verify_clients {
+    match verifies {
         true if is_bound => log.say(&format!(
             "'{name}/CLIENT' is opened with a certificate for CLIENT alone (`rubus serve --make-certificates DIR --client \
              CLIENT`); --shared-certificate gives that up"
@@ -156,6 +189,7 @@ fn serve_clones(
         false => {}
     }
     let (store, told): (Arc<CloneExports>, _) = (Arc::clone(&exports), Arc::clone(log));
+    let settings = settings(options, certificates);
     let server = Server::new(store, settings, move |event| told.event(event))
         .context("cannot begin to serve")?;
     listening::allow_many_files();
@@ -167,11 +201,11 @@ fn serve_clones(
             told.event(&Event::Trouble(why));
         }
         // After that: clones that were moved here still have what they need in memory.
-        identity::sweep();
+        image_identity::sweep();
     });
-    let ended = match arguments.stdin {
+    let ended = match options.stdin {
         true => serve_standard_input(&server),
-        false => serve_listeners(&server, arguments, wishes, log),
+        false => serve_listeners(&server, options, log, on_end),
     };
     exports
         .close()
@@ -180,40 +214,41 @@ fn serve_clones(
     ended
 }
 
-/// Whether connections are encrypted, and what for that is needed.
-fn encryption(arguments: &Serve) -> anyhow::Result<(TlsPolicy, Option<TlsServerSettings>)> {
-    let policy = match arguments.tls {
-        Encryption::Off => {
+impl Encryption {
+    /// What encryption needs, read now.
+    ///
+    /// # Errors
+    /// When the wishes contradict each other, or a certificate cannot be read.
+    pub fn read(&self) -> anyhow::Result<Option<TlsServerSettings>> {
+        if self.policy == TlsPolicy::Off {
             anyhow::ensure!(
-                arguments.certificates.is_none(),
+                self.certificates.is_none(),
                 "certificates are of no use without TLS; add --tls require (or allow)"
             );
-            return Ok((TlsPolicy::Off, None));
+            return Ok(None);
         }
-        Encryption::Allow => TlsPolicy::Allow,
-        Encryption::Require => TlsPolicy::Require,
-    };
-    anyhow::ensure!(
-        policy == TlsPolicy::Require || !arguments.verify_clients,
-        "with --tls allow a client can do without TLS and show no certificate; \
-         --verify-clients needs --tls require"
-    );
-    let directory = arguments.certificates.as_ref().context(
-        "TLS needs certificates: name their directory with --certificates DIR; \
+        anyhow::ensure!(
+            self.policy == TlsPolicy::Require || !self.verify_clients,
+            "with --tls allow a client can do without TLS and show no certificate; \
+             --verify-clients needs --tls require"
+        );
+        let directory = self.certificates.as_ref().context(
+            "TLS needs certificates: name their directory with --certificates DIR; \
          `rubus serve --make-certificates DIR` makes them",
-    )?;
-    let certificate = PemFile::read(directory.join(SERVER))?;
-    let key = PemFile::read(directory.join(SERVER_KEY))?;
-    let authority = match arguments.verify_clients {
-        true => Some(PemFile::read(directory.join(AUTHORITY))?),
-        false => None,
-    };
-    let authority = authority.as_ref().map(PemFile::pem);
-    let settings = TlsServerSettings::new(certificate.pem(), key.pem(), authority)?;
-    Ok((policy, Some(settings)))
+        )?;
+        let certificate = PemFile::read(directory.join(SERVER))?;
+        let key = PemFile::read(directory.join(SERVER_KEY))?;
+        let authority = match self.verify_clients {
+            true => Some(PemFile::read(directory.join(AUTHORITY))?),
+            false => None,
+        };
+        let authority = authority.as_ref().map(PemFile::pem);
+        let settings = TlsServerSettings::new(certificate.pem(), key.pem(), authority)?;
+        Ok(Some(settings))
+    }
 }
 
-fn serve_standard_input(server: &Arc<Server>) -> anyhow::Result<Exit> {
+fn serve_standard_input(server: &Arc<Server>) -> anyhow::Result<Ended> {
     let (stream, caller) = listening::standard_input().context(
         "standard input is no socket; --stdin is for programs that start rubus with one",
     )?;
@@ -221,26 +256,26 @@ fn serve_standard_input(server: &Arc<Server>) -> anyhow::Result<Exit> {
         .run_one(stream, caller)
         .map_err(|why| anyhow::anyhow!("no agreement with the client: {why}"))?;
     Ok(match gone {
-        rubus_nbd::server::Gone::Malformed(_) => Exit::AnswerIsNo,
-        _ => Exit::Fine,
+        crate::server::Gone::Malformed(_) => Ended::Malformed,
+        _ => Ended::Well,
     })
 }
 
 fn serve_listeners(
     server: &Arc<Server>,
-    arguments: &Serve,
-    wishes: &Wishes,
+    options: &ServeOptions,
     log: &Log,
-) -> anyhow::Result<Exit> {
-    let listeners = listeners(wishes)?;
+    on_end: &OnEnd<'_>,
+) -> anyhow::Result<Ended> {
+    let listeners = listeners(options)?;
     for listener in &listeners {
         log.say(&format!(
             "listening on {}",
-            address_of(listener, arguments.tls)
+            address_of(listener, options.encryption.policy)
         ));
     }
-    warn_of_the_public(&listeners, wishes, arguments, log);
-    let status = match &arguments.status {
+    warn_of_the_public(&listeners, options, log);
+    let status = match &options.status {
         None => None,
         Some(place) => Some(Arc::new(status::listen(place)?)),
     };
@@ -249,20 +284,21 @@ fn serve_listeners(
         status::answer(Arc::clone(listener), Arc::clone(server));
     }
     let stopper = Arc::clone(server);
-    signals::on_end(move || stopper.stop())?;
+    on_end(Box::new(move || stopper.stop()))?;
     server.run(listeners).context("cannot go on serving")?;
     // Its thread keeps the listener, so its socket would stay.
     if let Some(listener) = &status {
         listener.remove();
     }
-    Ok(Exit::Fine)
+    Ok(Ended::Well)
 }
 
 /// What to listen on: sockets that we were started with, or those that are wished for, or the usual
 /// port of this machine alone.
-fn listeners(wishes: &Wishes) -> anyhow::Result<Vec<Listener>> {
+fn listeners(options: &ServeOptions) -> anyhow::Result<Vec<Listener>> {
+    let wishes = &options.wishes;
     let mut listeners = Vec::new();
-    for number in inherited() {
+    for number in options.inherited.clone() {
         listeners.push(Listener::inherited(number)?);
     }
     let mut addresses = wishes.listen.clone();
@@ -278,16 +314,6 @@ fn listeners(wishes: &Wishes) -> anyhow::Result<Vec<Listener>> {
     Ok(listeners)
 }
 
-/// Numbers of the sockets that systemd, or whoever does as it does, has started us with.
-fn inherited() -> std::ops::Range<i32> {
-    let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
-    let for_us = number("LISTEN_PID").is_some_and(|pid| pid == std::process::id() as i32);
-    match number("LISTEN_FDS") {
-        Some(count) if for_us && (1..1024).contains(&count) => FIRST_SOCKET..FIRST_SOCKET + count,
-        _ => FIRST_SOCKET..FIRST_SOCKET,
-    }
-}
-
 fn about(ready: &Ready) -> String {
     let manner = match ready.read_only {
         true => ", read-only",
@@ -297,10 +323,10 @@ fn about(ready: &Ready) -> String {
 }
 
 /// The address of an export here, as clients write it, without its name.
-fn address_of(listener: &Listener, tls: Encryption) -> String {
+fn address_of(listener: &Listener, tls: TlsPolicy) -> String {
     let scheme = match tls {
-        Encryption::Off | Encryption::Allow => "nbd",
-        Encryption::Require => "nbds",
+        TlsPolicy::Off | TlsPolicy::Allow => "nbd",
+        TlsPolicy::Require => "nbds",
     };
     match listener.address() {
         Some(address) if address.port() == DEFAULT_PORT => {
@@ -319,10 +345,11 @@ fn host(address: IpAddr) -> String {
 }
 
 /// Says what it means to listen where others can connect.
-fn warn_of_the_public(listeners: &[Listener], wishes: &Wishes, arguments: &Serve, log: &Log) {
-    let required = arguments.tls == Encryption::Require;
+fn warn_of_the_public(listeners: &[Listener], options: &ServeOptions, log: &Log) {
+    let wishes = &options.wishes;
+    let required = options.encryption.policy == TlsPolicy::Require;
     // Then only those come in whom the owner has given a certificate.
-    if required && arguments.verify_clients {
+    if required && options.encryption.verify_clients {
         return;
     }
     let is_public = |address: SocketAddr| !address.ip().is_loopback();

@@ -8,7 +8,6 @@ pub mod attach;
 pub mod before_after;
 pub mod bench;
 pub mod bench_options;
-pub mod certificates;
 pub mod change;
 pub mod checkup;
 pub mod cluster;
@@ -32,7 +31,6 @@ pub mod nbd_copy;
 #[path = "../../../../crates/nbd/src/info.rs"]
 mod nbd_info;
 mod plans;
-#[path = "../../../../crates/nbd/src/serving/run.rs"]
 pub mod serve;
 pub mod share;
 pub mod status;

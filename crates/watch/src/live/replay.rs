@@ -78,7 +78,7 @@ impl Replay {
     }
 
     /// How many samples there are.
-    pub fn len(&self) -> usize {
+    pub fn samples(&self) -> usize {
         self.lines.len()
     }
 

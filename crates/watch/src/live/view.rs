@@ -372,7 +372,7 @@ fn replay(general: &General, watch: &Watch, path: &Path) -> anyhow::Result<Exit>
     let mut replay = Replay::open(path)?;
     let cut = "its end was cut off in the middle of a line, which is left out";
     if watch.once {
-        let last = replay.len() - 1;
+        let last = replay.samples() - 1;
         let look = replay
             .look(last)
             .context("its last two samples are damaged")?;
@@ -411,7 +411,7 @@ fn replay(general: &General, watch: &Watch, path: &Path) -> anyhow::Result<Exit>
             trail: &player.trail,
             mode: Mode::Replay {
                 at: player.at + 1,
-                of: player.replay.len(),
+                of: player.replay.samples(),
                 speed: player.speed,
                 is_paused: player.is_paused,
             },
@@ -470,7 +470,7 @@ impl Player<'_> {
     fn press(&mut self, key: Key) {
         match key {
             // From the end it begins anew.
-            Key::Pause if self.is_paused && self.at + 1 == self.replay.len() => {
+            Key::Pause if self.is_paused && self.at + 1 == self.replay.samples() => {
                 self.is_paused = false;
                 self.go_to(1);
             }
@@ -478,7 +478,7 @@ impl Player<'_> {
             Key::Forward => self.step_to(self.at + 1),
             Key::Back => self.step_to(self.at - 1),
             Key::Begin => self.step_to(1),
-            Key::End => self.step_to(self.replay.len() - 1),
+            Key::End => self.step_to(self.replay.samples() - 1),
             Key::Faster => self.speed = (self.speed * 2.0).min(1024.0),
             Key::Slower => self.speed = (self.speed / 2.0).max(1.0 / 64.0),
             _ => {}
@@ -495,7 +495,7 @@ impl Player<'_> {
     fn go_to(&mut self, at: usize) {
         /// So many samples are shown beside one another.
         const BEFORE: usize = 24;
-        let last = self.replay.len() - 1;
+        let last = self.replay.samples() - 1;
         let at = at.clamp(1, last);
         if at != self.at + 1 {
             self.trail = Trail::default();

@@ -3,11 +3,12 @@
 use std::sync::Mutex;
 
 use rubus_host::clock::{monotonic_ns, now_rfc3339};
-use rubus_nbd::server::Gone;
-use rubus_nbd::server::listener::{Client, Event};
-use rubus_nbd::server::tally::Counts;
 use rubus_vocabulary::units::{bytes_si, duration_ns};
 use serde_json::{Value, json};
+
+use crate::server::Gone;
+use crate::server::listener::{Client, Event};
+use crate::server::tally::Counts;
 
 /// So many lines about callers that were refused are written in a second. A flood of callers is not
 /// to become a flood of lines.

@@ -2,28 +2,41 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use rubus_change::guard::{self, Consent, Refusal};
-use rubus_host::Live;
 use rubus_host::blockdev::{NodeKind, Pinned};
 use rubus_host::image::{Image, ImageError};
 use rubus_host::new_file::NewFile;
-use rubus_nbd::callers::{Network, listen_address};
-use rubus_nbd::images;
-use rubus_nbd::server::disk::Disk;
-use rubus_nbd::server::export_table::{Offered, OneDisk};
-use rubus_nbd::server::file_disk::FileDisk;
+use rubus_host::own_files;
+use rubus_vocabulary::refused::Refused;
 use rubus_vocabulary::units::{bytes_iec, parse_size};
 use serde::Deserialize;
 
-use crate::args::Serve;
-use crate::exit::Refused;
+use super::image_identity::{self, Known};
+use crate::callers::{Network, listen_address};
+use crate::guard::Guard;
+use crate::images;
+use crate::server::disk::Disk;
+use crate::server::export_table::{Offered, OneDisk};
+use crate::server::file_disk::FileDisk;
 
-use super::identity::{self, Known};
+/// What the user named, and what holds for all of it that does not say otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct ServeRequest {
+    /// Images, directories of them, devices, lists of exports.
+    pub paths: Vec<PathBuf>,
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub size: Option<u64>,
+    pub preallocate: bool,
+    pub read_only: bool,
+    pub sync: bool,
+    pub listen: Vec<SocketAddr>,
+    pub unix: Vec<PathBuf>,
+    pub allow: Vec<Network>,
+}
 
 /// One export, as it is wanted.
 #[derive(Clone, Debug, Default)]
@@ -87,29 +100,29 @@ struct ListedExport {
     sync: bool,
 }
 
-/// What the arguments and the files that they name want.
+/// What the request and the files that they name want.
 ///
 /// # Errors
 /// In words: a file that cannot be understood, a directory without images, a name twice.
-pub fn wishes(arguments: &Serve) -> anyhow::Result<Wishes> {
+pub fn wishes(request: &ServeRequest) -> anyhow::Result<Wishes> {
     let mut wishes = Wishes {
-        listen: arguments.listen.clone(),
-        unix: arguments.unix.clone(),
-        allow: arguments.allow.clone(),
+        listen: request.listen.clone(),
+        unix: request.unix.clone(),
+        allow: request.allow.clone(),
         ..Wishes::default()
     };
-    for path in &arguments.paths {
+    for path in &request.paths {
         if path.extension().is_some_and(|ending| ending == "toml") {
-            list(path, arguments, &mut wishes)?;
+            list(path, request, &mut wishes)?;
         } else if path.is_dir() {
-            directory(path, arguments, &mut wishes)?;
+            directory(path, request, &mut wishes)?;
         } else {
-            wishes.exports.push(of_arguments(path, arguments));
+            wishes.exports.push(of_request(path, request));
         }
     }
     let one = wishes.exports.len() == 1;
     anyhow::ensure!(
-        one || (arguments.name.is_none() && arguments.description.is_none()),
+        one || (request.name.is_none() && request.description.is_none()),
         "--name and --description are for one export, and there are {}; put them into a TOML file",
         wishes.exports.len()
     );
@@ -124,26 +137,26 @@ pub fn wishes(arguments: &Serve) -> anyhow::Result<Wishes> {
     Ok(wishes)
 }
 
-fn of_arguments(path: &Path, arguments: &Serve) -> ExportRequest {
+fn of_request(path: &Path, request: &ServeRequest) -> ExportRequest {
     ExportRequest {
         path: path.to_path_buf(),
-        name: arguments.name.clone(),
-        description: arguments.description.clone(),
-        size: arguments.size,
-        preallocate: arguments.preallocate,
-        read_only: arguments.read_only,
-        sync: arguments.sync,
+        name: request.name.clone(),
+        description: request.description.clone(),
+        size: request.size,
+        preallocate: request.preallocate,
+        read_only: request.read_only,
+        sync: request.sync,
         found_in: None,
     }
 }
 
-fn list(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Result<()> {
+fn list(path: &Path, request: &ServeRequest, wishes: &mut Wishes) -> anyhow::Result<()> {
     let place = path.display();
     anyhow::ensure!(
-        arguments.name.is_none() && arguments.size.is_none() && arguments.description.is_none(),
+        request.name.is_none() && request.size.is_none() && request.description.is_none(),
         "--name, --size and --description stand in {place}, not beside it"
     );
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {place}"))?;
+    let text = own_files::text(path).with_context(|| format!("cannot read {place}"))?;
     let listed: Listed =
         toml::from_str(&text).with_context(|| format!("{place} is no list of exports"))?;
     let here = path.parent().unwrap_or(Path::new("."));
@@ -169,25 +182,22 @@ fn list(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Result<(
             description: export.description,
             size,
             preallocate: export.preallocate,
-            read_only: export.read_only || arguments.read_only,
-            sync: export.sync || arguments.sync,
+            read_only: export.read_only || request.read_only,
+            sync: export.sync || request.sync,
             found_in: None,
         });
     }
     Ok(())
 }
 
-fn directory(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Result<()> {
+fn directory(path: &Path, request: &ServeRequest, wishes: &mut Wishes) -> anyhow::Result<()> {
     let place = path.display();
     anyhow::ensure!(
-        arguments.size.is_none(),
+        request.size.is_none(),
         "{place} is a directory, and --size is for one image"
     );
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(path).with_context(|| format!("cannot read {place}"))? {
-        let path = entry
-            .with_context(|| format!("cannot read {place}"))?
-            .path();
+    for path in own_files::list(path).with_context(|| format!("cannot read {place}"))? {
         if images::is_called_so(&path) && path.is_file() {
             found.push(path);
         }
@@ -202,9 +212,8 @@ fn directory(path: &Path, arguments: &Serve, wishes: &mut Wishes) -> anyhow::Res
         .extend(found.iter().map(|image| ExportRequest {
             found_in: Some(path.to_path_buf()),
             // What is burnt on a disc is not written.
-            read_only: arguments.read_only
-                || image.extension().is_some_and(|ending| ending == "iso"),
-            ..of_arguments(image, arguments)
+            read_only: request.read_only || image.extension().is_some_and(|ending| ending == "iso"),
+            ..of_request(image, request)
         }));
     Ok(())
 }
@@ -230,10 +239,11 @@ struct LeftOut(String);
 pub fn open_all(
     wanted: &[ExportRequest],
     losses: &[String],
+    guard: &dyn Guard,
 ) -> anyhow::Result<(Vec<Ready>, Vec<String>)> {
     let (mut ready, mut left_out): (Vec<Ready>, Vec<String>) = Default::default();
     for wanted in wanted {
-        match open(wanted, losses, &ready) {
+        match open(wanted, losses, guard, &ready) {
             Ok(open) => ready.push(open),
             Err(error) => match error.downcast::<LeftOut>() {
                 Ok(why) => left_out.push(why.0),
@@ -253,7 +263,12 @@ pub fn open_all(
 ///
 /// # Errors
 /// In words; [`Refused`] when data could be lost.
-fn open(wanted: &ExportRequest, losses: &[String], before: &[Ready]) -> anyhow::Result<Ready> {
+fn open(
+    wanted: &ExportRequest,
+    losses: &[String],
+    guard: &dyn Guard,
+    before: &[Ready],
+) -> anyhow::Result<Ready> {
     let place = wanted.path.display().to_string();
     let cannot = || format!("cannot serve {place}");
     let mut told = String::new();
@@ -262,8 +277,8 @@ fn open(wanted: &ExportRequest, losses: &[String], before: &[Ready]) -> anyhow::
         Some(_) => None,
     };
     let image = match kind {
-        _ if wanted.found_in.is_some() => found(wanted, before)?,
-        Some(NodeKind::Block(_)) => device(wanted, losses)?,
+        _ if wanted.found_in.is_some() => found(wanted, guard, before)?,
+        Some(NodeKind::Block(_)) => device(wanted, losses, guard)?,
         None if !wanted.path.exists() => {
             let Some(size) = wanted.size else {
                 anyhow::bail!(
@@ -271,9 +286,9 @@ fn open(wanted: &ExportRequest, losses: &[String], before: &[Ready]) -> anyhow::
                 );
             };
             told = make(wanted, size).with_context(cannot)?;
-            file(wanted)?
+            file(wanted, guard)?
         }
-        _ => file(wanted)?,
+        _ => file(wanted, guard)?,
     };
     if let Some(size) = wanted.size.filter(|_| told.is_empty()) {
         anyhow::ensure!(
@@ -289,7 +304,7 @@ fn open(wanted: &ExportRequest, losses: &[String], before: &[Ready]) -> anyhow::
     if told.is_empty() {
         told = bytes_iec(image.size_bytes());
     }
-    let known = identity::of(&image, &wanted.path, wanted.sync);
+    let known = image_identity::of(&image, &wanted.path, wanted.sync);
     Ok(ready(wanted, Arc::new(image), known, told))
 }
 
@@ -319,9 +334,9 @@ fn ready(wanted: &ExportRequest, image: Arc<Image>, known: Known, told: String) 
 }
 
 /// Opens an image of a directory.
-fn found(wanted: &ExportRequest, before: &[Ready]) -> anyhow::Result<Image> {
+fn found(wanted: &ExportRequest, guard: &dyn Guard, before: &[Ready]) -> anyhow::Result<Image> {
     let place = wanted.path.display();
-    let image = file(wanted).map_err(|error| match same_file(wanted, before) {
+    let image = file(wanted, guard).map_err(|error| match same_file(wanted, before) {
         Some(other) => LeftOut(format!(
             "{place} is left out: it is the same file as that of export '{other}', and would have two writers"
         ))
@@ -336,16 +351,15 @@ fn found(wanted: &ExportRequest, before: &[Ready]) -> anyhow::Result<Image> {
 
 /// The export that is open already and has the file of this one under another name.
 fn same_file<'a>(wanted: &ExportRequest, before: &'a [Ready]) -> Option<&'a str> {
-    let metadata = std::fs::metadata(&wanted.path).ok()?;
-    let inode = Some((metadata.dev(), metadata.ino()));
+    let inode = Some(own_files::inode(&wanted.path).ok()?);
     let other = before.iter().find(|ready| ready.inode == inode)?;
     Some(&other.offered.name)
 }
 
-fn file(wanted: &ExportRequest) -> anyhow::Result<Image> {
+fn file(wanted: &ExportRequest, guard: &dyn Guard) -> anyhow::Result<Image> {
     let place = wanted.path.display();
     if !wanted.read_only {
-        guard::file_unused(&Live::new(), &wanted.path).map_err(|refusal| {
+        guard.file_unused(&wanted.path).map_err(|refusal| {
             Refused(format!(
                 "{refusal}\n  if clients are only to read it, give --read-only"
             ))
@@ -404,57 +418,80 @@ fn make(wanted: &ExportRequest, size: u64) -> anyhow::Result<String> {
 }
 
 /// Opens a block device, past the guard if it is to be written.
-fn device(wanted: &ExportRequest, losses: &[String]) -> anyhow::Result<Image> {
-    let refused = |refusal: Refusal| anyhow::Error::from(Refused(refusal.to_string()));
+fn device(wanted: &ExportRequest, losses: &[String], guard: &dyn Guard) -> anyhow::Result<Image> {
     anyhow::ensure!(
         wanted.size.is_none(),
         "{} is a device and has its size; leave --size out",
         wanted.path.display()
     );
     if wanted.read_only {
-        let reader = guard::read_only(&wanted.path).map_err(refused)?;
+        let reader = guard.read_only(&wanted.path).map_err(Refused)?;
         return Ok(Image::of_reader(reader));
     }
-    let live = Live::new();
-    let mut answer = None;
-    for serial in losses {
-        let tried = guard::claim(&live, &wanted.path, Some(&Consent::new(serial)));
-        let is_claimed = tried.is_ok();
-        answer = Some(tried);
-        if is_claimed {
-            break;
-        }
-    }
-    let answer = answer.unwrap_or_else(|| guard::claim(&live, &wanted.path, None));
-    let claimed = answer.map_err(|refusal| match refusal.expected_confirmation() {
-        None => refused(refusal),
-        Some(expected) => Refused(format!(
-            "{refusal}\n  clients could overwrite all of it: if they may, give \
-             --i-will-lose-everything-on={}; if they are only to read it, give --read-only",
-            expected.text
-        ))
-        .into(),
+    let claimed = guard.claim(&wanted.path, losses).map_err(|not| {
+        let refusal = not.refusal;
+        Refused(match not.expected {
+            None => refusal,
+            Some(expected) => format!(
+                "{refusal}\n  clients could overwrite all of it: if they may, give \
+                 --i-will-lose-everything-on={expected}; if they are only to read it, give --read-only"
+            ),
+        })
     })?;
     Ok(Image::of_claimed(claimed))
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Files of its own.
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use rubus_host::blockdev::{BlockReader, ClaimedDevice};
+
+    use crate::guard::{NotClaimed, Unused};
+
     use super::*;
 
-    #[derive(clap::Parser)]
-    struct Alone {
-        #[command(flatten)]
-        serve: Serve,
+    /// Lets files through, and knows no devices.
+    struct OnlyFiles;
+
+    impl Guard for OnlyFiles {
+        fn file_unused(&self, _: &Path) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn read_only(&self, _: &Path) -> Result<BlockReader, String> {
+            Err("no device".into())
+        }
+
+        fn claim(&self, _: &Path, _: &[String]) -> Result<ClaimedDevice, NotClaimed> {
+            Err(NotClaimed {
+                refusal: "no device".into(),
+                expected: None,
+            })
+        }
+
+        fn is_in_use(&self, _: &Path) -> bool {
+            false
+        }
+
+        fn unused(&self, _: &Path) -> Result<Box<dyn Unused>, String> {
+            Err("no device".into())
+        }
+
+        fn carries_nothing(&self, _: &Path) -> Result<(), String> {
+            Ok(())
+        }
     }
 
     /// What is served of a directory, and what is left out.
-    fn of(directory: &Path, options: &[&str]) -> anyhow::Result<(Vec<String>, Vec<String>)> {
-        let arguments = [&["serve", directory.to_str().unwrap()], options].concat();
-        let serve = <Alone as clap::Parser>::parse_from(arguments).serve;
-        let (ready, left_out) = open_all(&wishes(&serve)?.exports, &[])?;
+    fn of(directory: &Path, read_only: bool) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+        let request = ServeRequest {
+            paths: vec![directory.into()],
+            read_only,
+            ..ServeRequest::default()
+        };
+        let (ready, left_out) = open_all(&wishes(&request)?.exports, &[], &OnlyFiles)?;
         let names = ready.into_iter().map(|ready| ready.offered.name);
         Ok((names.collect(), left_out))
     }
@@ -472,7 +509,7 @@ mod tests {
         symlink(&secret, directory.join("shadow.img")).unwrap();
         symlink("../secret", directory.join("up.img")).unwrap();
 
-        let (names, left_out) = of(&directory, &[]).unwrap();
+        let (names, left_out) = of(&directory, false).unwrap();
         assert_eq!(names, ["a"]);
         let found = left_out.join("\n");
         assert_eq!(left_out.len(), 4, "{found}");
@@ -482,14 +519,14 @@ mod tests {
             assert!(found.contains(&format!("{link} is left out: it is a symbolic link out")));
         }
         // Readers do not disturb each other.
-        let (names, left_out) = of(&directory, &["--read-only"]).unwrap();
+        let (names, left_out) = of(&directory, true).unwrap();
         assert_eq!(names, ["a", "b"]);
         assert_eq!(left_out.len(), 3);
 
         for name in ["a.img", "b.img"] {
             std::fs::remove_file(directory.join(name)).unwrap();
         }
-        let error = of(&directory, &[]).unwrap_err().to_string();
+        let error = of(&directory, false).unwrap_err().to_string();
         assert!(error.contains("nothing to serve") && error.contains("empty.img"));
     }
 
@@ -499,6 +536,6 @@ mod tests {
         let (image, link) = (place.path().join("disk"), place.path().join("link.img"));
         std::fs::write(&image, [7; 512]).unwrap();
         symlink(&image, &link).unwrap();
-        assert_eq!(of(&link, &[]).unwrap().0, ["link"]);
+        assert_eq!(of(&link, false).unwrap().0, ["link"]);
     }
 }

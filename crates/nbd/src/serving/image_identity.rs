@@ -1,16 +1,17 @@
 //! Which disk an image is: what clients compare before they go on after a lost connection.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rubus_host::clone_file::random_uuid;
 use rubus_host::digest::sha256;
 use rubus_host::image::Image;
-use rubus_nbd::identity::{Identity, Uuid};
-use rubus_nbd::server::file_disk::FileDisk;
-use rubus_nbd::server::ledger::{self, Ledger, Noted, Seen, Told, judge};
-use rubus_nbd::server::overlay;
-use rubus_nbd::server::place::Place;
+use rubus_host::own_files;
+
+use crate::identity::{Identity, Uuid};
+use crate::server::file_disk::FileDisk;
+use crate::server::ledger::{self, Ledger, Noted, Seen, Told, judge};
+use crate::server::overlay;
+use crate::server::place::Place;
 
 /// Where the image keeps a number that nothing else has, if its filesystem can keep one.
 const LABEL: &str = "user.rubus.export";
@@ -35,7 +36,7 @@ pub fn of(image: &Image, path: &Path, sync: bool) -> Known {
 }
 
 fn known(image: &Image, path: &Path, sync: bool) -> Option<Known> {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let boot = own_files::text(Path::new("/proc/sys/kernel/random/boot_id")).ok()?;
     let boot = Uuid::parse(boot.trim())?;
     let before = seen(image, path, boot)?;
     let (sum, _) = sha256(&mut marks(image, path)?.as_bytes()).ok()?;
@@ -90,17 +91,14 @@ fn place(image: &Image, path: &Path) -> Option<Place> {
         return None;
     }
     Some(Place {
-        path: std::fs::canonicalize(path).ok()?,
+        path: own_files::real_path(path).ok()?,
         inode: image.inode().ok()?,
     })
 }
 
 /// Forgets what earlier servers have kept about images and clones that are gone.
 pub fn sweep() {
-    let inode_at = |path: &Path| {
-        let found = std::fs::metadata(path)?;
-        Ok((found.dev(), found.ino()))
-    };
+    let inode_at = |path: &Path| own_files::inode(path);
     // What cannot be forgotten now takes memory until the machine restarts.
     let _ = ledger::sweep(&inode_at);
     let _ = overlay::sweep(&inode_at);
@@ -134,8 +132,7 @@ pub fn ended(disk: &FileDisk, path: &Path) {
 /// What can be seen of an image.
 fn seen(image: &Image, path: &Path, boot: Uuid) -> Option<Seen> {
     if image.is_device() {
-        let number = std::fs::metadata(path).ok()?.rdev();
-        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        let (major, minor) = own_files::device_number(path).ok()?;
         return Some(Seen {
             boot,
             size_bytes: image.size_bytes(),
@@ -154,7 +151,7 @@ fn seen(image: &Image, path: &Path, boot: Uuid) -> Option<Seen> {
 
 /// The number of a disk, or of the disk that a partition is on.
 fn diskseq(kernel: &Path) -> Option<u64> {
-    let kernel = std::fs::canonicalize(kernel).ok()?;
+    let kernel = own_files::real_path(kernel).ok()?;
     let number = word(&kernel, "diskseq").or_else(|| word(kernel.parent()?, "diskseq"))?;
     number.parse().ok()
 }
@@ -164,9 +161,8 @@ fn diskseq(kernel: &Path) -> Option<u64> {
 /// not the disk that a client had.
 fn marks(image: &Image, path: &Path) -> Option<String> {
     if image.is_device() {
-        let path = std::fs::canonicalize(path).ok()?;
-        let number = std::fs::metadata(&path).ok()?.rdev();
-        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        let path = own_files::real_path(path).ok()?;
+        let (major, minor) = own_files::device_number(&path).ok()?;
         let kernel = format!("/sys/dev/block/{major}:{minor}");
         // The path may be another device's after the next start.
         let name = device_name(Path::new(&kernel), Path::new("/sys/block"));
@@ -174,7 +170,7 @@ fn marks(image: &Image, path: &Path) -> Option<String> {
         return Some(format!("{name} {}", image.size_bytes()));
     }
     if image.label(LABEL).is_none() && image.is_writable() {
-        let fresh = std::fs::read_to_string("/proc/sys/kernel/random/uuid").ok()?;
+        let fresh = own_files::text(Path::new("/proc/sys/kernel/random/uuid")).ok()?;
         // Where nothing can be kept there is no label, and the device's number has to do.
         let _ = image.set_label(LABEL, fresh.trim());
     }
@@ -188,15 +184,15 @@ fn marks(image: &Image, path: &Path) -> Option<String> {
 /// or that of the volume, and for a partition its place on that. None where nobody gave one, or two
 /// of `disks` have the same: cheap ones often do.
 fn device_name(kernel: &Path, disks: &Path) -> Option<String> {
-    let kernel = std::fs::canonicalize(kernel).ok()?;
+    let kernel = own_files::real_path(kernel).ok()?;
     let partition = word(&kernel, "partition");
     let disk = match partition {
         Some(_) => kernel.parent()?,
         None => &kernel,
     };
     let name = disk_name(disk)?;
-    let all = std::fs::read_dir(disks).ok()?.flatten();
-    let same = all.filter(|other| disk_name(&other.path()).as_ref() == Some(&name));
+    let all = own_files::list(disks).ok()?.into_iter();
+    let same = all.filter(|other| disk_name(other).as_ref() == Some(&name));
     if same.count() > 1 {
         return None;
     }
@@ -220,7 +216,7 @@ fn disk_name(disk: &Path) -> Option<String> {
 }
 
 fn word(directory: &Path, name: &str) -> Option<String> {
-    let text = std::fs::read_to_string(directory.join(name)).ok()?;
+    let text = own_files::text(&directory.join(name)).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.into())
 }
@@ -230,7 +226,7 @@ fn word(directory: &Path, name: &str) -> Option<String> {
 mod tests {
     use std::sync::Arc;
 
-    use rubus_nbd::server::disk::Disk;
+    use crate::server::disk::Disk;
 
     use super::*;
 

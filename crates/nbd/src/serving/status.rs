@@ -10,9 +10,10 @@ use std::time::Duration;
 use rubus_host::clock::{monotonic_ns, now_rfc3339, process_cpu_ns};
 use rubus_host::listening::{ListenError, Listener};
 use rubus_host::net::Stream;
-use rubus_nbd::server::listener::{Client, Server, Snapshot};
-use rubus_nbd::server::tally::Counts;
 use serde_json::{Value, json};
+
+use crate::server::listener::{Client, Server, Snapshot};
+use crate::server::tally::Counts;
 
 /// So many may look at once.
 const MAX_READERS: usize = 8;

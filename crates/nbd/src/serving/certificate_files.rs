@@ -1,39 +1,49 @@
-//! `rubus serve --make-certificates`: what a server with TLS and its clients need.
+//! Files with certificates: what a server with TLS and its clients need.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context;
-use rubus_host::own_names;
-use rubus_nbd::certificates::{self, Made};
+use rubus_host::{own_files, own_names};
 
-use crate::exit::Exit;
+use crate::certificates::{self, Made};
 
 /// Makes certificates for this machine by all of its names and addresses, and by `more`, if there are none or nothing
-/// else is asked for; and for each of these clients.
-pub fn make(directory: &Path, more: &[String], clients: &[String]) -> anyhow::Result<Exit> {
+/// else is asked for; and for each of these clients. `tell` gets what was made, line by line.
+///
+/// # Errors
+/// When there are certificates already, or they cannot be written.
+pub fn make(
+    directory: &Path,
+    more: &[String],
+    clients: &[String],
+    tell: &mut dyn FnMut(&str),
+) -> anyhow::Result<()> {
     let has_authority = directory.join(certificates::AUTHORITY).exists();
     if clients.is_empty() || !has_authority {
-        make_all(directory, more)?;
+        make_all(directory, more, tell)?;
     } else {
         anyhow::ensure!(
             more.is_empty(),
             "--known-as is for the certificate of the server, which is there already; leave it out"
         );
     }
-    make_clients(directory, clients)
+    make_clients(directory, clients, tell)
 }
 
 /// Makes the certificates of clients, each in a directory of its own that can be copied to it as it is.
-fn make_clients(directory: &Path, clients: &[String]) -> anyhow::Result<Exit> {
+fn make_clients(
+    directory: &Path,
+    clients: &[String],
+    tell: &mut dyn FnMut(&str),
+) -> anyhow::Result<()> {
     if clients.is_empty() {
-        return Ok(Exit::Fine);
+        return Ok(());
     }
     let read = |name: &str| {
         let path = directory.join(name);
-        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+        own_files::text(&path).with_context(|| format!("cannot read {}", path.display()))
     };
     let authority = read(certificates::AUTHORITY)?;
     let key = read(certificates::AUTHORITY_KEY)?;
@@ -46,36 +56,42 @@ fn make_clients(directory: &Path, clients: &[String]) -> anyhow::Result<Exit> {
     }
     for (place, files) in &made {
         write_all(place, files)?;
-        println!(
+        tell(&format!(
             "Made in {}. Copy that directory to the client.",
             place.display()
-        );
+        ));
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
-fn make_all(directory: &Path, more: &[String]) -> anyhow::Result<()> {
+fn make_all(directory: &Path, more: &[String], tell: &mut dyn FnMut(&str)) -> anyhow::Result<()> {
     let machine = own_names::machine();
     let names = names(&machine, more);
     let made = certificates::make(&machine, &names)?;
     must_be_new(directory, &made)?;
     write_all(directory, &made)?;
     let place = directory.display();
-    println!("Made in {place}, for a server that is reached by any of these names:");
-    println!("  {}", names.join(" "));
-    println!("Only root, or the user who made them, can read the keys. To serve with them:");
-    println!("  rubus serve IMAGE --tls require --certificates {place}");
-    println!(
+    tell(&format!(
+        "Made in {place}, for a server that is reached by any of these names:"
+    ));
+    tell(&format!("  {}", names.join(" ")));
+    tell("Only root, or the user who made them, can read the keys. To serve with them:");
+    tell(&format!(
+        "  rubus serve IMAGE --tls require --certificates {place}"
+    ));
+    tell(&format!(
         "A client needs {}; copy it to a directory there, and:",
         certificates::AUTHORITY
-    );
-    println!("  rubus bench 'nbds://{machine}/?tls-certificates=DIRECTORY'");
-    println!(
+    ));
+    tell(&format!(
+        "  rubus bench 'nbds://{machine}/?tls-certificates=DIRECTORY'"
+    ));
+    tell(&format!(
         "With --verify-clients it needs {} and {}, too, or with clones a certificate of its own (--client NAME). Keep {} to yourself.",
         certificates::CLIENT,
         certificates::CLIENT_KEY,
         certificates::AUTHORITY_KEY
-    );
+    ));
     Ok(())
 }
 
@@ -121,15 +137,10 @@ fn names(machine: &str, more: &[String]) -> Vec<String> {
 fn write(directory: &Path, made: &Made) -> anyhow::Result<()> {
     let path = directory.join(made.name);
     let mode = if made.is_secret { 0o600 } else { 0o644 };
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(&path)
-        .and_then(|mut file| {
-            file.write_all(made.text.as_bytes())?;
-            file.sync_all()
-        });
+    let written = own_files::create_new(&path, mode).and_then(|mut file| {
+        file.write_all(made.text.as_bytes())?;
+        file.sync_all()
+    });
     match written {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             anyhow::bail!("another program created {} just now", path.display())
