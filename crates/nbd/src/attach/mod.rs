@@ -6,6 +6,7 @@
 
 mod driver;
 mod durability;
+pub mod keep;
 mod message;
 pub mod records;
 mod watch;

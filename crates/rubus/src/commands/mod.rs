@@ -3,7 +3,6 @@
 pub mod advise;
 pub mod against;
 pub mod against_binary;
-#[path = "../../../../crates/nbd/src/attach/keep.rs"]
 pub mod attach;
 pub mod before_after;
 pub mod bench;
