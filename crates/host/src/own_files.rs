@@ -23,6 +23,34 @@ pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     options.write(true).create_new(true).mode(mode).open(path)
 }
 
+/// Refuses a path that cannot become a file, before anything is done for it; `-` is standard output.
+///
+/// # Errors
+/// When its directory does not exist, in words.
+pub fn must_be_writable(path: &Path) -> Result<(), String> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    if !directory.is_dir() {
+        return Err(format!(
+            "cannot write {}: there is no directory {}",
+            path.display(),
+            directory.display()
+        ));
+    }
+    if path.is_dir() {
+        return Err(format!(
+            "cannot write {}: it is a directory",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
 /// A whole file, however long it is.
 ///
 /// # Errors

@@ -20,6 +20,7 @@ pub mod certificates;
 pub mod client;
 pub mod connect;
 pub mod copy;
+pub mod copying;
 pub mod disk_copy;
 pub mod guard;
 pub mod identity;

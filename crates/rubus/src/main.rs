@@ -12,7 +12,6 @@ mod args;
 mod build_facts;
 mod changing;
 mod commands;
-mod copying;
 mod documents;
 mod exit;
 mod guarding;

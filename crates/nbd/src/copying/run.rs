@@ -1,93 +1,100 @@
-//! `rubus nbd copy`: a disk to another disk.
+//! Copying a disk to another disk, from the journal to what is said at its end.
 
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use indicatif::ProgressBar;
 use rubus_host::clock::monotonic_ns;
 use rubus_host::kept_file;
-use rubus_nbd::copy::grid::{Grid, Ledger};
-use rubus_nbd::copy::journal::Head;
-use rubus_nbd::copy::{CopyError, End, Keeper, Options, Progress, compare, copy, cut, recheck};
-use rubus_nbd::disk_copy::{DiskCopy, DiskCopyProgress};
-use rubus_nbd::text::{line, receipt};
 use rubus_vocabulary::units::{bytes_iec, percent};
 
-use crate::args::{General, NbdCopy};
-use crate::copying::destination::{self, Destination};
-use crate::copying::source::{self, Source};
-use crate::exit::Exit;
-use crate::places::say;
-use crate::progress::{bar, terminal_columns};
-use crate::signals;
-use crate::target_name::TargetName;
-use crate::world::Terminal;
+use super::destination::{CopyRequest, Destination};
+use super::source::Source;
+use crate::copy::grid::{Grid, Ledger};
+use crate::copy::journal::Head;
+use crate::copy::{CopyError, End, Keeper, Options, Progress, compare, copy, cut, recheck};
+use crate::disk_copy::{DiskCopy, DiskCopyProgress};
 
 /// The size of requests: a quarter of a mebibyte keeps a link and a disk busy, and sixteen of them are little
 /// memory.
 const REQUEST_BYTES: u64 = 256 << 10;
 
-/// Copies, and reads back if that is wanted.
-pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
-    // A file that may not be so large is an error like others.
-    signals::survive_large_files();
-    let name = |typed| TargetName::parse(typed).map_err(|why| anyhow::anyhow!("{why}"));
-    let (from, to) = (
-        name(arguments.source.clone())?,
-        name(arguments.destination.clone())?,
-    );
-    anyhow::ensure!(from != to, "{from} cannot be copied to itself");
-    let source = source::open(&from, arguments.patience())?;
-    let destination = destination::open(&to, source.end.size_bytes(), arguments)?;
-    let grid = cut(&source.end, &destination.end, REQUEST_BYTES)?;
-    let ledger = Ledger::new(grid);
-    if let Some(journal) = &destination.journal {
-        let head = Head {
-            source: source.mark.clone(),
-            target: destination.mark.clone(),
+/// A copy whose both ends are open.
+pub struct DiskCopying {
+    source: Source,
+    destination: Destination,
+    grid: Grid,
+    ledger: Ledger,
+    options: Options,
+    verify: bool,
+}
+
+impl DiskCopying {
+    /// Begins, or goes on where an earlier run ended.
+    ///
+    /// # Errors
+    /// When the destination is too small, or the journal is about another copy.
+    pub fn begin(
+        source: Source,
+        destination: Destination,
+        request: &CopyRequest,
+    ) -> anyhow::Result<DiskCopying> {
+        let grid = cut(&source.end, &destination.end, REQUEST_BYTES)?;
+        let ledger = Ledger::new(grid);
+        if let Some(journal) = &destination.journal {
+            let head = Head {
+                source: source.mark.clone(),
+                target: destination.mark.clone(),
+                grid,
+            };
+            journal.begin(&head, &ledger)?;
+        }
+        Ok(DiskCopying {
+            options: Options {
+                connections: request.connections,
+                depth: request.depth,
+                target_is_zero: destination.is_zero,
+                has_digests: request.verify || destination.journal.is_some(),
+                skips_unreadable: request.skip_unreadable,
+            },
+            verify: request.verify,
+            source,
+            destination,
             grid,
+            ledger,
+        })
+    }
+
+    /// Copies, and reads back if that is wanted.
+    ///
+    /// # Errors
+    /// Why it ended early; [`DiskCopying::end`] puts it into words.
+    pub fn run(
+        &self,
+        cancel: &AtomicBool,
+        tell: &dyn Fn(&DiskCopyProgress),
+    ) -> Result<DiskCopy, CopyError> {
+        let work = Work {
+            source: &self.source,
+            destination: &self.destination,
+            grid: self.grid,
+            ledger: &self.ledger,
+            options: &self.options,
+            cancel,
+            tell,
         };
-        journal.begin(&head, &ledger)?;
+        work.run(self.verify)
     }
-    let terminal = Terminal::of(general);
-    let cancel = signals::cancel_flag()?;
-    let bar = bar(terminal);
-    let work = Work {
-        source: &source,
-        destination: &destination,
-        grid,
-        ledger: &ledger,
-        options: Options {
-            connections: usize::from(arguments.connections),
-            depth: usize::from(arguments.depth),
-            target_is_zero: destination.is_zero,
-            has_digests: !arguments.no_verify || destination.journal.is_some(),
-            skips_unreadable: arguments.skip_unreadable,
-        },
-        cancel: &cancel,
-        bar: &bar,
-    };
-    let done = work.run(!arguments.no_verify);
-    bar.finish_and_clear();
-    let done = match done {
-        Ok(done) => done,
-        Err(error) => return not_done(error, &ledger, &destination),
-    };
-    let done = DiskCopy {
-        source: from.to_string(),
-        destination: to.to_string(),
-        ..done
-    };
-    let done = finish(done, destination)?;
-    if arguments.json.wanted {
-        say(&(serde_json::to_string_pretty(&done)? + "\n"))?;
-    } else if !general.quiet || !done.is_good() {
-        say(&receipt(&done, terminal.style()))?;
+
+    /// Gives a file its name and removes the journal. Nothing when it was interrupted, which is said on standard error.
+    ///
+    /// # Errors
+    /// In words, with how far it came.
+    pub fn end(self, outcome: Result<DiskCopy, CopyError>) -> anyhow::Result<Option<DiskCopy>> {
+        match outcome {
+            Ok(done) => finish(done, self.destination).map(Some),
+            Err(error) => not_done(error, &self.ledger, &self.destination).map(|()| None),
+        }
     }
-    Ok(match done.is_good() {
-        true => Exit::Fine,
-        false => Exit::AnswerIsNo,
-    })
 }
 
 struct Work<'a> {
@@ -95,9 +102,9 @@ struct Work<'a> {
     destination: &'a Destination,
     grid: Grid,
     ledger: &'a Ledger,
-    options: Options,
+    options: &'a Options,
     cancel: &'a AtomicBool,
-    bar: &'a ProgressBar,
+    tell: &'a dyn Fn(&DiskCopyProgress),
 }
 
 impl Work<'_> {
@@ -118,7 +125,7 @@ impl Work<'_> {
             source,
             target,
             book,
-            &self.options,
+            self.options,
             keeper,
             self.cancel,
             &mut tell,
@@ -142,7 +149,7 @@ impl Work<'_> {
                 // Where that cannot be done, memory is read.
                 let _ = image.forget();
             }
-            done.different = compare(target, book, &self.options, self.cancel, &mut tell)?;
+            done.different = compare(target, book, self.options, self.cancel, &mut tell)?;
             done.verify_s = Some(since_s(began_ns));
         }
         if written_at != self.source.written_at() {
@@ -176,7 +183,7 @@ impl Work<'_> {
             )));
         }
         let book = (self.grid, self.ledger);
-        let changed = recheck(source, book, &self.options, self.cancel, tell)?;
+        let changed = recheck(source, book, self.options, self.cancel, tell)?;
         Ok((changed > 0).then(|| {
             format!(
                 "{} was written to since the earlier run: {} were copied again",
@@ -187,15 +194,13 @@ impl Work<'_> {
     }
 
     fn tell(&self, progress: Progress) {
-        let columns = usize::from(terminal_columns()).saturating_sub(3);
-        let progress = DiskCopyProgress {
+        (self.tell)(&DiskCopyProgress {
             is_verifying: progress.is_verifying,
             done_bytes: progress.done_bytes,
             size_bytes: progress.size_bytes,
             before_bytes: progress.before_bytes,
             elapsed_s: progress.elapsed_s,
-        };
-        self.bar.set_message(line(&progress, columns));
+        });
     }
 }
 
@@ -224,7 +229,7 @@ fn finish(mut done: DiskCopy, destination: Destination) -> anyhow::Result<DiskCo
 }
 
 /// What is said when it ended early.
-fn not_done(error: CopyError, ledger: &Ledger, destination: &Destination) -> anyhow::Result<Exit> {
+fn not_done(error: CopyError, ledger: &Ledger, destination: &Destination) -> anyhow::Result<()> {
     let (done, all) = (ledger.done_bytes(), destination.end.size_bytes());
     let share = percent(done as f64 / all.max(1) as f64);
     let goes_on = match destination.journal.is_some() && destination.end.can_flush() {
@@ -239,7 +244,7 @@ fn not_done(error: CopyError, ledger: &Ledger, destination: &Destination) -> any
     match error {
         CopyError::Interrupted => {
             eprintln!("rubus: the copy was interrupted: {so_far}");
-            Ok(Exit::AnswerIsNo)
+            Ok(())
         }
         CopyError::Unreadable(why) => Err(anyhow::anyhow!(
             "{why}\n  --skip-unreadable copies all the rest, and then what can be read there\n  {so_far}"

@@ -25,7 +25,6 @@ pub mod manual;
 pub mod memory;
 pub mod nbd;
 mod nbd_clones;
-#[path = "../../../../crates/nbd/src/copying/run.rs"]
 pub mod nbd_copy;
 #[path = "../../../../crates/nbd/src/info.rs"]
 mod nbd_info;

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_change::guard::{self, TargetFacts};
-use rubus_host::Live;
 use rubus_host::blockdev::{NodeKind, Pinned};
 use rubus_host::image::{Image, ImageError};
-use rubus_nbd::connect::Connection;
-use rubus_nbd::copy::End;
+use rubus_host::own_files;
 
 use super::{export, mark_of};
-use crate::target_name::TargetName;
+use crate::connect::Connection;
+use crate::copy::End;
+use crate::guard::Guard;
 
 /// A source that is open.
 pub struct Source {
@@ -25,28 +24,24 @@ pub struct Source {
     pub remarks: Vec<String>,
 }
 
-/// Opens it for reading. The server of an export is waited for so long.
+/// Opens an export for reading. Its server is waited for so long.
 ///
 /// # Errors
 /// In words.
-pub fn open(name: &TargetName, patience: Duration) -> anyhow::Result<Source> {
-    match name {
-        TargetName::Nbd(address) => {
-            let export = export(address, patience)?;
-            Ok(Source {
-                mark: mark_of(&export.name, &export.offer),
-                end: End::Export(export),
-                remarks: Vec::new(),
-            })
-        }
-        TargetName::Ram(_) => anyhow::bail!(
-            "memory is nothing to be copied; put ./ before a file whose name begins with ram:"
-        ),
-        TargetName::Path(path) => image(path),
-    }
+pub fn of_export(address: &str, patience: Duration) -> anyhow::Result<Source> {
+    let export = export(address, patience)?;
+    Ok(Source {
+        mark: mark_of(&export.name, &export.offer),
+        end: End::Export(export),
+        remarks: Vec::new(),
+    })
 }
 
-fn image(path: &Path) -> anyhow::Result<Source> {
+/// Opens a file or a block device for reading.
+///
+/// # Errors
+/// In words.
+pub fn of_path(path: &Path, guard: &dyn Guard) -> anyhow::Result<Source> {
     let name = path.display().to_string();
     let is_device = matches!(
         Pinned::new(path).map(|node| node.kind()),
@@ -54,13 +49,12 @@ fn image(path: &Path) -> anyhow::Result<Source> {
     );
     let mut remarks = Vec::new();
     let image = if is_device {
-        let facts = guard::look(&Live::new(), path);
-        if matches!(&facts, TargetFacts::Device(device) if !device.uses.is_empty()) {
+        if guard.is_in_use(path) {
             remarks.push(format!(
                 "{name} was in use while it was copied: what was written to it meanwhile may be there by half"
             ));
         }
-        let reader = guard::read_only(path).map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+        let reader = guard.read_only(path).map_err(anyhow::Error::msg)?;
         Image::of_reader(reader)
     } else {
         Image::open(path, false).map_err(|error| match error {
@@ -74,7 +68,7 @@ fn image(path: &Path) -> anyhow::Result<Source> {
             error => anyhow::Error::from(error).context(format!("cannot copy {name}")),
         })?
     };
-    let whole = std::fs::canonicalize(path).with_context(|| format!("cannot find {name}"))?;
+    let whole = own_files::real_path(path).with_context(|| format!("cannot find {name}"))?;
     let mark = match is_device {
         true => format!("device {} of {} bytes", whole.display(), image.size_bytes()),
         false => format!(

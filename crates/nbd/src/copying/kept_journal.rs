@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::Context;
 use rubus_host::kept_file::Appended;
-use rubus_nbd::copy::grid::Ledger;
-use rubus_nbd::copy::journal::{Head, Journal, parse, record};
-use rubus_nbd::copy::{CopyError, Keeper};
+use rubus_vocabulary::refused::Refused;
 
-use crate::exit::Refused;
+use crate::copy::grid::Ledger;
+use crate::copy::journal::{Head, Journal, parse, record};
+use crate::copy::{CopyError, Keeper};
 
 /// No journal is longer: it has a line for each section, and a section twice only if its copy was begun anew.
 const MAX_BYTES: usize = 64 << 20;

@@ -2,28 +2,44 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
-use rubus_change::guard::{self, Consent, Refusal};
-use rubus_host::Live;
 use rubus_host::blockdev::{NodeKind, Pinned};
 use rubus_host::image::{Image, ImageError};
-use rubus_host::kept_file;
-use rubus_nbd::connect::Connection;
-use rubus_nbd::copy::{End, Export, is_all_zero};
-use rubus_nbd::wire::TransmissionFlags;
+use rubus_host::{kept_file, own_files};
+use rubus_vocabulary::refused::Refused;
 
-use super::journal::Kept;
+use super::kept_journal::Kept;
 use super::{export, mark_of};
-use crate::args::NbdCopy;
-use crate::exit::Refused;
-use crate::places::must_be_writable;
-use crate::target_name::TargetName;
+use crate::connect::Connection;
+use crate::copy::{End, Export, is_all_zero};
+use crate::guard::Guard;
+use crate::wire::TransmissionFlags;
 
 /// What the name of a file ends with until it is whole.
 const PARTIAL: &str = ".partial";
 /// And its journal's.
 const JOURNAL: &str = ".journal";
+
+/// What the user wants of a copy.
+#[derive(Clone, Debug)]
+pub struct CopyRequest {
+    /// Replace a file that is there.
+    pub overwrite: bool,
+    /// What may be lost, by address or serial number.
+    pub losses: Vec<String>,
+    pub journal: Option<PathBuf>,
+    /// Begin again, whatever the journal says.
+    pub anew: bool,
+    pub skip_unreadable: bool,
+    /// Read back what was written.
+    pub verify: bool,
+    pub connections: usize,
+    pub depth: usize,
+    /// How long a server that does not answer is waited for.
+    pub patience: Duration,
+}
 
 /// A destination that is open.
 pub struct Destination {
@@ -39,21 +55,19 @@ pub struct Destination {
     pub names: Option<(PathBuf, PathBuf)>,
 }
 
-/// Opens it for writing so many bytes.
+/// Opens a file or a block device for writing so many bytes.
 ///
 /// # Errors
 /// In words; [`Refused`] when data could be lost.
-pub fn open(name: &TargetName, bytes: u64, arguments: &NbdCopy) -> anyhow::Result<Destination> {
-    let path = match name {
-        TargetName::Nbd(address) => return of_export(address, arguments),
-        TargetName::Ram(_) => anyhow::bail!(
-            "memory is no place to copy to; put ./ before a file whose name begins with ram:"
-        ),
-        TargetName::Path(path) => path,
-    };
+pub fn of_path(
+    path: &Path,
+    bytes: u64,
+    arguments: &CopyRequest,
+    guard: &dyn Guard,
+) -> anyhow::Result<Destination> {
     match Pinned::new(path).map(|node| node.kind()) {
-        Ok(NodeKind::Block(_)) => device(path, arguments),
-        Ok(NodeKind::Regular) | Err(_) => file(path, bytes, arguments),
+        Ok(NodeKind::Block(_)) => device(path, arguments, guard),
+        Ok(NodeKind::Regular) | Err(_) => file(path, bytes, arguments, guard),
         Ok(_) => anyhow::bail!(
             "cannot copy to {}: it is neither a file nor a block device",
             path.display()
@@ -61,16 +75,20 @@ pub fn open(name: &TargetName, bytes: u64, arguments: &NbdCopy) -> anyhow::Resul
     }
 }
 
-fn kept(arguments: &NbdCopy) -> anyhow::Result<Option<Kept>> {
+fn kept(arguments: &CopyRequest) -> anyhow::Result<Option<Kept>> {
     let journal = arguments.journal.as_deref();
     journal
         .map(|path| Kept::open(path, arguments.anew))
         .transpose()
 }
 
-fn of_export(address: &str, arguments: &NbdCopy) -> anyhow::Result<Destination> {
+/// Opens an export for writing.
+///
+/// # Errors
+/// In words; [`Refused`] when data could be lost.
+pub fn of_export(address: &str, arguments: &CopyRequest) -> anyhow::Result<Destination> {
     let journal = kept(arguments)?;
-    let export = export(address, arguments.patience())?;
+    let export = export(address, arguments.patience)?;
     anyhow::ensure!(
         !export.can(TransmissionFlags::READ_ONLY),
         "cannot copy to {address}: its server offers it for reading only; let the server allow writing"
@@ -92,9 +110,9 @@ fn of_export(address: &str, arguments: &NbdCopy) -> anyhow::Result<Destination> 
 fn may_be_lost(
     address: &str,
     export: &Export<Connection>,
-    arguments: &NbdCopy,
+    arguments: &CopyRequest,
 ) -> anyhow::Result<()> {
-    let losses = &arguments.i_will_lose_everything_on;
+    let losses = &arguments.losses;
     if losses
         .iter()
         .any(|name| name == address || *name == export.name)
@@ -113,30 +131,19 @@ fn may_be_lost(
 }
 
 /// A block device, past the guard.
-fn device(path: &Path, arguments: &NbdCopy) -> anyhow::Result<Destination> {
+fn device(path: &Path, arguments: &CopyRequest, guard: &dyn Guard) -> anyhow::Result<Destination> {
     let journal = kept(arguments)?;
-    let refused = |refusal: Refusal| anyhow::Error::from(Refused(refusal.to_string()));
-    let live = Live::new();
-    let mut answer = None;
-    for serial in &arguments.i_will_lose_everything_on {
-        let tried = guard::claim(&live, path, Some(&Consent::new(serial)));
-        let is_claimed = tried.is_ok();
-        answer = Some(tried);
-        if is_claimed {
-            break;
-        }
-    }
-    let answer = answer.unwrap_or_else(|| guard::claim(&live, path, None));
-    let claimed = answer.map_err(|refusal| match refusal.expected_confirmation() {
-        None => refused(refusal),
-        Some(expected) => Refused(format!(
-            "{refusal}\n  to overwrite it, give --i-will-lose-everything-on={}",
-            expected.text
-        ))
-        .into(),
+    let claimed = guard.claim(path, &arguments.losses).map_err(|not| {
+        let refusal = not.refusal;
+        Refused(match not.expected {
+            None => refusal,
+            Some(expected) => {
+                format!("{refusal}\n  to overwrite it, give --i-will-lose-everything-on={expected}")
+            }
+        })
     })?;
     let image = Image::of_claimed(claimed);
-    let whole = std::fs::canonicalize(path)?;
+    let whole = own_files::real_path(path)?;
     Ok(Destination {
         mark: format!("device {} of {} bytes", whole.display(), image.size_bytes()),
         end: End::Image {
@@ -149,12 +156,17 @@ fn device(path: &Path, arguments: &NbdCopy) -> anyhow::Result<Destination> {
     })
 }
 
-fn file(path: &Path, bytes: u64, arguments: &NbdCopy) -> anyhow::Result<Destination> {
-    must_be_writable(path)?;
+fn file(
+    path: &Path,
+    bytes: u64,
+    arguments: &CopyRequest,
+    guard: &dyn Guard,
+) -> anyhow::Result<Destination> {
+    own_files::must_be_writable(path).map_err(anyhow::Error::msg)?;
     // What a link leads to is replaced, and not the link.
-    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let path = own_files::real_path(path).unwrap_or_else(|_| path.to_path_buf());
     if path.exists() {
-        may_be_replaced(&path, arguments)?;
+        may_be_replaced(&path, arguments, guard)?;
     }
     let partial = with_ending(&path, PARTIAL);
     let beside = with_ending(&partial, JOURNAL);
@@ -198,7 +210,7 @@ fn locked(path: &Path) -> anyhow::Result<Image> {
     })
 }
 
-fn may_be_replaced(path: &Path, arguments: &NbdCopy) -> anyhow::Result<()> {
+fn may_be_replaced(path: &Path, arguments: &CopyRequest, guard: &dyn Guard) -> anyhow::Result<()> {
     if !arguments.overwrite {
         return Err(Refused(format!(
             "{} was not touched: it exists\n  to replace it when the copy is whole, give --overwrite",
@@ -207,7 +219,7 @@ fn may_be_replaced(path: &Path, arguments: &NbdCopy) -> anyhow::Result<()> {
         .into());
     }
     // A mount of it would go on with the old file, which has lost its name, and all that is written is lost.
-    guard::file_unused(&Live::new(), path).map_err(|refusal| Refused(refusal.to_string()))?;
+    guard.file_unused(path).map_err(Refused)?;
     drop(locked(path)?);
     Ok(())
 }

@@ -1,17 +1,18 @@
 //! What `rubus nbd copy` opens: the two ends, past the guard, and the journal beside them.
 
 pub mod destination;
-pub mod journal;
+mod kept_journal;
+pub mod run;
 pub mod source;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::client::{Extras, Offer, Patience};
+use crate::connect::{Connection, Endpoint, connect_with};
+use crate::copy::Export;
+use crate::identity::Identity;
 use anyhow::Context;
-use rubus_nbd::client::{Extras, Offer, Patience};
-use rubus_nbd::connect::{Connection, Endpoint, connect_with};
-use rubus_nbd::copy::Export;
-use rubus_nbd::identity::Identity;
 
 /// What a copy wants of a server besides the usual.
 const EXTRAS: Extras = Extras {
