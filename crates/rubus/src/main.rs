@@ -21,7 +21,6 @@ mod network;
 mod outputs;
 mod parts;
 mod places;
-mod processor;
 mod progress;
 mod record;
 mod remote;

@@ -3,17 +3,17 @@
 use std::sync::atomic::Ordering;
 
 use rubus_host::programs;
-use rubus_processor::run::one_core;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::processor::ciphers::{Algorithm, Work};
 use rubus_vocabulary::processor::implementation::Offer;
 use rubus_vocabulary::processor::peers::{ASKED, Peer, of_openssl, parse_speed, parse_version};
 use rubus_vocabulary::processor::{LeftOut, Part, ProcessorRun};
 
-use super::CpuRun;
+use super::CpuSuite;
+use crate::run::one_core;
 
 /// Measures each algorithm here, there, and here again, so that a drift of the machine does not look like a difference.
-pub fn peers(course: &CpuRun<'_>, offer: &Offer<'_>, processor: &mut ProcessorRun) -> Vec<Peer> {
+pub fn peers(suite: &CpuSuite<'_>, offer: &Offer<'_>, processor: &mut ProcessorRun) -> Vec<Peer> {
     let mut leave_out = |what: String| {
         let part = Part::Ciphers;
         processor.left_out.push(LeftOut { part, what });
@@ -22,7 +22,7 @@ pub fn peers(course: &CpuRun<'_>, offer: &Offer<'_>, processor: &mut ProcessorRu
         leave_out("openssl is not installed, so nothing stands beside".into());
         return Vec::new();
     }
-    let printed = ask(course, &["version"]).unwrap_or_default();
+    let printed = ask(suite, &["version"]).unwrap_or_default();
     let Some(version) = parse_version(&printed) else {
         leave_out("openssl does not say which version it is".into());
         return Vec::new();
@@ -31,10 +31,10 @@ pub fn peers(course: &CpuRun<'_>, offer: &Offer<'_>, processor: &mut ProcessorRu
     let tool = tool.join(" ");
     let mut peers = Vec::new();
     for (algorithm, name, block_bytes) in ASKED {
-        if course.cancel.load(Ordering::Relaxed) {
+        if suite.cancel.load(Ordering::Relaxed) {
             break;
         }
-        course.line.says(&format!("{tool}, {}", algorithm.name()));
+        (suite.says)(&format!("{tool}, {}", algorithm.name()));
         let work = match algorithm {
             Algorithm::Sha256 => Work::Digest,
             _ => Work::Encrypt,
@@ -44,18 +44,18 @@ pub fn peers(course: &CpuRun<'_>, offer: &Offer<'_>, processor: &mut ProcessorRu
                 algorithm,
                 work,
                 block_bytes,
-                course.args.seconds,
-                course.cancel,
+                suite.options.seconds,
+                suite.cancel,
             )
         };
         let before = here();
         // Whole seconds only, and one is the least.
-        let seconds = (course.args.seconds.round() as u64).max(1).to_string();
+        let seconds = (suite.options.seconds.round() as u64).max(1).to_string();
         let bytes = block_bytes.to_string();
         let speed = [
             "speed", "-elapsed", "-mr", "-seconds", &seconds, "-bytes", &bytes, "-evp", name,
         ];
-        let there = ask(course, &speed);
+        let there = ask(suite, &speed);
         let after = here();
         match there.as_deref().and_then(parse_speed) {
             Some(bytes_per_second) => peers.push(Peer {
@@ -83,6 +83,6 @@ fn both(before: Option<Estimate>, after: Option<Estimate>) -> Option<Estimate> {
     ))
 }
 
-fn ask(course: &CpuRun<'_>, arguments: &[&str]) -> Option<String> {
-    programs::run("openssl", arguments, course.cancel).ok()
+fn ask(suite: &CpuSuite<'_>, arguments: &[&str]) -> Option<String> {
+    programs::run("openssl", arguments, suite.cancel).ok()
 }

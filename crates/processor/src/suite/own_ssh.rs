@@ -2,16 +2,16 @@
 
 use anyhow::{Context, anyhow, ensure};
 use rubus_host::programs;
-use rubus_processor::run::Programs;
 use rubus_vocabulary::processor::{LeftOut, Part, ProcessorRun, Ssh, ssh};
 
-use super::CpuRun;
+use super::CpuSuite;
+use crate::run::Programs;
 
 /// A cipher takes so many times as long as another figure: ssh has more to settle than a loop.
 const TIMES: f64 = 5.0;
 
 /// Every cipher that both ends offer. One that fails is left out.
-pub fn ssh(course: &CpuRun<'_>, processor: &mut ProcessorRun) -> anyhow::Result<Ssh> {
+pub fn ssh(suite: &CpuSuite<'_>, processor: &mut ProcessorRun) -> anyhow::Result<Ssh> {
     let installed = |program: &str, package: &str| {
         programs::find(program).with_context(|| {
             format!("{program} is not installed (the package {package} on Debian)")
@@ -20,12 +20,12 @@ pub fn ssh(course: &CpuRun<'_>, processor: &mut ProcessorRun) -> anyhow::Result<
     let programs = Programs {
         ssh: installed("ssh", "openssh-client")?,
         sshd: installed("sshd", "openssh-server")?,
-        user: user(course)?,
+        user: user(suite)?,
     };
-    must_have_a_shell(course, &programs.user)?;
-    let seconds = course.args.seconds * TIMES;
-    let measured = rubus_processor::run::ssh(&programs, seconds, course.cancel, &mut |what| {
-        course.line.says(what);
+    must_have_a_shell(suite, &programs.user)?;
+    let seconds = suite.options.seconds * TIMES;
+    let measured = crate::run::ssh(&programs, seconds, suite.cancel, &mut |what| {
+        (suite.says)(what);
     });
     let (ssh, failed) = measured.map_err(|why| anyhow!(why))?;
     let part = Part::Ssh;
@@ -35,8 +35,8 @@ pub fn ssh(course: &CpuRun<'_>, processor: &mut ProcessorRun) -> anyhow::Result<
 }
 
 /// A server runs what it is asked for with the user's login shell.
-fn must_have_a_shell(course: &CpuRun<'_>, user: &str) -> anyhow::Result<()> {
-    let line = programs::run("getent", &["passwd", user], course.cancel).unwrap_or_default();
+fn must_have_a_shell(suite: &CpuSuite<'_>, user: &str) -> anyhow::Result<()> {
+    let line = programs::run("getent", &["passwd", user], suite.cancel).unwrap_or_default();
     let shell = ssh::login_shell(&line);
     ensure!(
         !ssh::lets_nobody_in(shell),
@@ -47,8 +47,8 @@ fn must_have_a_shell(course: &CpuRun<'_>, user: &str) -> anyhow::Result<()> {
 }
 
 /// The name that the server knows this process's user by.
-fn user(course: &CpuRun<'_>) -> anyhow::Result<String> {
-    let printed = programs::run("id", &["-un"], course.cancel);
+fn user(suite: &CpuSuite<'_>) -> anyhow::Result<String> {
+    let printed = programs::run("id", &["-un"], suite.cancel);
     let printed = printed.context("the user that runs this has no name, and so cannot log in")?;
     Ok(printed.trim().to_string())
 }

@@ -1,18 +1,18 @@
-//! What `rubus bench cpu` does for compression and Linpack.
+//! Compression of the user's files, and Linpack with HPL beside it.
 
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use rubus_host::programs;
+use rubus_host::{own_files, programs};
 use rubus_machine::not_copied::NotCopied;
-use rubus_processor::run::{CompressionPlan, Data, LinpackPlan};
 use rubus_vocabulary::processor::compression::Compression;
 use rubus_vocabulary::processor::linpack::{self, Linpack, hpl};
 use rubus_vocabulary::processor::{LeftOut, Part, ProcessorRun};
-use rubus_watch::probe::HeatWatch;
 
-use super::CpuRun;
+use super::CpuSuite;
+use crate::run::{CompressionPlan, Data, LinpackPlan};
 
 /// Of the time of a figure: there are many of them, and each needs to see all data anyway.
 const COMPRESSION_SHARE: f64 = 0.2;
@@ -27,47 +27,47 @@ const SEED: u64 = 1;
 
 /// On the user's files, as far as there are enough, and on what is the same everywhere.
 pub fn compression(
-    course: &CpuRun<'_>,
+    suite: &CpuSuite<'_>,
     processor: &mut ProcessorRun,
 ) -> anyhow::Result<Compression> {
     let page_bytes = rustix::param::page_size() as u32;
-    let methods = course.args.wanted_methods(page_bytes);
+    let methods = (suite.options.methods)(page_bytes);
     let methods = methods.map_err(|error| anyhow!("--methods: {error}"))?;
-    course.line.says("drawing a sample of files");
+    (suite.says)("drawing a sample of files");
     let mut data = Vec::new();
-    match Data::files(&course.args.data, &NotCopied::of(course.machine)) {
+    match Data::files(&suite.options.data, &NotCopied::of(suite.machine)) {
         Some(files) => data.push(files),
         None => processor.left_out.push(LeftOut {
             part: Part::Compression,
             what: format!(
                 "the files below {}: too few that can be read; name a directory with more with --data",
-                course.args.data.display()
+                suite.options.data.display()
             ),
         }),
     }
     data.push(Data::corpus());
     let plan = CompressionPlan {
         methods,
-        threads: course.cores,
-        seconds: course.args.seconds * COMPRESSION_SHARE,
+        threads: suite.cores,
+        seconds: suite.options.seconds * COMPRESSION_SHARE,
     };
-    let says = &mut |what: &str| course.line.says(what);
+    let says = &mut |what: &str| (suite.says)(what);
     Ok(Compression {
-        samples: rubus_processor::run::compression(&plan, &data, says, course.cancel),
+        samples: crate::run::compression(&plan, &data, says, suite.cancel),
     })
 }
 
 /// Ours, the stability test if it was asked for, and HPL's if it is there.
-pub fn linpack(course: &CpuRun<'_>, processor: &mut ProcessorRun) -> anyhow::Result<Linpack> {
-    let available = course.machine.memory.available_bytes.get();
+pub fn linpack(suite: &CpuSuite<'_>, processor: &mut ProcessorRun) -> anyhow::Result<Linpack> {
+    let available = suite.machine.memory.available_bytes.get();
     let plan = LinpackPlan {
-        n: course.args.unknowns,
+        n: suite.options.unknowns,
         max_bytes: available.map_or(LITTLE_MEMORY, |bytes| bytes / MEMORY_SHARE),
-        seconds: course.args.seconds * LINPACK_TIMES,
-        blocks: course.args.wanted_blocks(),
-        threads: course.cores,
+        seconds: suite.options.seconds * LINPACK_TIMES,
+        blocks: suite.options.blocks.clone(),
+        threads: suite.cores,
         seed: SEED,
-        stability_s: course.args.stability,
+        stability_s: suite.options.stability,
     };
     if let (Some(n), Some(available)) = (plan.n, available) {
         anyhow::ensure!(
@@ -77,20 +77,22 @@ pub fn linpack(course: &CpuRun<'_>, processor: &mut ProcessorRun) -> anyhow::Res
             rubus_vocabulary::units::bytes_iec(available)
         );
     }
-    let watch = HeatWatch::start(course.machine);
-    let says = &mut |what: &str| course.line.says(what);
-    let found = rubus_processor::run::linpack(&plan, says, course.cancel);
-    let seen = watch.end();
+    let mut found = None;
+    let looks = (suite.watched)(&mut || {
+        let says = &mut |what: &str| (suite.says)(what);
+        found = Some(crate::run::linpack(&plan, says, suite.cancel));
+    });
+    let found = found.context("it was not run")?;
     let found = found.context("there is not enough memory for a system of equations")?;
     let mut found = found.ok_or_else(|| anyhow!("it was interrupted before it had a result"))?;
     if let Some(stability) = &mut found.stability {
-        stability.add(&seen.looks);
+        stability.add(&looks);
     }
-    let named = course.args.hpl.clone();
+    let named = suite.options.hpl.clone();
     let xhpl = named.or_else(|| programs::find("xhpl"));
-    if let Some(xhpl) = xhpl.filter(|_| !course.args.alone) {
-        course.line.says("HPL solves the same size");
-        match hpl_beside(&xhpl, &found, course) {
+    if let Some(xhpl) = xhpl.filter(|_| !suite.options.alone) {
+        (suite.says)("HPL solves the same size");
+        match hpl_beside(&xhpl, &found, suite) {
             Ok(outcome) => found.hpl = Some(outcome),
             Err(error) => processor.left_out.push(LeftOut {
                 part: Part::Linpack,
@@ -102,16 +104,16 @@ pub fn linpack(course: &CpuRun<'_>, processor: &mut ProcessorRun) -> anyhow::Res
 }
 
 /// HPL on a system as large as ours, in a directory of its own.
-fn hpl_beside(xhpl: &Path, found: &Linpack, course: &CpuRun<'_>) -> anyhow::Result<hpl::Outcome> {
+fn hpl_beside(xhpl: &Path, found: &Linpack, suite: &CpuSuite<'_>) -> anyhow::Result<hpl::Outcome> {
     let xhpl = xhpl.canonicalize().context("it is not there")?;
     let scratch = ScratchDirectory::new()?;
     let dat = hpl::dat(found.all.n, &[found.block]);
-    std::fs::write(scratch.0.join("HPL.dat"), dat)?;
-    let threads = format!("OMP_NUM_THREADS={}", course.cores);
-    let blis = format!("BLIS_NUM_THREADS={}", course.cores);
+    own_files::create_new(&scratch.0.join("HPL.dat"), 0o600)?.write_all(dat.as_bytes())?;
+    let threads = format!("OMP_NUM_THREADS={}", suite.cores);
+    let blis = format!("BLIS_NUM_THREADS={}", suite.cores);
     let (place, xhpl) = (scratch.0.to_string_lossy(), xhpl.to_string_lossy());
     let words = ["-C", &*place, &*threads, &*blis, &*xhpl];
-    let said = programs::run("env", &words, course.cancel)?;
+    let said = programs::run("env", &words, suite.cancel)?;
     let outcome = hpl::parse(&said).into_iter().next();
     outcome.ok_or_else(|| anyhow!("it ended without a result that rubus can read"))
 }
@@ -140,22 +142,20 @@ impl ScratchDirectory {
 /// Removes this user's directories of processes that are no more. One that cannot be removed stays for the next time.
 fn sweep(directory: &Path) {
     let own = rustix::process::geteuid().as_raw();
-    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let owner = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(SCRATCH_PREFIX));
+    for path in own_files::list(directory).unwrap_or_default() {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let owner = name.and_then(|name| name.strip_prefix(SCRATCH_PREFIX));
         let Some(owner) = owner.and_then(|owner| owner.parse::<u32>().ok()) else {
             continue;
         };
         // The entry itself, and not what a link leads to.
-        let is_ours = entry
-            .metadata()
+        let is_ours = path
+            .symlink_metadata()
             .is_ok_and(|about| about.is_dir() && about.uid() == own);
         let is_alive = Path::new("/proc").join(owner.to_string()).exists();
         // This process makes one at a time, so one with its number is of an earlier process.
         if is_ours && (!is_alive || owner == std::process::id()) {
-            let _ = std::fs::remove_dir_all(entry.path());
+            let _ = std::fs::remove_dir_all(path);
         }
     }
 }
@@ -167,6 +167,7 @@ impl Drop for ScratchDirectory {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Files of its own.
 mod tests {
     use super::*;
 
