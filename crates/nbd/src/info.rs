@@ -1,19 +1,16 @@
-//! `rubus nbd info` and `rubus nbd list`: what a server offers, in words and as JSON.
+//! What a server offers, of one export and of all, in words and as JSON.
 
 use anyhow::Context;
-use rubus_nbd::client::{Inquiry, Learnt, Listing, Style};
-use rubus_nbd::connect::{Connection, Endpoint, connect, inquire};
-use rubus_nbd::identity::Identity;
-use rubus_nbd::uri::Uri;
-use rubus_nbd::wire::{OptionRequest, TransmissionFlags};
 use rubus_vocabulary::units::bytes_iec;
 
-use crate::args::{NbdInfo, NbdList};
+use crate::client::{Inquiry, Learnt, Listing, Style};
+use crate::connect::{Connection, Endpoint, connect, inquire};
 use crate::documents::{
     NbdBlockSizesDocument, NbdExportDocument, NbdIdentityDocument, NbdInfoDocument, NbdListDocument,
 };
-use crate::exit::Exit;
-use crate::places::say;
+use crate::identity::Identity;
+use crate::uri::Uri;
+use crate::wire::{OptionRequest, TransmissionFlags};
 
 type Flag = (TransmissionFlags, &'static str, &'static str, &'static str);
 
@@ -93,21 +90,39 @@ struct Answer {
     learnt: Learnt,
 }
 
-/// Shows all about one export.
-pub fn info(arguments: &NbdInfo) -> anyhow::Result<Exit> {
-    let place = Endpoint::of(&arguments.address)?;
-    let trouble = || format!("cannot ask {}", arguments.address);
-    let answer = ask(&place).with_context(trouble)?;
-    let text = match arguments.json.wanted {
-        true => serde_json::to_string_pretty(&document(&place.uri, &answer))? + "\n",
-        false => as_text(&place.uri, &answer),
-    };
-    say(&text)?;
-    Ok(Exit::Fine)
+/// What is known of one export.
+pub struct Info {
+    uri: Uri,
+    answer: Answer,
 }
 
-fn ask(place: &Endpoint) -> anyhow::Result<Answer> {
-    let mut inquiry = inquire(place)?;
+impl Info {
+    /// Asks the server of an address.
+    ///
+    /// # Errors
+    /// In words: it cannot be reached, or does not tell.
+    pub fn of(address: &str) -> anyhow::Result<Info> {
+        let endpoint = Endpoint::of(address)?;
+        let answer = ask(&endpoint).with_context(|| format!("cannot ask {address}"))?;
+        Ok(Info {
+            uri: endpoint.uri,
+            answer,
+        })
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        as_text(&self.uri, &self.answer)
+    }
+
+    /// For programs.
+    pub fn document(&self) -> NbdInfoDocument<'_> {
+        document(&self.uri, &self.answer)
+    }
+}
+
+fn ask(endpoint: &Endpoint) -> anyhow::Result<Answer> {
+    let mut inquiry = inquire(endpoint)?;
     let mut answer = Answer {
         style: inquiry.style(),
         tls: match inquiry.transport() {
@@ -120,7 +135,7 @@ fn ask(place: &Endpoint) -> anyhow::Result<Answer> {
         contexts: Vec::new(),
         learnt: Learnt::default(),
     };
-    let export = &place.uri.export;
+    let export = &endpoint.uri.export;
     match answer.style {
         Style::Oldstyle => {
             anyhow::ensure!(
@@ -132,7 +147,7 @@ fn ask(place: &Endpoint) -> anyhow::Result<Answer> {
         }
         Style::Newstyle => anyhow::bail!(
             "this server is of the first newstyle, which cannot be asked anything; `rubus bench {}` connects to it",
-            place.uri
+            endpoint.uri
         ),
         Style::Fixed => {}
     }
@@ -162,13 +177,13 @@ fn ask(place: &Endpoint) -> anyhow::Result<Answer> {
         }
     };
     inquiry.end();
-    find_size(place, export, &mut answer.learnt)?;
+    find_size(endpoint, export, &mut answer.learnt)?;
     // What follows takes a connection each, since it changes how the server speaks.
-    let mut second = inquire(place)?;
+    let mut second = inquire(endpoint)?;
     answer.extended = second.agrees_to(&OptionRequest::ExtendedHeaders)?;
     second.end();
-    if !place.uri.tls {
-        let mut third = inquire(place)?;
+    if !endpoint.uri.tls {
+        let mut third = inquire(endpoint)?;
         let is_offered = third.agrees_to(&OptionRequest::StartTls)?;
         answer.offers_tls = Some(is_offered);
         // After a yes it waits for encryption and takes no goodbye.
@@ -180,18 +195,18 @@ fn ask(place: &Endpoint) -> anyhow::Result<Answer> {
 }
 
 /// Some servers (nbd-server) tell the size of an export to those alone who enter it, and 0 before.
-fn find_size(place: &Endpoint, export: &str, learnt: &mut Learnt) -> anyhow::Result<()> {
+fn find_size(endpoint: &Endpoint, export: &str, learnt: &mut Learnt) -> anyhow::Result<()> {
     if !matches!(learnt.size_and_flags, Some((0, _))) {
         return Ok(());
     }
-    let place = Endpoint {
+    let endpoint = Endpoint {
         uri: Uri {
             export: export.into(),
-            ..place.uri.clone()
+            ..endpoint.uri.clone()
         },
-        tls: place.tls.clone(),
+        tls: endpoint.tls.clone(),
     };
-    let (mut client, offer) = connect(&place)?;
+    let (mut client, offer) = connect(&endpoint)?;
     client.disconnect();
     learnt.size_and_flags = Some((offer.size_bytes, offer.flags));
     Ok(())
@@ -344,16 +359,19 @@ fn document<'a>(uri: &Uri, answer: &'a Answer) -> NbdInfoDocument<'a> {
 /// # Errors
 /// In words: it cannot be reached, or does not tell.
 pub fn names(address: &str) -> anyhow::Result<Vec<String>> {
-    let place = Endpoint::of(address)?;
-    let (inquiry, listing) = ask_for_list(address, &place)?;
+    let endpoint = Endpoint::of(address)?;
+    let (inquiry, listing) = ask_for_list(address, &endpoint)?;
     inquiry.end();
     let names = listing.exports.iter().map(|(name, _)| clean(name));
     Ok(names.collect())
 }
 
-fn ask_for_list(address: &str, place: &Endpoint) -> anyhow::Result<(Inquiry<Connection>, Listing)> {
+fn ask_for_list(
+    address: &str,
+    endpoint: &Endpoint,
+) -> anyhow::Result<(Inquiry<Connection>, Listing)> {
     let trouble = || format!("cannot ask {address}");
-    let mut inquiry = inquire(place).with_context(trouble)?;
+    let mut inquiry = inquire(endpoint).with_context(trouble)?;
     anyhow::ensure!(
         inquiry.style() == Style::Fixed,
         "cannot list the exports of {address}: a server of the style {} has no list",
@@ -365,40 +383,57 @@ fn ask_for_list(address: &str, place: &Endpoint) -> anyhow::Result<(Inquiry<Conn
     Ok((inquiry, listing))
 }
 
-/// Shows all exports.
-pub fn list(arguments: &NbdList) -> anyhow::Result<Exit> {
-    let place = Endpoint::of(&arguments.address)?;
-    let trouble = || format!("cannot ask {}", arguments.address);
-    let (mut inquiry, listing) = ask_for_list(&arguments.address, &place)?;
-    let mut rows = Vec::new();
-    for (name, details) in listing.exports {
-        let learnt = inquiry.about(&name).with_context(trouble)?;
-        rows.push((name, details, learnt));
+/// What is known of all exports of a server.
+pub struct Exports {
+    rows: Vec<Row>,
+    /// The server has others.
+    more: bool,
+}
+
+impl Exports {
+    /// Asks the server of an address.
+    ///
+    /// # Errors
+    /// In words: it cannot be reached, or does not tell.
+    pub fn of(address: &str) -> anyhow::Result<Exports> {
+        let endpoint = Endpoint::of(address)?;
+        let trouble = || format!("cannot ask {address}");
+        let (mut inquiry, listing) = ask_for_list(address, &endpoint)?;
+        let mut rows = Vec::new();
+        for (name, details) in listing.exports {
+            let learnt = inquiry.about(&name).with_context(trouble)?;
+            rows.push((name, details, learnt));
+        }
+        inquiry.end();
+        for (name, _, learnt) in &mut rows {
+            if let Ok(learnt) = learnt {
+                find_size(&endpoint, name, learnt).with_context(trouble)?;
+            }
+        }
+        Ok(Exports {
+            rows,
+            more: listing.more,
+        })
     }
-    inquiry.end();
-    for (name, _, learnt) in &mut rows {
-        if let Ok(learnt) = learnt {
-            find_size(&place, name, learnt).with_context(trouble)?;
+
+    /// For people.
+    pub fn text(&self) -> String {
+        as_rows(&self.rows, self.more)
+    }
+
+    /// For programs.
+    pub fn document(&self) -> NbdListDocument<'_> {
+        NbdListDocument {
+            exports: self.rows.iter().map(export).collect(),
+            is_all: !self.more,
         }
     }
-    let text = match arguments.json.wanted {
-        true => {
-            let document = NbdListDocument {
-                exports: rows.iter().map(export).collect(),
-                is_all: !listing.more,
-            };
-            serde_json::to_string_pretty(&document)? + "\n"
-        }
-        false => as_rows(&rows, listing.more),
-    };
-    say(&text)?;
-    Ok(Exit::Fine)
 }
 
 type Row = (
     String,
     String,
-    Result<Learnt, (rubus_nbd::wire::Refusal, String)>,
+    Result<Learnt, (crate::wire::Refusal, String)>,
 );
 
 fn export((name, details, learnt): &Row) -> NbdExportDocument<'_> {

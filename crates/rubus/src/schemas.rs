@@ -13,6 +13,7 @@ use rubus_change::plan::{Plan, journal};
 use rubus_machine::parse::btrfs::Compression;
 use rubus_nbd::attach::records;
 use rubus_nbd::disk_copy::DiskCopy;
+use rubus_nbd::documents::{NbdCloneDocument, NbdClonesDocument, NbdInfoDocument, NbdListDocument};
 use rubus_runs::compare::Comparison;
 use rubus_runs::gallery::Entry;
 use rubus_runs::history::RunSummary;
@@ -25,9 +26,8 @@ use serde_json::{Map, Value, json};
 
 use crate::documents::{
     ChangeStatus, CompressionAt, CompressionDocument, CompressionSeen, CopyDocument,
-    NbdCloneDocument, NbdClonesDocument, NbdInfoDocument, NbdListDocument, RecipeDocument,
-    RuleDocument, RunDocument, SurveyDocument, VerifiedChange, VerifyDocument, WatchDocument,
-    ZswapCounters, ZswapDocument,
+    RecipeDocument, RuleDocument, RunDocument, SurveyDocument, VerifiedChange, VerifyDocument,
+    WatchDocument, ZswapCounters, ZswapDocument,
 };
 
 #[path = "../tests/schemas/validator.rs"]

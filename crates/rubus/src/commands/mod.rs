@@ -26,7 +26,6 @@ pub mod memory;
 pub mod nbd;
 mod nbd_clones;
 pub mod nbd_copy;
-#[path = "../../../../crates/nbd/src/info.rs"]
 mod nbd_info;
 mod plans;
 pub mod serve;
