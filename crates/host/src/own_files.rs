@@ -1,5 +1,6 @@
-//! Files that a user names and this program reads or makes whole: lists, certificates, recordings. A file that is to be
-//! overwritten safely is in `new_file` and `kept_file`; what the machine says of itself is read through `Files`.
+//! Files as any program reads and makes them: lists, certificates, recordings, counters and settings of the kernel. A file
+//! that is to be made safely is in `new_file` and `kept_file`; what a captured machine can answer, too, is read through
+//! `Files`.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -65,6 +66,14 @@ pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 /// The system's; `InvalidData` where it is no UTF-8.
 pub fn text(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
+}
+
+/// Writes a file over what was in it, as settings of the kernel want it.
+///
+/// # Errors
+/// The system's.
+pub fn write(path: &Path, text: &str) -> io::Result<()> {
+    std::fs::write(path, text)
 }
 
 /// The paths of what is in a directory, in no order.

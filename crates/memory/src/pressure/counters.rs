@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rubus_host::own_files;
 use rubus_vocabulary::memory::Counters;
 
 const VMSTAT: &str = "/proc/vmstat";
@@ -10,9 +11,9 @@ const ZSWAP: &str = "/sys/kernel/debug/zswap";
 
 /// Everything that is counted.
 pub fn read() -> Counters {
-    let vmstat = std::fs::read_to_string(VMSTAT).unwrap_or_default();
+    let vmstat = own_files::text(Path::new(VMSTAT)).unwrap_or_default();
     let event = |name: &str| event(&vmstat, name);
-    let pressure = std::fs::read_to_string(PRESSURE).unwrap_or_default();
+    let pressure = own_files::text(Path::new(PRESSURE)).unwrap_or_default();
     Counters {
         swapped_in: event("pswpin"),
         swapped_out: event("pswpout"),
@@ -34,12 +35,12 @@ fn waited_us(pressure: &str, kind: &str) -> Option<u64> {
 
 /// Microseconds in which every program that had something to do waited for memory.
 pub fn waited_full_us() -> Option<u64> {
-    waited_us(&std::fs::read_to_string(PRESSURE).ok()?, "full ")
+    waited_us(&own_files::text(Path::new(PRESSURE)).ok()?, "full ")
 }
 
 /// How often the kernel ended a program for want of memory (since Linux 4.13).
 pub fn ended_for_want() -> Option<u64> {
-    event(&std::fs::read_to_string(VMSTAT).ok()?, "oom_kill")
+    event(&own_files::text(Path::new(VMSTAT)).ok()?, "oom_kill")
 }
 
 /// One count of `vmstat`.
@@ -49,21 +50,21 @@ fn event(vmstat: &str, name: &str) -> Option<u64> {
 }
 
 fn zswap_counter(name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(Path::new(ZSWAP).join(name)).ok()?;
+    let text = own_files::text(&Path::new(ZSWAP).join(name)).ok()?;
     text.trim().parse().ok()
 }
 
 /// All reasons together; which there are differs between kernels. Without root nothing is told.
 fn zswap_refused() -> Option<u64> {
-    let names = std::fs::read_dir(ZSWAP).ok()?.flatten();
-    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let refusals = names.filter(|name| name.starts_with("reject_") || name == "pool_limit_hit");
-    Some(refusals.filter_map(|name| zswap_counter(&name)).sum())
+    let entries = own_files::list(Path::new(ZSWAP)).ok()?;
+    let names = entries.iter().filter_map(|path| path.file_name()?.to_str());
+    let refusals = names.filter(|name| name.starts_with("reject_") || *name == "pool_limit_hit");
+    Some(refusals.filter_map(zswap_counter).sum())
 }
 
 /// Memory that zswap's pool takes, and pages in it.
 pub fn zswap_pool() -> Option<(u64, u64)> {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let meminfo = own_files::text(Path::new("/proc/meminfo")).ok()?;
     let kib = |name: &str| -> Option<u64> {
         let mut lines = meminfo.lines();
         let rest = lines.find_map(|line| line.strip_prefix(name))?;
@@ -84,14 +85,14 @@ pub fn zswap_pool() -> Option<(u64, u64)> {
 
 /// Memory that a zram device takes, and bytes of the pages in it (`mm_stat`, columns 3 and 1).
 pub fn zram_pool(name: &str) -> Option<(u64, u64)> {
-    let text = std::fs::read_to_string(format!("/sys/block/{name}/mm_stat")).ok()?;
+    let text = own_files::text(&Path::new("/sys/block").join(name).join("mm_stat")).ok()?;
     let column = |number: usize| text.split_whitespace().nth(number)?.parse().ok();
     Some((column(2)?, column(0)?))
 }
 
 /// What programs can have without swapping, and free swap, in bytes.
 pub fn available() -> Option<(u64, u64)> {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let meminfo = own_files::text(Path::new("/proc/meminfo")).ok()?;
     let kib = |name: &str| -> Option<u64> {
         let mut lines = meminfo.lines();
         let rest = lines.find_map(|line| line.strip_prefix(name))?;

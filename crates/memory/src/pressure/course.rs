@@ -1,10 +1,11 @@
 //! One search under one set-up: who watches the load, steers its group, and ends it in time.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::group::{ADVICE, Place};
 use rubus_host::memory_group::MemoryGroup;
+use rubus_host::{clock, own_files};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::memory::search::{Ask, Search};
 use rubus_vocabulary::memory::{Access, End, Group, Phase, Pressure, Rung, SetUpKind};
@@ -14,6 +15,7 @@ use super::fence::{Fence, Guard, Scope};
 use super::keeper::{Deed, Keeper};
 use super::load_process::{Answer, Line, Silence, Wish};
 use super::set_up::{self, Made, Pool, SetUpInputs, pools_now};
+use crate::group::{ADVICE, Place};
 
 /// How often the group is steered and the budget looked at.
 const TICK: Duration = Duration::from_millis(10);
@@ -224,7 +226,7 @@ fn room(course: &SearchPlan<'_>, made: &Made) -> f64 {
 }
 
 fn swappiness() -> Option<u32> {
-    let text = std::fs::read_to_string("/proc/sys/vm/swappiness").ok()?;
+    let text = own_files::text(Path::new("/proc/sys/vm/swappiness")).ok()?;
     text.trim().parse().ok()
 }
 
@@ -339,7 +341,7 @@ impl<'a> Watch<'a> {
     fn fill(&mut self, pages: u64, line: &mut Line, rung: &mut Rung) -> Result<(), End> {
         let wanted = self.wanted_limit();
         self.set_limit(wanted)?;
-        let begun = Instant::now();
+        let begun = clock::now();
         self.grow(pages, line)?;
         self.settle()?;
         rung.grown_s = begun.elapsed().as_secs_f64();
@@ -366,7 +368,7 @@ impl<'a> Watch<'a> {
         let most_s = (FILLING * self.course.seconds).max(MIN_FILLING_S);
         let patience = Duration::from_secs_f64(most_s * 2.0 + 10.0);
         let at_once = (self.fence.unseen_bytes() / self.page_bytes).max(1);
-        let begun = Instant::now();
+        let begun = clock::now();
         while self.grown_pages < pages {
             let wanted = self.grown_pages.saturating_add(at_once).min(pages);
             let left_s = (most_s - begun.elapsed().as_secs_f64()).max(0.0);
@@ -419,7 +421,7 @@ impl<'a> Watch<'a> {
                 Ok(())
             }
             Err(error) => {
-                let since = *self.refused_since.get_or_insert_with(Instant::now);
+                let since = *self.refused_since.get_or_insert_with(clock::now);
                 match since.elapsed() > STUBBORN {
                     true if error.reason.contains("reclaimed") => Err(End::OutOfMemory),
                     true => Err(End::Failed {
@@ -455,7 +457,7 @@ impl<'a> Watch<'a> {
 
     /// Until the limit has come where the pool wants it.
     fn settle(&mut self) -> Result<(), End> {
-        let give_up = Instant::now() + Duration::from_secs(30);
+        let give_up = clock::now() + Duration::from_secs(30);
         self.fence.begin_to_look();
         loop {
             self.tick()?;
@@ -463,16 +465,16 @@ impl<'a> Watch<'a> {
             if apart < self.course.memory_bytes / 200 {
                 return Ok(());
             }
-            if Instant::now() > give_up {
+            if clock::now() > give_up {
                 return Err(End::TooSlow);
             }
-            std::thread::sleep(TICK);
+            clock::sleep(TICK);
         }
     }
 
     /// The answer to the last wish, with an eye on everything meanwhile.
     fn wait(&mut self, line: &mut Line, patience: Duration) -> Result<Answer, End> {
-        let give_up = Instant::now() + patience;
+        let give_up = clock::now() + patience;
         let killed_before = self.fence.ended_for_want();
         self.fence.begin_to_look();
         loop {
@@ -493,7 +495,7 @@ impl<'a> Watch<'a> {
                     });
                 }
             }
-            if Instant::now() > give_up {
+            if clock::now() > give_up {
                 return Err(End::TooSlow);
             }
         }

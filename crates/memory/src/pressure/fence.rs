@@ -1,17 +1,19 @@
 //! What keeps the program that takes memory from taking everything: a control group, or, where the kernel has none and the
 //! user agreed, bounds on the whole machine.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::group::Place;
 use anyhow::Context;
 use rubus_host::WriteError;
 use rubus_host::memory_group::MemoryGroup;
+use rubus_host::{clock, own_files};
 use rubus_vocabulary::memory::End;
 use rubus_vocabulary::memory::bounds::{Allowance, Bounds, Seen};
 
 use super::counters;
 use super::set_up::Made;
+use crate::group::Place;
 
 /// The most that a program can ask the kernel to be ended before all others (proc_pid_oom_score_adj(5)).
 const FIRST_TO_BE_ENDED: &str = "1000";
@@ -63,14 +65,14 @@ impl Guard {
         Ok(Guard {
             allowance,
             bounds: Bounds::new(allowance, made.set_up.swap_bytes > 0),
-            begun: Instant::now(),
+            begun: clock::now(),
             looked: None,
             ended_before: counters::ended_for_want(),
         })
     }
 
     fn look(&mut self, tick: Duration) -> Result<(), End> {
-        let now = Instant::now();
+        let now = clock::now();
         let since = self.looked.replace(now).map(|before| now - before);
         let available = counters::available();
         let seen = Seen {
@@ -99,7 +101,7 @@ impl Fence {
                 guard.bounds.begin_again();
                 guard.looked = None;
                 let file = format!("/proc/{process}/oom_score_adj");
-                std::fs::write(&file, FIRST_TO_BE_ENDED).with_context(|| {
+                own_files::write(Path::new(&file), FIRST_TO_BE_ENDED).with_context(|| {
                     format!(
                         "cannot have the kernel end the program that takes memory first ({file})"
                     )

@@ -7,12 +7,13 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use rubus_host::WriteError;
 use rubus_host::memory_group::MemoryGroup;
 use rubus_host::mounting::swap_off;
+use rubus_host::{clock, own_files};
 use serde::{Deserialize, Serialize};
 
 /// The hidden argument that makes this program a keeper.
@@ -75,12 +76,12 @@ impl Deed {
             Deed::Swap(path) => swap_off(path).map_err(WriteError::into),
             Deed::Zram(number) => remove_zram(*number),
             Deed::Knob { path, value } => {
-                let now = std::fs::read_to_string(path)
+                let now = own_files::text(path)
                     .with_context(|| format!("cannot read {}", path.display()))?;
                 if now.trim() == value {
                     return Ok(());
                 }
-                std::fs::write(path, value)
+                own_files::write(path, value)
                     .with_context(|| format!("cannot put {value} back into {}", path.display()))
             }
         }
@@ -88,7 +89,7 @@ impl Deed {
 }
 
 fn is_swap(path: &Path) -> bool {
-    let text = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    let text = own_files::text(Path::new("/proc/swaps")).unwrap_or_default();
     let mut lines = text.lines().skip(1);
     lines.any(|line| line.split_whitespace().next().map(Path::new) == Some(path))
 }
@@ -98,13 +99,16 @@ fn remove_zram(number: u32) -> anyhow::Result<()> {
         return Ok(());
     }
     // Whoever looks at new devices (udev, above all) may have it open for a moment.
-    let give_up = Instant::now() + PATIENCE;
+    let give_up = clock::now() + PATIENCE;
     loop {
-        let removed = std::fs::write("/sys/class/zram-control/hot_remove", number.to_string());
-        if removed.is_ok() || Instant::now() > give_up {
+        let removed = own_files::write(
+            Path::new("/sys/class/zram-control/hot_remove"),
+            &number.to_string(),
+        );
+        if removed.is_ok() || clock::now() > give_up {
             return removed.with_context(|| format!("cannot remove zram{number}"));
         }
-        std::thread::sleep(Duration::from_millis(50));
+        clock::sleep(Duration::from_millis(50));
     }
 }
 
@@ -212,6 +216,7 @@ pub fn serve() -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Files of its own.
 mod tests {
     use super::*;
 

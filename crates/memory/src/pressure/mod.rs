@@ -2,17 +2,21 @@
 //! (`fence`), what pages go to (`set_up`), who watches and steers (`course`), and who takes everything away again,
 //! whatever happens (`keeper`).
 
+#![deny(clippy::disallowed_methods)]
+
 mod counters;
-pub mod course;
-pub mod fence;
+mod course;
+mod fence;
 pub mod keeper;
 pub mod load_process;
 
-pub mod set_up;
+mod set_up;
+pub mod suite;
 
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout};
 
 use anyhow::Context;
+use rubus_host::programs;
 
 /// Starts this program once more, as one of those that `bench memory` needs, with a line to it and one from it. `tried`
 /// says in words what it is for.
@@ -23,12 +27,7 @@ fn start_own(
     argument: &str,
     tried: &'static str,
 ) -> anyhow::Result<(Child, ChildStdin, ChildStdout)> {
-    let mut child = Command::new("/proc/self/exe")
-        .args(["bench", "memory", argument])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context(tried)?;
+    let mut child = programs::this_one_again(&["bench", "memory", argument]).context(tried)?;
     let input = child.stdin.take().context("it has no input")?;
     let output = child.stdout.take().context("it has no output")?;
     Ok((child, input, output))

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, bail, ensure};
 use rubus_host::loop_device::{LoopDevice, Part};
 use rubus_host::mounting::swap_on;
+use rubus_host::own_files;
 use rubus_host::programs;
 use rubus_vocabulary::machine::{Machine, Setting, SwapArea};
 use rubus_vocabulary::memory::{SetUp, SetUpKind};
@@ -251,7 +252,7 @@ fn on_file(made: &mut Made, inputs: &SetUpInputs<'_>, keeper: &mut Keeper) -> an
 
 fn on_zram(made: &mut Made, inputs: &SetUpInputs<'_>, keeper: &mut Keeper) -> anyhow::Result<()> {
     let control = Path::new("/sys/class/zram-control/hot_add");
-    let number = std::fs::read_to_string(control).context(
+    let number = own_files::text(control).context(
         "cannot make a zram device: the kernel has no zram, or its module is not loaded (`modprobe zram`)",
     )?;
     let number: u32 = number
@@ -261,9 +262,9 @@ fn on_zram(made: &mut Made, inputs: &SetUpInputs<'_>, keeper: &mut Keeper) -> an
     keeper.promise(&Deed::Zram(number))?;
     let name = format!("zram{number}");
     let sysfs = Path::new("/sys/block").join(&name);
-    std::fs::write(sysfs.join("disksize"), inputs.swap_bytes.to_string())
+    own_files::write(&sysfs.join("disksize"), &inputs.swap_bytes.to_string())
         .with_context(|| format!("cannot give {name} a size"))?;
-    let algorithm = std::fs::read_to_string(sysfs.join("comp_algorithm")).unwrap_or_default();
+    let algorithm = own_files::text(&sysfs.join("comp_algorithm")).unwrap_or_default();
     let chosen = algorithm
         .split_whitespace()
         .find(|word| word.starts_with('['));
@@ -288,7 +289,7 @@ fn use_area(path: &Path, inputs: &SetUpInputs<'_>, keeper: &mut Keeper) -> anyho
 /// When it cannot be read or written.
 pub fn set(path: &Path, value: &str, keeper: &mut Keeper) -> anyhow::Result<()> {
     let before =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        own_files::text(path).with_context(|| format!("cannot read {}", path.display()))?;
     if before.trim() == value {
         return Ok(());
     }
@@ -296,7 +297,7 @@ pub fn set(path: &Path, value: &str, keeper: &mut Keeper) -> anyhow::Result<()> 
         path: path.into(),
         value: before.trim().into(),
     })?;
-    std::fs::write(path, value)
+    own_files::write(path, value)
         .with_context(|| format!("cannot write {value} to {}", path.display()))
 }
 
