@@ -6,4 +6,3 @@ pub mod network_disks;
 pub mod recorder;
 pub mod replay;
 pub mod terminal;
-pub mod view;
