@@ -36,6 +36,5 @@ pub mod survey;
 pub mod together;
 mod trial;
 pub mod verify;
-#[path = "../../../../crates/watch/src/live/view.rs"]
 pub mod watch;
 pub mod zswap;

@@ -6,3 +6,4 @@ pub mod network_disks;
 pub mod recorder;
 pub mod replay;
 pub mod terminal;
+pub mod view;

@@ -1,27 +1,19 @@
-//! `rubus watch`: the machine while it works, on the screen, in a recording, for a monitoring system.
+//! Watching itself: samples and their uses, on the screen or without one, and a recording as it is played.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rubus_host::clock;
-use rubus_watch::live::context::context;
-use rubus_watch::live::keys::Key;
-use rubus_watch::live::network_disks;
-use rubus_watch::live::recorder::Recorder;
-use rubus_watch::live::replay::Replay;
-use rubus_watch::live::terminal::{self, Taken, Woken};
-use rubus_watch::probe::Sampler;
-use rubus_watch::text::{Letters, Mode, Screen, Trail, View, has_room_for_programs, prometheus};
-use rubus_watch::{Header, Look, Programs, Sample};
 
-use crate::args::{General, Watch};
-use crate::documents::WatchDocument;
-use crate::exit::Exit;
-use crate::places::{self, must_be_writable, say, write_whole};
-use crate::signals;
-use crate::world::{Terminal, World, can_draw, knows_utf8};
+use super::keys::Key;
+use super::network_disks;
+use super::recorder::Recorder;
+use super::replay::Replay;
+use super::terminal::{self, Taken, Woken};
+use crate::probe::Sampler;
+use crate::text::{Letters, Mode, Screen, Trail, View, has_room_for_programs, prometheus};
+use crate::{Header, Look, Programs, Sample};
 
 /// Time between two files for the monitoring system, which asks for them no more often.
 const EXPORT_EVERY: Duration = Duration::from_secs(15);
@@ -30,92 +22,66 @@ const NOTICE: Duration = Duration::from_secs(10);
 /// A machine that slept is not waited for when its recording is shown.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Watches, shows a recording, or looks once.
-pub fn run(general: &General, watch: &Watch) -> anyhow::Result<Exit> {
-    if let Some(path) = &general.machine {
-        anyhow::bail!(
-            "watch looks at a machine that runs, and {} is a captured one: `rubus survey --machine FILE` shows it, and \
-             `rubus watch --replay FILE` what was recorded with `rubus watch --record FILE`",
-            path.display()
-        );
-    }
-    anyhow::ensure!(
-        watch.once || !watch.json.wanted,
-        "--json prints one look: use it with --once; `rubus watch --record -` prints every sample as a line of JSON"
-    );
-    if let Some(path) = &watch.prometheus {
-        let is_read = path == Path::new("-") || path.extension().is_some_and(|end| end == "prom");
-        anyhow::ensure!(
-            is_read,
-            "the collector reads only files whose names end in .prom, and {} does not",
-            path.display()
-        );
-        must_be_writable(path)?;
-    }
-    match &watch.replay {
-        Some(path) => replay(general, watch, path),
-        None => live(general, watch),
-    }
-}
-
-fn live(general: &General, watch: &Watch) -> anyhow::Result<Exit> {
-    let to_stdout = watch.record.as_deref() == Some(Path::new("-"));
-    let has_work = watch.record.is_some() || watch.prometheus.is_some();
-    let can_draw = can_draw();
-    if let (Err(why), false, false) = (can_draw, watch.once, has_work) {
-        anyhow::bail!(
-            "{why}: `rubus watch --once` prints one look, `--once --json` prints it for programs, and --record FILE and \
-             --prometheus FILE work without a screen"
-        );
-    }
-    let world = World::of(general)?;
-    let machine = world.survey();
-    let (header, trouble) = context(
-        &machine,
-        places::present_history().as_deref(),
-        watch.interval,
-    );
-    let mut watcher = Watcher {
-        sampler: Sampler::new(world.files(), &machine),
-        nbd: network_disks::Disks::new(watch.nbd_status.as_deref()),
-        recorder: match &watch.record {
-            Some(path) => Some(Recorder::begin(path, &header)?),
-            None => None,
-        },
-        exported: None,
-        before: None,
-        look: None,
-        programs: None,
-        header,
-        watch,
-    };
-    if watch.once {
-        return once(general, &mut watcher);
-    }
-    if let (Some(trouble), false) = (&trouble, general.quiet) {
-        eprintln!("rubus: {trouble}");
-    }
-    let is_asked = signals::asked_flag()?;
-    match can_draw {
-        Ok(()) if !to_stdout => on_screen(general, &mut watcher, &is_asked),
-        _ => unseen(&mut watcher, &is_asked),
-    }
-}
-
 /// What takes samples and keeps what they say.
-struct Watcher<'a> {
+pub struct Watcher<'a> {
     sampler: Sampler<'a>,
     nbd: network_disks::Disks,
     recorder: Option<Recorder>,
+    export: Option<Export<'a>>,
     exported: Option<Instant>,
     before: Option<Sample>,
     look: Option<Look>,
     programs: Option<Programs>,
     header: Header,
-    watch: &'a Watch,
+    interval: Duration,
 }
 
-impl Watcher<'_> {
+/// Writes what a monitoring system reads.
+pub type Export<'a> = Box<dyn Fn(&str) -> anyhow::Result<()> + 'a>;
+
+impl<'a> Watcher<'a> {
+    /// Begins; samples go into the recording and to the monitoring system, where there are these.
+    pub fn new(
+        sampler: Sampler<'a>,
+        nbd: network_disks::Disks,
+        header: Header,
+        recorder: Option<Recorder>,
+        export: Option<Export<'a>>,
+    ) -> Watcher<'a> {
+        Watcher {
+            sampler,
+            nbd,
+            recorder,
+            export,
+            exported: None,
+            before: None,
+            look: None,
+            programs: None,
+            interval: Duration::from_secs_f64(header.interval_seconds),
+            header,
+        }
+    }
+
+    /// What does not change.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Takes two samples, and gives what they say.
+    ///
+    /// # Errors
+    /// As [`Watcher::step`].
+    pub fn once(&mut self) -> anyhow::Result<&Look> {
+        self.step(true)?;
+        let deadline = clock::now() + self.interval.max(Duration::from_millis(1500));
+        clock::sleep(self.interval);
+        while !self.nbd.has_rates() && clock::now() < deadline {
+            clock::sleep(Duration::from_millis(50));
+        }
+        self.step(true)?;
+        self.look.as_ref().context("there is no second sample")
+    }
+
     /// Takes a sample and puts it to all its uses.
     ///
     /// # Errors
@@ -146,71 +112,18 @@ impl Watcher<'_> {
                 return Err(error);
             }
         }
-        let Some(path) = &self.watch.prometheus else {
+        let Some(export) = &self.export else {
             return Ok(());
         };
         // The first has nothing to compare with, so that a ratio would be missing.
         let is_due =
             self.look.is_some() && self.exported.is_none_or(|at| at.elapsed() >= EXPORT_EVERY);
         if is_due {
-            self.exported = Some(Instant::now());
-            write_whole(path, &prometheus::render(sample, self.look.as_ref()))?;
+            self.exported = Some(clock::now());
+            export(&prometheus::render(sample, self.look.as_ref()))?;
         }
         Ok(())
     }
-}
-
-/// Two samples, and what they say.
-fn once(general: &General, watcher: &mut Watcher<'_>) -> anyhow::Result<Exit> {
-    let interval = Duration::from_secs_f64(watcher.watch.interval);
-    watcher.step(true)?;
-    let deadline = Instant::now() + interval.max(Duration::from_millis(1500));
-    clock::sleep(interval);
-    while !watcher.nbd.has_rates() && Instant::now() < deadline {
-        clock::sleep(Duration::from_millis(50));
-    }
-    watcher.step(true)?;
-    let look = watcher.look.as_ref().context("there is no second sample")?;
-    // Who wants them on standard output wants nothing else there.
-    let taken = [&watcher.watch.record, &watcher.watch.prometheus];
-    if taken
-        .into_iter()
-        .flatten()
-        .any(|path| path == Path::new("-"))
-    {
-        return Ok(Exit::Fine);
-    }
-    print(general, watcher.watch, &watcher.header, look)?;
-    Ok(Exit::Fine)
-}
-
-fn print(general: &General, watch: &Watch, header: &Header, look: &Look) -> anyhow::Result<()> {
-    if watch.json.wanted {
-        let value = WatchDocument {
-            watch: look,
-            machine: &header.machine,
-            disks: &header.disks,
-        };
-        return say(&(serde_json::to_string_pretty(&value)? + "\n"));
-    }
-    let trail = Trail::default();
-    let view = View {
-        header,
-        look: Some(look),
-        trail: &trail,
-        mode: Mode::Once,
-        with_programs: true,
-        notice: None,
-    };
-    let style = Terminal::of(general).style();
-    let (columns, _) = terminal::size();
-    // A file or a pipe is read with an editor, which knows UTF-8 if the locale says so.
-    say(&rubus_watch::text::lines(
-        &view,
-        columns.max(40),
-        knows_utf8(),
-        style,
-    ))
 }
 
 /// When the next sample is due.
@@ -220,15 +133,15 @@ struct Beat {
 }
 
 impl Beat {
-    fn new(seconds: f64) -> Beat {
+    fn new(every: Duration) -> Beat {
         Beat {
-            every: Duration::from_secs_f64(seconds),
-            next: Instant::now(),
+            every,
+            next: clock::now(),
         }
     }
 
     fn is_due(&mut self) -> bool {
-        let now = Instant::now();
+        let now = clock::now();
         if now < self.next {
             return false;
         }
@@ -241,13 +154,16 @@ impl Beat {
     }
 
     fn left(&self) -> Duration {
-        self.next.saturating_duration_since(Instant::now())
+        self.next.saturating_duration_since(clock::now())
     }
 }
 
 /// Records and exports without a screen, until it is told to end.
-fn unseen(watcher: &mut Watcher<'_>, is_asked: &AtomicBool) -> anyhow::Result<Exit> {
-    let mut beat = Beat::new(watcher.watch.interval);
+///
+/// # Errors
+/// When the recording or the file for the monitoring system cannot be written.
+pub fn unseen(watcher: &mut Watcher<'_>, is_asked: &AtomicBool) -> anyhow::Result<()> {
+    let mut beat = Beat::new(watcher.interval);
     while !is_asked.load(Ordering::Relaxed) {
         if beat.is_due() {
             watcher.step(false)?;
@@ -255,7 +171,7 @@ fn unseen(watcher: &mut Watcher<'_>, is_asked: &AtomicBool) -> anyhow::Result<Ex
         // Short enough to end soon when told to.
         clock::sleep(beat.left().min(Duration::from_millis(500)));
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 /// What the last row says for a while.
@@ -266,7 +182,7 @@ struct Notice {
 
 impl Notice {
     fn say(&mut self, words: String) {
-        self.words = Some((words, Instant::now()));
+        self.words = Some((words, clock::now()));
     }
 
     fn now(&self) -> Option<&str> {
@@ -275,25 +191,22 @@ impl Notice {
     }
 }
 
-fn letters(general: &General) -> Letters {
-    Letters {
-        utf8: knows_utf8(),
-        colour: Terminal::of(general).colour,
-    }
-}
-
-fn on_screen(
-    general: &General,
+/// Shows it on the terminal until the user has seen enough.
+///
+/// # Errors
+/// When the terminal cannot be taken over, or as [`unseen`].
+pub fn on_screen(
     watcher: &mut Watcher<'_>,
+    letters: Letters,
     is_asked: &AtomicBool,
-) -> anyhow::Result<Exit> {
-    let mut screen = Screen::new(letters(general));
+) -> anyhow::Result<()> {
+    let mut screen = Screen::new(letters);
     let mut trail = Trail::default();
     let mut notice = Notice::default();
     let (mut is_paused, mut with_programs) = (false, true);
     let mut held: Option<Look> = None;
     let mut trouble = None;
-    let mut beat = Beat::new(watcher.watch.interval);
+    let mut beat = Beat::new(watcher.interval);
     let taken = Taken::take()?;
     while !is_asked.load(Ordering::Relaxed) {
         let (width, height) = terminal::size();
@@ -356,7 +269,7 @@ fn on_screen(
     drop(taken);
     match trouble {
         Some(error) => Err(error),
-        None => Ok(Exit::Fine),
+        None => Ok(()),
     }
 }
 
@@ -368,40 +281,35 @@ fn told_of(look: &Look) -> Option<String> {
     (look.slept_seconds > 1.0).then(|| format!("the machine slept for {:.0} s", look.slept_seconds))
 }
 
-fn replay(general: &General, watch: &Watch, path: &Path) -> anyhow::Result<Exit> {
-    let mut replay = Replay::open(path)?;
-    let cut = "its end was cut off in the middle of a line, which is left out";
-    if watch.once {
-        let last = replay.samples() - 1;
-        let look = replay
-            .look(last)
-            .context("its last two samples are damaged")?;
-        if replay.was_cut() && !general.quiet {
-            eprintln!("rubus: {}: {cut}", path.display());
-        }
-        print(general, watch, replay.header(), &look)?;
-        return Ok(Exit::Fine);
-    }
-    if let Err(why) = can_draw() {
-        anyhow::bail!("{why}: `rubus watch --replay FILE --once` prints the end of a recording");
-    }
+/// Said of a recording whose end was cut off.
+pub const CUT: &str = "its end was cut off in the middle of a line, which is left out";
+
+/// Plays a recording on the terminal until the user has seen enough.
+///
+/// # Errors
+/// When the terminal cannot be taken over.
+pub fn play(
+    replay: &mut Replay,
+    speed: f64,
+    letters: Letters,
+    is_asked: &AtomicBool,
+) -> anyhow::Result<()> {
     let mut notice = Notice::default();
     if replay.was_cut() {
-        notice.say(cut.into());
+        notice.say(CUT.into());
     }
-    let is_asked = signals::asked_flag()?;
     let header = replay.header().clone();
     let mut player = Player {
         at: 1,
-        speed: watch.speed,
+        speed,
         is_paused: false,
         trail: Trail::default(),
         look: None,
-        replay: &mut replay,
+        replay,
     };
     player.go_to(1);
-    let mut screen = Screen::new(letters(general));
-    let mut due = Instant::now() + player.until_next();
+    let mut screen = Screen::new(letters);
+    let mut due = clock::now() + player.until_next();
     let taken = Taken::take()?;
     while !is_asked.load(Ordering::Relaxed) {
         let (width, height) = terminal::size();
@@ -423,7 +331,7 @@ fn replay(general: &General, watch: &Watch, path: &Path) -> anyhow::Result<Exit>
         }
         let left = match player.is_paused {
             true => NOTICE,
-            false => due.saturating_duration_since(Instant::now()),
+            false => due.saturating_duration_since(clock::now()),
         };
         match taken.wait(left) {
             Woken::Keys(keys) => {
@@ -440,19 +348,19 @@ fn replay(general: &General, watch: &Watch, path: &Path) -> anyhow::Result<Exit>
                         key => player.press(key),
                     }
                 }
-                due = Instant::now() + player.until_next();
+                due = clock::now() + player.until_next();
             }
             Woken::Gone => break,
             Woken::Signal => {}
             Woken::Time if player.is_paused => {}
             Woken::Time => {
                 player.go_to(player.at + 1);
-                due = Instant::now() + player.until_next();
+                due = clock::now() + player.until_next();
             }
         }
     }
     drop(taken);
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 /// A recording as it is played.
