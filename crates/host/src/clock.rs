@@ -1,6 +1,6 @@
 //! Reading the clocks: one that only runs forward, and the date.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -9,6 +9,11 @@ use rustix::time::{ClockId, clock_gettime};
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The same clock, for whoever wants to know how long ago something was.
+pub fn now() -> Instant {
+    Instant::now()
 }
 
 /// Nanoseconds since the machine was started, the time that it slept included (`CLOCK_BOOTTIME`).

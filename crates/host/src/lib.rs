@@ -38,6 +38,7 @@ pub mod net;
 pub mod netlink;
 pub mod new_file;
 pub mod openers;
+pub mod own_files;
 pub mod own_names;
 pub mod polled_file;
 pub mod programs;

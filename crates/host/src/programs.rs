@@ -163,6 +163,16 @@ fn run_as(
     }
 }
 
+/// Starts this program once more with these arguments, with a pipe to it and one from it.
+///
+/// # Errors
+/// The system's.
+pub fn this_one_again(arguments: &[&str]) -> std::io::Result<Child> {
+    let mut again = Command::new("/proc/self/exe");
+    let again = again.args(arguments).stdin(Stdio::piped());
+    again.stdout(Stdio::piped()).spawn()
+}
+
 /// A command as a shell would have to be given it.
 pub fn shell_line(program: &str, arguments: &[&str]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=^".contains(c);

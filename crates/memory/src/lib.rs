@@ -2,7 +2,9 @@
 
 pub mod group;
 pub mod in_memory;
+pub mod pressure;
 pub mod run;
+pub mod sequence;
 pub mod text;
 pub mod zswap;
 pub mod zswap_probe;

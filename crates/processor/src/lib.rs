@@ -5,4 +5,5 @@ pub mod compression_text;
 pub mod files;
 pub mod published;
 pub mod run;
+pub mod suite;
 pub mod text;

@@ -8,6 +8,8 @@ use clap::Parser;
 
 use crate::args::{Args, Command};
 
+pub use rubus_vocabulary::refused::Refused;
+
 /// How the program ends when nothing went wrong with the program itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -35,11 +37,6 @@ impl Exit {
         }
     }
 }
-
-/// An error that means "refused, because data could be lost".
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
 
 /// Prints a usage error, help or version as clap does, and gives its status. Whoever left out the
 /// command meant the checkup, if the arguments are right for one.

@@ -9,41 +9,34 @@
 mod said;
 
 mod args;
-mod attached;
 mod build_facts;
 mod changing;
 mod commands;
-mod copying;
 mod documents;
 mod exit;
-mod heat_watch;
+mod guarding;
 mod job_files;
 mod measuring;
 mod network;
 mod outputs;
 mod parts;
 mod places;
-mod pressure;
-mod processor;
 mod progress;
 mod rbd;
 mod record;
 mod remote;
 #[cfg(test)]
 mod schemas;
-mod serving;
 mod shown;
 mod signals;
 mod subjects;
 mod target;
 mod target_name;
 mod watchdog;
-mod watching;
 mod world;
 
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
-
 use args::{Args, Command};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use rubus_host::own_files;
 
 /// `$XDG_DATA_HOME/rubus`, or `~/.local/share/rubus`; made if it does not exist.
 pub fn data_directory() -> anyhow::Result<PathBuf> {
@@ -89,25 +90,7 @@ pub fn say(text: &str) -> anyhow::Result<()> {
 /// # Errors
 /// When its directory does not exist.
 pub fn must_be_writable(path: &Path) -> anyhow::Result<()> {
-    if path == Path::new("-") {
-        return Ok(());
-    }
-    let directory = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    anyhow::ensure!(
-        directory.is_dir(),
-        "cannot write {}: there is no directory {}",
-        path.display(),
-        directory.display()
-    );
-    anyhow::ensure!(
-        !path.is_dir(),
-        "cannot write {}: it is a directory",
-        path.display()
-    );
-    Ok(())
+    own_files::must_be_writable(path).map_err(anyhow::Error::msg)
 }
 
 /// Writes a whole file so that a reader never sees half of it: to a new name beside it, then

@@ -14,7 +14,9 @@ use rubus_change::plan::{Plan, journal};
 use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::settings;
 use rubus_machine::parse::btrfs::Compression;
+use rubus_nbd::attach::records;
 use rubus_nbd::disk_copy::DiskCopy;
+use rubus_nbd::documents::{NbdCloneDocument, NbdClonesDocument, NbdInfoDocument, NbdListDocument};
 use rubus_runs::compare::Comparison;
 use rubus_runs::gallery::Entry;
 use rubus_runs::history::RunSummary;
@@ -28,11 +30,10 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::attached;
 use crate::commands::survey::document;
 use crate::documents::{
     ChangeStatus, CompressionAt, CompressionDocument, CompressionSeen, CopyDocument, FleetBoard,
-    FleetDocument, NbdCloneDocument, NbdClonesDocument, NbdInfoDocument, NbdListDocument,
+    FleetDocument,
     RecipeDocument, RuleDocument, RunDocument, SurveyDocument, VerifiedChange, VerifyDocument,
     WatchDocument, ZswapCounters, ZswapDocument,
 };
@@ -96,7 +97,7 @@ fn all() -> Vec<(&'static str, &'static str, Value)> {
         of::<NbdListDocument>("nbd-list", "rubus nbd list --json"),
         of::<NbdClonesDocument>("nbd-clones", "rubus nbd clones list --json"),
         of::<DiskCopy>("nbd-copy", "rubus nbd copy --json"),
-        of::<OneOrList<attached::Record>>("attach", "rubus attach --json"),
+        of::<OneOrList<records::Record>>("attach", "rubus attach --json"),
     ]
 }
 

@@ -6,9 +6,9 @@ use rubus_host::clock;
 use rubus_host::files::Files;
 use rubus_host::live::Live;
 use rubus_vocabulary::machine::{Machine, Origin};
+use rubus_watch::live::terminal;
 
 use crate::args::{General, When};
-use crate::watching::terminal;
 
 /// The machine that the user means: this one, or a captured one.
 pub enum World {
@@ -86,6 +86,16 @@ pub fn must_be_live(general: &General, verb: &str, what: &str) -> anyhow::Result
     }
 }
 
+/// Whether a screen can be drawn here; if not, why.
+pub fn can_draw() -> Result<(), &'static str> {
+    terminal::can_draw(std::env::var_os("TERM").as_deref())
+}
+
+/// Whether the terminal knows UTF-8 and the blocks of which bars are made.
+pub fn knows_utf8() -> bool {
+    terminal::has_blocks(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()))
+}
+
 /// How to draw on standard output or standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
@@ -114,7 +124,7 @@ impl Terminal {
         };
         Terminal {
             colour,
-            ascii: !terminal::knows_utf8(),
+            ascii: !knows_utf8(),
             live: live && !general.quiet && !general.records,
             records: general.records,
         }

@@ -32,6 +32,7 @@ pub mod paired;
 pub mod platters;
 pub mod processor;
 pub mod published;
+pub mod refused;
 pub mod result;
 pub mod revision;
 pub mod rule_finding;

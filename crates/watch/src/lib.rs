@@ -8,6 +8,7 @@
 
 mod counters;
 mod diskstats;
+pub mod live;
 mod look;
 mod memory;
 mod net_dev;

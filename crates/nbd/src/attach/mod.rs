@@ -6,7 +6,9 @@
 
 mod driver;
 mod durability;
+pub mod keep;
 mod message;
+pub mod records;
 mod watch;
 
 use std::net::SocketAddr;

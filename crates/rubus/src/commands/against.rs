@@ -6,6 +6,7 @@ use rubus_measure::{for_turns, suites, turn_seconds};
 use rubus_runs::compare::{Subject, compare};
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::spec::Suite;
+use rubus_watch::live::terminal;
 
 use super::bench_options::{allowance, suite_of, wanted};
 use crate::args::{Bench, General, Keeping};
@@ -17,7 +18,6 @@ use crate::shown::shown;
 use crate::signals;
 use crate::target::{self, Allowance, Resolved};
 use crate::target_name::TargetName;
-use crate::watching::terminal;
 use crate::world::{Terminal, World};
 
 /// Measures both, keeps both runs, and shows how they compare.

@@ -10,13 +10,13 @@ use rubus_remote::elf::{self, Built};
 use rubus_runs::compare::{Comparison, compare, turns};
 use rubus_vocabulary::processor::MIN_SECONDS;
 use rubus_vocabulary::result::Run;
+use rubus_watch::live::terminal;
 
 use crate::args::{BenchCpu, General};
 use crate::exit::Exit;
 use crate::places;
 use crate::progress::Line;
 use crate::signals;
-use crate::watching::terminal;
 use crate::world::{self, Terminal};
 
 /// In the order A B, B A, so that a steady drift of the machine cancels.

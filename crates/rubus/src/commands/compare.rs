@@ -4,13 +4,13 @@ use anyhow::bail;
 use rubus_runs::compare::{Comparison, compare};
 use rubus_runs::reference;
 use rubus_vocabulary::published::{Reference, figures::REFERENCES};
+use rubus_watch::live::terminal;
 
 use crate::args::{Compare, General};
 use crate::exit::Exit;
 use crate::places;
 use crate::shown::shown;
 use crate::subjects::{self, Found};
-use crate::watching::terminal;
 use crate::world::Terminal;
 
 /// Compares and shows.

@@ -2,17 +2,16 @@
 //!
 //! Each part fills its place in the result, or is left out with the reason.
 
+use rubus_processor::suite::{CpuOptions, CpuSuite};
 use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::processor::implementation::Offer;
-use rubus_vocabulary::processor::{Ciphers, LeftOut, Part, ProcessorRun, SUITE, watched};
+use rubus_vocabulary::processor::{ProcessorRun, SUITE, watched};
 use rubus_vocabulary::result::Figures;
+use rubus_watch::probe::HeatWatch;
 
 use super::against_binary;
 use crate::args::{BenchCpu, General, Keeping};
 use crate::exit::Exit;
-use crate::heat_watch::HeatWatch;
 use crate::parts::{self, PartsRun};
-use crate::processor::{CpuRun, crunching, openssl, ssh};
 
 /// Measures, keeps and shows.
 pub fn run(general: &General, args: &BenchCpu) -> anyhow::Result<Exit> {
@@ -29,19 +28,26 @@ pub fn run(general: &General, args: &BenchCpu) -> anyhow::Result<Exit> {
         ..ProcessorRun::default()
     };
     let watch = HeatWatch::start(&frame.machine);
-    let course = CpuRun {
-        machine: &frame.machine,
-        args,
+    let machine = &frame.machine;
+    let options = options(args);
+    let suite = CpuSuite {
+        machine,
+        options: &options,
         cores: processor.cores,
         cancel: &frame.cancel,
-        line: &frame.line,
+        says: &|what| frame.line.says(what),
+        watched: &|work| {
+            let watch = HeatWatch::start(machine);
+            work();
+            watch.end().looks
+        },
     };
     let is_alone = args.parts.len() == 1;
     for part in args.wanted_parts() {
         if frame.is_interrupted() {
             break;
         }
-        let measured = measure(part, &course, &mut processor);
+        let measured = suite.measure(part, &mut processor);
         parts::taken(measured, part, is_alone, &mut processor.left_out)?;
     }
     let seen = watch.end();
@@ -67,39 +73,15 @@ pub fn run(general: &General, args: &BenchCpu) -> anyhow::Result<Exit> {
     }
 }
 
-/// One part.
-fn measure(part: Part, course: &CpuRun<'_>, processor: &mut ProcessorRun) -> anyhow::Result<()> {
-    match part {
-        Part::Ciphers => processor.ciphers = Some(ciphers(course, processor)),
-        Part::Ssh => processor.ssh = Some(ssh::ssh(course, processor)?),
-        Part::Compression => {
-            processor.compression = Some(crunching::compression(course, processor)?)
-        }
-        Part::Linpack => processor.linpack = Some(crunching::linpack(course, processor)?),
-    }
-    Ok(())
-}
-
-fn ciphers(course: &CpuRun<'_>, processor: &mut ProcessorRun) -> Ciphers {
-    let features = course.machine.cpu.crypto_features.value();
-    let offer = Offer {
-        architecture: std::env::consts::ARCH,
-        features: features.map_or(&[], Vec::as_slice),
-    };
-    let says = &mut |what: &str| course.line.says(what);
-    let (cores, seconds) = (course.cores, course.args.seconds);
-    let mut rows = rubus_processor::run::ciphers(cores, seconds, &offer, course.cancel, says);
-    let (of_kernel, refused) =
-        rubus_processor::run::kernel_ciphers(cores, seconds, course.cancel, says);
-    rows.extend(of_kernel);
-    let part = Part::Ciphers;
-    let refused = refused.into_iter().map(|what| LeftOut { part, what });
-    processor.left_out.extend(refused);
-    Ciphers {
-        rows,
-        peers: match course.args.alone {
-            true => Vec::new(),
-            false => openssl::peers(course, &offer, processor),
-        },
+fn options(args: &BenchCpu) -> CpuOptions<'_> {
+    CpuOptions {
+        seconds: args.seconds,
+        data: args.data.clone(),
+        methods: Box::new(|page_bytes| args.wanted_methods(page_bytes)),
+        unknowns: args.unknowns,
+        blocks: args.wanted_blocks(),
+        stability: args.stability,
+        hpl: args.hpl.clone(),
+        alone: args.alone,
     }
 }

@@ -7,7 +7,6 @@ pub mod attach;
 pub mod before_after;
 pub mod bench;
 pub mod bench_options;
-pub mod certificates;
 pub mod change;
 pub mod checkup;
 pub mod cluster;

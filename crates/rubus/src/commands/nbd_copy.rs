@@ -1,31 +1,19 @@
 //! `rubus nbd copy`: a disk to another disk.
 
-use std::sync::atomic::AtomicBool;
-
-use anyhow::Context;
-use indicatif::ProgressBar;
-use rubus_host::clock::monotonic_ns;
-use rubus_host::kept_file;
-use rubus_nbd::copy::grid::{Grid, Ledger};
-use rubus_nbd::copy::journal::Head;
-use rubus_nbd::copy::{CopyError, End, Keeper, Options, Progress, compare, copy, cut, recheck};
+use rubus_nbd::copying::destination::{self, CopyRequest, Destination};
+use rubus_nbd::copying::run::DiskCopying;
+use rubus_nbd::copying::source::{self, Source};
 use rubus_nbd::disk_copy::{DiskCopy, DiskCopyProgress};
 use rubus_nbd::text::{line, receipt};
-use rubus_vocabulary::units::{bytes_iec, percent};
 
 use crate::args::{General, NbdCopy};
-use crate::copying::destination::{self, Destination};
-use crate::copying::source::{self, Source};
 use crate::exit::Exit;
+use crate::guarding::LiveGuard;
 use crate::places::say;
 use crate::progress::{bar, terminal_columns};
 use crate::signals;
 use crate::target_name::TargetName;
 use crate::world::Terminal;
-
-/// The size of requests: a quarter of a mebibyte keeps a link and a disk busy, and sixteen of them are little
-/// memory.
-const REQUEST_BYTES: u64 = 256 << 10;
 
 /// Copies, and reads back if that is wanted.
 pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
@@ -37,48 +25,27 @@ pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
         name(arguments.destination.clone())?,
     );
     anyhow::ensure!(from != to, "{from} cannot be copied to itself");
-    let source = source::open(&from, arguments.patience())?;
-    let destination = destination::open(&to, source.end.size_bytes(), arguments)?;
-    let grid = cut(&source.end, &destination.end, REQUEST_BYTES)?;
-    let ledger = Ledger::new(grid);
-    if let Some(journal) = &destination.journal {
-        let head = Head {
-            source: source.mark.clone(),
-            target: destination.mark.clone(),
-            grid,
-        };
-        journal.begin(&head, &ledger)?;
-    }
+    let request = request(arguments);
+    let source = open_source(&from, &request)?;
+    let destination = open_destination(&to, source.end.size_bytes(), &request)?;
+    let copying = DiskCopying::begin(source, destination, &request)?;
     let terminal = Terminal::of(general);
     let cancel = signals::cancel_flag()?;
     let bar = bar(terminal);
-    let work = Work {
-        source: &source,
-        destination: &destination,
-        grid,
-        ledger: &ledger,
-        options: Options {
-            connections: usize::from(arguments.connections),
-            depth: usize::from(arguments.depth),
-            target_is_zero: destination.is_zero,
-            has_digests: !arguments.no_verify || destination.journal.is_some(),
-            skips_unreadable: arguments.skip_unreadable,
-        },
-        cancel: &cancel,
-        bar: &bar,
+    let tell = |progress: &DiskCopyProgress| {
+        let columns = usize::from(terminal_columns()).saturating_sub(3);
+        bar.set_message(line(progress, columns));
     };
-    let done = work.run(!arguments.no_verify);
+    let outcome = copying.run(&cancel, &tell);
     bar.finish_and_clear();
-    let done = match done {
-        Ok(done) => done,
-        Err(error) => return not_done(error, &ledger, &destination),
+    let Some(done) = copying.end(outcome)? else {
+        return Ok(Exit::AnswerIsNo);
     };
     let done = DiskCopy {
         source: from.to_string(),
         destination: to.to_string(),
         ..done
     };
-    let done = finish(done, destination)?;
     if arguments.json.wanted {
         say(&(serde_json::to_string_pretty(&done)? + "\n"))?;
     } else if !general.quiet || !done.is_good() {
@@ -90,160 +57,50 @@ pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
     })
 }
 
-struct Work<'a> {
-    source: &'a Source,
-    destination: &'a Destination,
-    grid: Grid,
-    ledger: &'a Ledger,
-    options: Options,
-    cancel: &'a AtomicBool,
-    bar: &'a ProgressBar,
-}
-
-impl Work<'_> {
-    fn run(&self, verify: bool) -> Result<DiskCopy, CopyError> {
-        let (source, target) = (&self.source.end, &self.destination.end);
-        let written_at = self.source.written_at();
-        let keeper = self.destination.journal.as_ref();
-        let keeper = keeper.map(|journal| journal as &dyn Keeper);
-        let mut tell = |progress: Progress| self.tell(progress);
-        let book = (self.grid, self.ledger);
-        let mut remarks = self.source.remarks.clone();
-        if self.ledger.done_bytes() > 0 && source.may_have_changed() {
-            remarks.extend(self.recheck(verify, &mut tell)?);
-        }
-        let resumed_bytes = self.ledger.done_bytes();
-        let began_ns = monotonic_ns();
-        let connections = copy(
-            source,
-            target,
-            book,
-            &self.options,
-            keeper,
-            self.cancel,
-            &mut tell,
-        )?;
-        let copy_s = since_s(began_ns);
-        let mut done = DiskCopy {
-            size_bytes: self.grid.size_bytes,
-            destination_bytes: target.size_bytes(),
-            data_bytes: self.ledger.data_bytes(),
-            connections: connections as u32,
-            copy_s,
-            is_durable: target.can_flush(),
-            unreadable: self.ledger.unreadable(),
-            resumed_bytes,
-            remarks,
-            ..DiskCopy::default()
-        };
-        if verify {
-            let began_ns = monotonic_ns();
-            if let End::Image { image, .. } = target {
-                // Where that cannot be done, memory is read.
-                let _ = image.forget();
-            }
-            done.different = compare(target, book, &self.options, self.cancel, &mut tell)?;
-            done.verify_s = Some(since_s(began_ns));
-        }
-        if written_at != self.source.written_at() {
-            done.is_doubtful = true;
-            done.remarks.push(format!(
-                "{} was written to while it was copied: the copy may be of no single moment",
-                source.name()
-            ));
-        }
-        for end in [source, target] {
-            if let End::Export(export) = end {
-                export.end();
-            }
-        }
-        Ok(done)
-    }
-
-    /// Whether the source is still what the earlier run has copied; what is not is copied again. Gives what has to
-    /// be said.
-    fn recheck(
-        &self,
-        verify: bool,
-        tell: &mut dyn FnMut(Progress),
-    ) -> Result<Option<String>, CopyError> {
-        let source = &self.source.end;
-        if !verify {
-            return Ok(Some(format!(
-                "{} may have been written to since the earlier run, which --no-verify does not look for: \
-                 the copy may be of no single moment",
-                source.name()
-            )));
-        }
-        let book = (self.grid, self.ledger);
-        let changed = recheck(source, book, &self.options, self.cancel, tell)?;
-        Ok((changed > 0).then(|| {
-            format!(
-                "{} was written to since the earlier run: {} were copied again",
-                source.name(),
-                bytes_iec(changed)
-            )
-        }))
-    }
-
-    fn tell(&self, progress: Progress) {
-        let columns = usize::from(terminal_columns()).saturating_sub(3);
-        let progress = DiskCopyProgress {
-            is_verifying: progress.is_verifying,
-            done_bytes: progress.done_bytes,
-            size_bytes: progress.size_bytes,
-            before_bytes: progress.before_bytes,
-            elapsed_s: progress.elapsed_s,
-        };
-        self.bar.set_message(line(&progress, columns));
+fn request(arguments: &NbdCopy) -> CopyRequest {
+    CopyRequest {
+        overwrite: arguments.overwrite,
+        losses: arguments.i_will_lose_everything_on.clone(),
+        journal: arguments.journal.clone(),
+        anew: arguments.anew,
+        skip_unreadable: arguments.skip_unreadable,
+        verify: !arguments.no_verify,
+        connections: usize::from(arguments.connections),
+        depth: usize::from(arguments.depth),
+        patience: arguments.patience(),
     }
 }
 
-fn since_s(began_ns: u64) -> f64 {
-    (monotonic_ns() - began_ns) as f64 / 1e9
+fn open_source(name: &TargetName, request: &CopyRequest) -> anyhow::Result<Source> {
+    match name {
+        TargetName::Nbd(address) => source::of_export(address, request.patience),
+        TargetName::Ram(_) => anyhow::bail!(
+            "memory is nothing to be copied; put ./ before a file whose name begins with ram:"
+        ),
+        TargetName::Rbd(name) => anyhow::bail!(
+            "an image of a Ceph cluster is copied from a server of it: start `qemu-nbd --socket=/run/rbd.sock {}` \
+             and copy from nbd+unix:///?socket=/run/rbd.sock (`rbd export` and `rbd import` do it too)",
+            name.address()
+        ),
+        TargetName::Path(path) => source::of_path(path, &LiveGuard),
+    }
 }
 
-/// Gives a file its name, unless it is not what it should be.
-fn finish(mut done: DiskCopy, destination: Destination) -> anyhow::Result<DiskCopy> {
-    let Destination { journal, names, .. } = destination;
-    if let Some((partial, path)) = &names {
-        match done.different.is_empty() {
-            true => kept_file::publish(partial, path).with_context(|| {
-                format!("cannot rename {} to {}", partial.display(), path.display())
-            })?,
-            false => done.remarks.push(format!(
-                "{} was left for you to look at; look at the memory, the cable and the disk of this machine",
-                partial.display()
-            )),
-        }
-    }
-    if let Some(journal) = journal {
-        journal.end();
-    }
-    Ok(done)
-}
-
-/// What is said when it ended early.
-fn not_done(error: CopyError, ledger: &Ledger, destination: &Destination) -> anyhow::Result<Exit> {
-    let (done, all) = (ledger.done_bytes(), destination.end.size_bytes());
-    let share = percent(done as f64 / all.max(1) as f64);
-    let goes_on = match destination.journal.is_some() && destination.end.can_flush() {
-        true => "the same command continues from what is on stable storage",
-        false => "to be able to go on after an interruption, give --journal FILE the next time",
-    };
-    let so_far = format!(
-        "{} of {} ({share}) were done; {goes_on}",
-        bytes_iec(done),
-        bytes_iec(all)
-    );
-    match error {
-        CopyError::Interrupted => {
-            eprintln!("rubus: the copy was interrupted: {so_far}");
-            Ok(Exit::AnswerIsNo)
-        }
-        CopyError::Unreadable(why) => Err(anyhow::anyhow!(
-            "{why}\n  --skip-unreadable copies all the rest, and then what can be read there\n  {so_far}"
-        )),
-        error => Err(anyhow::anyhow!("{error}\n  {so_far}")),
+fn open_destination(
+    name: &TargetName,
+    bytes: u64,
+    request: &CopyRequest,
+) -> anyhow::Result<Destination> {
+    match name {
+        TargetName::Nbd(address) => destination::of_export(address, request),
+        TargetName::Ram(_) => anyhow::bail!(
+            "memory is no place to copy to; put ./ before a file whose name begins with ram:"
+        ),
+        TargetName::Rbd(name) => anyhow::bail!(
+            "an image of a Ceph cluster is copied to a server of it: start `qemu-nbd --socket=/run/rbd.sock {}` \
+             and copy to nbd+unix:///?socket=/run/rbd.sock (`rbd export` and `rbd import` do it too)",
+            name.address()
+        ),
+        TargetName::Path(path) => destination::of_path(path, bytes, request, &LiveGuard),
     }
 }

@@ -17,7 +17,6 @@ use rubus_machine::parse::btrfs::Compression;
 use rubus_vocabulary::machine::Machine;
 
 use super::change::{all_known, keep, must_be_live};
-use super::nbd_info;
 use super::status::remarks;
 use super::trial::{self, Stage};
 use crate::args::{General, Verify};
@@ -176,7 +175,7 @@ fn look(general: &General, live: &Live, machine: &Machine, promises: &[Promise])
             found.compression.insert(at.clone(), seen);
         }
         if let Look::Served { address, .. } = &promise.look {
-            let names = nbd_info::names(address).map_err(|error| unheard(&error));
+            let names = rubus_nbd::info::names(address).map_err(|error| unheard(&error));
             found.exports.insert(address.clone(), names);
         }
     }

@@ -1,7 +1,6 @@
 //! NBD exports as targets: connects, learns what is offered, and fits the protocol's client to what
 //! the measuring engine wants.
 
-pub mod connect;
 pub mod link;
 pub mod over_ssh;
 pub mod status;
@@ -12,12 +11,10 @@ use anyhow::Context;
 use rubus_host::clock::monotonic_ns;
 use rubus_measure::remote::{Completion, Remote, Request, RequestKind, Wire};
 use rubus_nbd::client::{Answer, Client, Due, Offer, lost, refused};
+use rubus_nbd::connect::{Connection, Endpoint, PATIENCE, connect, trust};
 use rubus_nbd::uri::Uri;
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
 use rubus_vocabulary::result::{NetworkBlockSizes, NetworkFacts, RoundTrip};
-
-pub use connect::PemFile;
-use connect::{Line, PATIENCE, Place, connect, trust};
 
 /// The smallest reads before the first job: so many, or as many as fit this time.
 const EXCHANGES: usize = 32;
@@ -26,10 +23,10 @@ const EXCHANGES_NS: u64 = 300_000_000;
 /// An export to which there is a connection.
 #[derive(Debug)]
 pub struct Export {
-    place: Place,
+    place: Endpoint,
     facts: NetworkFacts,
     /// The connection on which the facts were learnt: the first to be used.
-    first: Mutex<Option<Client<Line>>>,
+    first: Mutex<Option<Client<Connection>>>,
 }
 
 impl Export {
@@ -44,7 +41,7 @@ impl Export {
             true => Some(trust(&uri.tls_options).with_context(trouble)?),
             false => None,
         };
-        let place = Place { uri, tls };
+        let place = Endpoint { uri, tls };
         let (mut client, offer) = connect(&place).with_context(trouble)?;
         let can = |flag| offer.flags.has(flag);
         let blocks = offer.blocks();
@@ -63,8 +60,8 @@ impl Export {
             handshake: offer.style.name().into(),
             structured_replies: offer.structured_replies,
             tls: match client.transport() {
-                Line::Plain(_) => None,
-                Line::Tls(tls) => Some(tls.description()),
+                Connection::Plain(_) => None,
+                Connection::Tls(tls) => Some(tls.description()),
             },
             block_sizes: NetworkBlockSizes {
                 least_bytes: blocks.min_bytes,
@@ -127,7 +124,7 @@ impl Remote for Export {
 
 /// How long the smallest reads at the start of the export take, one after the other. A server that
 /// fails or is silent is found out here.
-fn round_trip(client: &mut Client<Line>, offer: &Offer) -> anyhow::Result<Option<RoundTrip>> {
+fn round_trip(client: &mut Client<Connection>, offer: &Offer) -> anyhow::Result<Option<RoundTrip>> {
     let read_bytes = offer.blocks().min_bytes.max(512);
     if offer.size_bytes < u64::from(read_bytes) {
         return Ok(None);
@@ -164,7 +161,7 @@ fn round_trip(client: &mut Client<Line>, offer: &Offer) -> anyhow::Result<Option
 
 /// A connection as the engine wants it.
 struct NbdWire {
-    client: Client<Line>,
+    client: Client<Connection>,
     due: Vec<Due>,
     answers: Vec<Answer>,
 }

@@ -3,6 +3,7 @@
 
 mod disks;
 mod heat;
+mod heat_watch;
 mod memory;
 mod programs;
 
@@ -16,6 +17,7 @@ use rubus_vocabulary::machine::Machine;
 use disks::Disks;
 use heat::HeatFiles;
 pub use heat::HeatSampler;
+pub use heat_watch::{HeatWatch, Seen};
 use memory::MemoryFiles;
 use programs::Walker;
 

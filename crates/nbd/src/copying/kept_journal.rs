@@ -1,0 +1,103 @@
+//! The journal of a copy in its file.
+
+use std::path::Path;
+
+use anyhow::Context;
+use rubus_host::kept_file::Appended;
+use rubus_vocabulary::refused::Refused;
+
+use crate::copy::grid::Ledger;
+use crate::copy::journal::{Head, Journal, parse, record};
+use crate::copy::{CopyError, Keeper};
+
+/// No journal is longer: it has a line for each section, and a section twice only if its copy was begun anew.
+const MAX_BYTES: usize = 64 << 20;
+
+/// A journal that nobody else has.
+pub struct Kept {
+    file: Appended,
+    /// What an earlier run has left.
+    pub earlier: Option<Journal>,
+}
+
+impl Kept {
+    /// Opens it, or makes it.
+    ///
+    /// # Errors
+    /// When it is something else, or another copy uses it.
+    pub fn open(path: &Path, anew: bool) -> anyhow::Result<Kept> {
+        let place = path.display();
+        let opened = Appended::open(path, MAX_BYTES)
+            .with_context(|| format!("cannot open the journal {place}"))?;
+        let Some((file, bytes)) = opened else {
+            return Err(Refused(format!(
+                "another copy is running to the same destination: it uses the journal {place}"
+            ))
+            .into());
+        };
+        let earlier = match bytes.is_empty() {
+            true => None,
+            false => Some(parse(&bytes).with_context(|| {
+                format!(
+                    "cannot resume with {place}; choose another file with --journal, or remove it to start over"
+                )
+            })?),
+        };
+        Ok(Kept {
+            file,
+            earlier: earlier.filter(|_| !anew),
+        })
+    }
+
+    /// Goes on where the earlier run ended, or begins.
+    ///
+    /// # Errors
+    /// When the earlier run copied something else, or the journal cannot be written.
+    pub fn begin(&self, head: &Head, ledger: &Ledger) -> anyhow::Result<()> {
+        let place = self.file.path().display();
+        let cannot = || format!("cannot write the journal {place}");
+        let Some(earlier) = &self.earlier else {
+            let head = head.encode();
+            self.file
+                .begin_at(0, head.as_bytes())
+                .with_context(cannot)?;
+            return Ok(());
+        };
+        if let Err((what, was, is)) = earlier.head.is_of(head) {
+            anyhow::bail!(
+                "cannot resume the copy recorded in {place}: its {what} is not what it was\n  \
+                 it was: {was}\n  it is:  {is}\n  to start over, give --anew"
+            );
+        }
+        let length = earlier.length as u64;
+        self.file.begin_at(length, b"").with_context(cannot)?;
+        for (section, digest) in &earlier.done {
+            ledger.is_done_already(*section, *digest);
+        }
+        Ok(())
+    }
+
+    /// Removes it: the copy is whole.
+    pub fn end(self) {
+        // What stays is about a copy whose destination is not there any more under its old name.
+        let _ = self.file.remove();
+    }
+}
+
+impl Keeper for Kept {
+    fn keep(&self, sections: &[(usize, u64)]) -> Result<(), CopyError> {
+        if sections.is_empty() {
+            return Ok(());
+        }
+        let lines = sections
+            .iter()
+            .map(|(number, digest)| record(*number, *digest));
+        let text: String = lines.collect();
+        self.file.append(text.as_bytes()).map_err(|error| {
+            CopyError::Trouble(format!(
+                "cannot write the journal {}: {error}; make room there, then give the same command again: it goes on",
+                self.file.path().display()
+            ))
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! Who stands before devices and files that are to be written, as far as network disks need him. The guard itself knows
+//! what recipes and plans know, so he is above this room; the roof brings the two together.
+
+use std::path::Path;
+
+use rubus_host::blockdev::{BlockReader, ClaimedDevice, OpenError};
+
+/// Says who may be written, with the words of a refusal where nobody may.
+pub trait Guard {
+    /// A file that nobody has mounted or uses as a device.
+    ///
+    /// # Errors
+    /// Who uses it, and what to do.
+    fn file_unused(&self, path: &Path) -> Result<(), String>;
+
+    /// A block device for reading only, whoever else uses it.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    fn read_only(&self, path: &Path) -> Result<BlockReader, String>;
+
+    /// A block device for overwriting, when nobody uses it and there is nothing on it or `losses` name it.
+    ///
+    /// # Errors
+    /// Why not, and which name would be enough.
+    fn claim(&self, path: &Path, losses: &[String]) -> Result<ClaimedDevice, NotClaimed>;
+
+    /// Whether somebody uses a block device.
+    fn is_in_use(&self, path: &Path) -> bool;
+
+    /// A network disk that nobody uses, and that nobody can mount while the answer is kept.
+    ///
+    /// # Errors
+    /// Who uses it, and what to do.
+    fn unused(&self, path: &Path) -> Result<Box<dyn Unused>, String>;
+
+    /// Whether nothing stands on a network disk, without opening it.
+    ///
+    /// # Errors
+    /// What stands on it, and what to do.
+    fn carries_nothing(&self, path: &Path) -> Result<(), String>;
+}
+
+/// A device that nobody uses.
+pub trait Unused {
+    /// Waits until everything that was written to it is on stable storage.
+    ///
+    /// # Errors
+    /// When a write or the flush failed.
+    fn flush(&self) -> Result<(), OpenError>;
+}
+
+/// Why a device is not to be overwritten.
+#[derive(Debug)]
+pub struct NotClaimed {
+    pub refusal: String,
+    /// What would have to be given to `--i-will-lose-everything-on`, where that alone is missing.
+    pub expected: Option<String>,
+}

@@ -1,0 +1,175 @@
+//! What the server does, as JSON lines to whoever connects: one line at once, then one every second
+//! with the rates since the line before, for as long as somebody reads.
+
+use std::io::IoSlice;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rubus_host::clock::{monotonic_ns, now_rfc3339, process_cpu_ns};
+use rubus_host::listening::{ListenError, Listener};
+use rubus_host::net::Stream;
+use serde_json::{Value, json};
+
+use crate::server::listener::{Client, Server, Snapshot};
+use crate::server::tally::Counts;
+
+/// So many may look at once.
+const MAX_READERS: usize = 8;
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Listens where the status is to be had: a path, or an address with a port.
+///
+/// # Errors
+/// In words.
+pub fn listen(place: &str) -> Result<Listener, ListenError> {
+    match place.parse() {
+        Ok(address) => Listener::tcp(address),
+        Err(_) => Listener::unix(Path::new(place)),
+    }
+}
+
+/// Answers whoever connects, from threads of its own, until the program ends.
+pub fn answer(listener: Arc<Listener>, server: Arc<Server>) {
+    std::thread::spawn(move || {
+        let readers = Arc::new(AtomicUsize::new(0));
+        while rubus_host::listening::wait_for(&*listener, None).is_ok() {
+            let Ok(Some((stream, _))) = listener.accept() else {
+                continue;
+            };
+            if readers.fetch_add(1, Ordering::Relaxed) >= MAX_READERS {
+                readers.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let (server, readers) = (Arc::clone(&server), Arc::clone(&readers));
+            std::thread::spawn(move || {
+                tell(&stream, &server);
+                readers.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    });
+}
+
+struct Moment {
+    at_ns: u64,
+    cpu_ns: u64,
+    snapshot: Snapshot,
+    each: Vec<Counts>,
+    all: Counts,
+}
+
+impl Moment {
+    fn now(server: &Server) -> Moment {
+        let snapshot = server.snapshot();
+        let each: Vec<_> = snapshot.clients.iter().map(|c| c.counts()).collect();
+        let mut all = snapshot.gone.clone();
+        for counts in &each {
+            all.add(counts);
+        }
+        Moment {
+            at_ns: monotonic_ns(),
+            cpu_ns: process_cpu_ns(),
+            snapshot,
+            each,
+            all,
+        }
+    }
+
+    fn json(&self, before: Option<&Moment>) -> Value {
+        let seconds = |before: &Moment| (self.at_ns - before.at_ns) as f64 / 1e9;
+        let before = before.filter(|before| self.at_ns > before.at_ns);
+        let clients = self.snapshot.clients.iter().zip(&self.each);
+        let clients: Vec<_> = clients
+            .map(|(client, counts)| {
+                let known = before.and_then(|before| {
+                    let mut each = before.snapshot.clients.iter().zip(&before.each);
+                    let found = each.find(|(other, _)| other.number == client.number)?;
+                    Some((found.1, seconds(before)))
+                });
+                one(client, counts, known, self.at_ns)
+            })
+            .collect();
+        json!({
+            "time": now_rfc3339(),
+            "monotonic_seconds": self.at_ns as f64 / 1e9,
+            "cpu_seconds": self.cpu_ns as f64 / 1e9,
+            "cpu_share": before.map(|before| {
+                (self.cpu_ns - before.cpu_ns) as f64 / 1e9 / seconds(before)
+            }),
+            "busy_threads": self.snapshot.threads,
+            "clients": clients,
+            "gone_clients": self.snapshot.gone_clients,
+            "total": counts(&self.all),
+            "rates": before.map(|before| rates(&before.all, &self.all, seconds(before))),
+        })
+    }
+}
+
+fn one(client: &Client, now: &Counts, before: Option<(&Counts, f64)>, at_ns: u64) -> Value {
+    json!({
+        "client": client.number,
+        "caller": client.caller.name,
+        "export": client.export,
+        "seconds": at_ns.saturating_sub(client.since_ns) as f64 / 1e9,
+        "busy": client.is_busy(),
+        "counts": counts(now),
+        "rates": before.map(|(before, seconds)| rates(before, now, seconds)),
+    })
+}
+
+/// Counters as JSON.
+pub fn counts(counts: &Counts) -> Value {
+    json!({
+        "reads": counts.reads,
+        "writes": counts.writes,
+        "flushes": counts.flushes,
+        "others": counts.others,
+        "errors": counts.errors,
+        "read_bytes": counts.read_bytes,
+        "written_bytes": counts.written_bytes,
+        "p50_us": counts.percentile_us(0.5),
+        "p99_us": counts.percentile_us(0.99),
+        "p999_us": counts.percentile_us(0.999),
+    })
+}
+
+fn rates(before: &Counts, now: &Counts, seconds: f64) -> Value {
+    let rate = |before: u64, now: u64| (now - before) as f64 / seconds;
+    let mut between = now.clone();
+    for (time, before) in between.times.iter_mut().zip(before.times) {
+        *time -= before;
+    }
+    json!({
+        "reads_per_second": rate(before.reads, now.reads),
+        "writes_per_second": rate(before.writes, now.writes),
+        "flushes_per_second": rate(before.flushes, now.flushes),
+        "read_bytes_per_second": rate(before.read_bytes, now.read_bytes),
+        "written_bytes_per_second": rate(before.written_bytes, now.written_bytes),
+        "p50_us": between.percentile_us(0.5),
+        "p99_us": between.percentile_us(0.99),
+    })
+}
+
+fn tell(stream: &Stream, server: &Server) {
+    let mut before = None;
+    loop {
+        let now = Moment::now(server);
+        let line = format!("{}\n", now.json(before.as_ref()));
+        // Who does not read gets no more.
+        match stream.send(&[IoSlice::new(line.as_bytes())]) {
+            Ok(sent) if sent == line.len() => {}
+            _ => return,
+        }
+        before = Some(now);
+        // The other end says nothing; when something comes, it is its end.
+        if stream.wait(false, Some(INTERVAL)).unwrap_or(true) {
+            return;
+        }
+    }
+}
+
+/// What is kept under these locks is never half done.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

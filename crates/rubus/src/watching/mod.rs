@@ -1,8 +1,0 @@
-//! What `rubus watch` needs of the machine besides samples: the terminal, keys, files, network disks.
-
-pub mod context;
-pub mod keys;
-pub mod nbd;
-pub mod recorder;
-pub mod replay;
-pub mod terminal;
