@@ -33,9 +33,8 @@ use serde_json::{Map, Value, json};
 use crate::commands::survey::document;
 use crate::documents::{
     ChangeStatus, CompressionAt, CompressionDocument, CompressionSeen, CopyDocument, FleetBoard,
-    FleetDocument,
-    RecipeDocument, RuleDocument, RunDocument, SurveyDocument, VerifiedChange, VerifyDocument,
-    WatchDocument, ZswapCounters, ZswapDocument,
+    FleetDocument, RecipeDocument, RuleDocument, RunDocument, SurveyDocument, VerifiedChange,
+    VerifyDocument, WatchDocument, ZswapCounters, ZswapDocument,
 };
 
 #[path = "../tests/schemas/validator.rs"]
