@@ -1,11 +1,11 @@
-//! Who stands before devices and files that are to be written, as far as network disks need him. The guard itself knows
-//! what recipes and plans know, so he is above this room; the roof brings the two together.
+//! What stands before devices and files that are to be written, as far as network disks need it. The guard itself knows
+//! what recipes and plans know, so it is above this room; the roof brings the two together.
 
 use std::path::Path;
 
 use rubus_host::blockdev::{BlockReader, ClaimedDevice, OpenError};
 
-/// Says who may be written, with the words of a refusal where nobody may.
+/// Says what may be written, with the words of a refusal where it may not.
 pub trait Guard {
     /// A file that nobody has mounted or uses as a device.
     ///

@@ -1,4 +1,4 @@
-//! The guard, as network disks ask him.
+//! The guard, as network disks ask it.
 
 use std::path::Path;
 
