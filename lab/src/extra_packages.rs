@@ -23,7 +23,7 @@ pub fn archive(cache: &Cache, board: Board, packages: &[&str]) -> Result<PathBuf
     let name = format!("packages-{architecture}-{}", key.short());
     cache.entry(&name, &key, |directory| {
         let source = format!(
-            "deb [signed-by={}] {} {} main",
+            "deb [signed-by={}] {} {} main non-free-firmware",
             tree::KEYRING,
             tree::mirror()?,
             tree::SUITE

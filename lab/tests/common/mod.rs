@@ -13,6 +13,7 @@ pub mod packages;
 pub mod packages_on_board;
 pub mod pressure;
 pub mod program;
+pub mod raspi_firmware;
 pub mod run;
 pub mod served;
 pub mod server_machine;
