@@ -99,16 +99,20 @@ pub fn advice() -> Advice {
             "After that the narrowest pipe is sda at random reads (40 % of the time).".into(),
         ],
         command: words("rubus plan desktop device=/dev/sda"),
+        obstacles: Vec::new(),
         to_do: None,
         subjects: vec![Subject {
             name: "swap".into(),
             advice: "zram: 2000 pages in and out take ~0.4 s, now (swap on mmcblk0) 15 s.".into(),
             command: words("rubus plan swap to=zram size=922M swappiness=190"),
+            obstacles: Vec::new(),
         }],
         curve: Some(curve()),
         unknown: vec![Unknown {
             what: "sda, 1.1 s to 2.2 s".into(),
-            measurement: words("rubus bench /srv/data"),
+            measurement: words("rubus checkup /srv/data"),
+            of: Some("sda".into()),
+            needs_root: false,
         }],
     }
 }
@@ -201,6 +205,8 @@ fn candidate(
         swap: None,
         euros: (0, 0),
         risks: Vec::new(),
+        worst_risk: None,
+        tier: 0,
         is_measured: false,
         basis,
         source: "published tables of other boards".into(),

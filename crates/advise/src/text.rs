@@ -2,7 +2,7 @@
 //!
 //! Nothing but ASCII is written, so that every terminal shows it.
 
-use crate::advice::{Advice, Basis, Candidate, Curve, LEGEND, PaysUpTo};
+use crate::advice::{Advice, Basis, Candidate, Curve, LEGEND, PaysUpTo, Unknown};
 use rubus_machine::purpose::Purpose;
 use rubus_remote::quote::quote;
 use rubus_vocabulary::estimate::Estimate;
@@ -116,30 +116,36 @@ fn cut(text: &str, columns: usize) -> String {
 }
 
 fn place_table(advice: &Advice) -> Table {
-    let right = Align::Right;
-    let is_priced = is_priced(advice);
-    let mut columns = vec![
-        ("  place", Align::Left),
-        ("time", right),
-        ("read", right),
-        ("write", right),
-        ("4K r/s", right),
-        ("4K w/s", right),
-        ("commits", right),
-    ];
-    columns.extend(is_priced.then_some(("~EUR", right)));
-    let mut table = Table::new(&columns).close();
-    for candidate in rows(advice) {
+    let titles = ["read", "write", "4K r/s", "4K w/s", "commits"];
+    candidate_table(advice, "  place", &titles, |candidate| {
         let (figures, basis) = (&candidate.figures, &candidate.basis);
-        let mut cells = vec![
-            first_cell(candidate),
-            marked(basis.time_s, time(&candidate.time_s)),
+        vec![
             marked(basis.sequential_read, mega(figures.sequential_read.value)),
             marked(basis.sequential_write, mega(figures.sequential_write.value)),
             marked(basis.random_read, count(&figures.random_read)),
             marked(basis.random_write, count(&figures.random_write)),
             marked(basis.commits, count(&figures.commits)),
-        ];
+        ]
+    })
+}
+
+/// A row for each candidate: what it is, its time, figures of its own, and its price where any has one.
+fn candidate_table(
+    advice: &Advice,
+    first: &str,
+    titles: &[&str],
+    figures: impl Fn(&Candidate) -> Vec<Cell>,
+) -> Table {
+    let is_priced = is_priced(advice);
+    let price = is_priced.then_some("~EUR");
+    let right = ["time"].iter().chain(titles).copied().chain(price);
+    let mut columns = vec![(first, Align::Left)];
+    columns.extend(right.map(|title| (title, Align::Right)));
+    let mut table = Table::new(&columns).close();
+    for candidate in rows(advice) {
+        let time = marked(candidate.basis.time_s, time(&candidate.time_s));
+        let mut cells = vec![first_cell(candidate), time];
+        cells.extend(figures(candidate));
         cells.extend(is_priced.then(|| Cell::from(euros(candidate))));
         table.row(cells);
     }
@@ -152,19 +158,8 @@ fn marked(basis: Basis, words: String) -> Cell {
 }
 
 fn swap_table(advice: &Advice) -> Table {
-    let right = Align::Right;
-    let is_priced = is_priced(advice);
-    let mut columns = vec![
-        ("  set-up", Align::Left),
-        ("time", right),
-        ("in/s", right),
-        ("out/s", right),
-        ("carries", right),
-        ("beyond", right),
-    ];
-    columns.extend(is_priced.then_some(("~EUR", right)));
-    let mut table = Table::new(&columns).close();
-    for candidate in rows(advice) {
+    let titles = ["in/s", "out/s", "carries", "beyond"];
+    candidate_table(advice, "  set-up", &titles, |candidate| {
         let (figures, basis) = (&candidate.figures, &candidate.basis);
         let swap = candidate.swap.as_ref();
         let carries = swap.map_or(Cell::from("?"), |swap| {
@@ -175,18 +170,13 @@ fn swap_table(advice: &Advice) -> Table {
             Some(None) => Cell::from("nothing"),
             Some(Some(beyond)) => marked(basis.beyond_s, seconds(beyond.value)),
         };
-        let mut cells = vec![
-            first_cell(candidate),
-            marked(basis.time_s, time(&candidate.time_s)),
+        vec![
             marked(basis.random_read, count(&figures.random_read)),
             marked(basis.random_write, count(&figures.random_write)),
             carries,
             beyond,
-        ];
-        cells.extend(is_priced.then(|| Cell::from(euros(candidate))));
-        table.row(cells);
-    }
-    table
+        ]
+    })
 }
 
 fn time(time_s: &Estimate) -> String {
@@ -240,6 +230,11 @@ fn legend(advice: &Advice, style: Style) -> Vec<String> {
         }
         .to_string(),
     ];
+    let rows_of = rows(advice);
+    if rows_of.windows(2).any(|pair| pair[0].tier == pair[1].tier) {
+        words
+            .push("Where ranges of times overlap: the cheaper first, then the milder risk.".into());
+    }
     words.push(format!("{LEGEND}; {}", what_was_measured(advice)));
     let all = rows(advice).len();
     let more = advice.candidates.len() - all;
@@ -288,25 +283,20 @@ pub fn typed(words: &[String]) -> String {
 /// The measurement of the best place, where it is one to move to and was not measured.
 fn measure_first(advice: &Advice) -> Option<String> {
     let best = advice.candidates.first()?;
-    let is_its = |what: &str| {
-        let rest = what.strip_prefix(best.name.as_str());
-        rest.is_some_and(|rest| rest.starts_with(','))
-    };
+    let is_new = !best.is_now && best.measured(advice.purpose, true).is_empty();
     let mut its = advice
         .unknown
         .iter()
-        .filter(|unknown| is_its(&unknown.what));
-    let measurement = its.find_map(|unknown| unknown.measurement.as_deref());
-    let is_new = !best.is_now && best.measured(advice.purpose, true).is_empty();
-    measurement.filter(|_| is_new).map(|words| match words {
-        // A disk without a mounted filesystem: only reading it needs no confirmation of a loss.
-        [.., at] if at.starts_with("/dev/") => {
-            format!("sudo rubus bench {} --read-only", quote(at))
-        }
-        [program, verb, at] if program == "rubus" && verb == "bench" => {
-            format!("rubus checkup {}", quote(at))
-        }
-        words => typed(words),
+        .filter(|unknown| unknown.of.as_ref() == Some(&best.name));
+    its.find_map(measurement).filter(|_| is_new)
+}
+
+/// The command that settles it, as it is typed.
+pub fn measurement(unknown: &Unknown) -> Option<String> {
+    let words = typed(unknown.measurement.as_deref()?);
+    Some(match unknown.needs_root {
+        true => format!("sudo {words}"),
+        false => words,
     })
 }
 
@@ -340,6 +330,9 @@ fn to_do(advice: &Advice, style: Style) -> Vec<String> {
         };
         lines.extend(hang(first, &bind_units(&clean(sentence)), COLUMNS));
     }
+    if let Some(words) = obstacles(&advice.obstacles) {
+        lines.extend(hang("Needs:  ", &bind_units(&clean(&words)), COLUMNS));
+    }
     let risks = advice
         .candidates
         .first()
@@ -369,6 +362,15 @@ fn to_do(advice: &Advice, style: Style) -> Vec<String> {
     }
 }
 
+/// What is in the way of a command: the first, and how many more.
+pub fn obstacles(all: &[String]) -> Option<String> {
+    let (first, more) = all.split_first()?;
+    Some(match more.len() {
+        0 => first.clone(),
+        more => format!("{first} ({more} more: run the plan to see)"),
+    })
+}
+
 fn subjects(advice: &Advice, style: Style) -> Vec<String> {
     if advice.subjects.is_empty() {
         return Vec::new();
@@ -385,6 +387,9 @@ fn subjects(advice: &Advice, style: Style) -> Vec<String> {
         let mut words = clean(&subject.advice);
         if let Some(command) = &subject.command {
             words.push_str(&format!(" To do: {}", clean(&typed(command))));
+            if let Some(before) = obstacles(&subject.obstacles) {
+                words.push_str(&format!(". Needs: {}", clean(&before)));
+            }
         }
         lines.extend(hang(&first, &bind_units(&words), COLUMNS));
     }
@@ -404,8 +409,8 @@ fn unknown(advice: &Advice, style: Style) -> Vec<String> {
         ),
     ];
     for unknown in advice.unknown.iter().take(MAX) {
-        let words = match &unknown.measurement {
-            Some(command) => format!("{}: {}", unknown.what, typed(command)),
+        let words = match measurement(unknown) {
+            Some(command) => format!("{}: {command}", unknown.what),
             None => unknown.what.clone(),
         };
         lines.extend(hang("  ", &bind_units(&clean(&words)), COLUMNS));

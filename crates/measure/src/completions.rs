@@ -187,6 +187,18 @@ impl Completions {
         all
     }
 
+    /// From when operations were due by a limit to their ends, where there is one.
+    pub(crate) fn responses(&self) -> Option<Histogram> {
+        let mut all: Option<Histogram> = None;
+        for responses in self
+            .reports()
+            .filter_map(|report| report.responses.as_deref())
+        {
+            all.get_or_insert_with(Histogram::new).merge(responses);
+        }
+        all
+    }
+
     /// The intervals of quantiles of the latencies, from how they varied over time.
     pub(crate) fn latency_intervals(&self) -> Option<LatencyIntervals> {
         let mut all = Batches::new();
@@ -309,6 +321,7 @@ mod tests {
             end,
             histogram: Histogram::new(),
             batches: Batches::new(),
+            responses: None,
             warm_slices: 0,
             operations,
             bytes: 10 * operations,

@@ -53,6 +53,8 @@ mod session;
 #[cfg(test)]
 mod sim;
 #[cfg(test)]
+mod sim_checkup_tests;
+#[cfg(test)]
 mod sim_shape_tests;
 #[cfg(test)]
 mod sim_shaped;

@@ -61,6 +61,8 @@ pub(crate) struct WorkerReport {
     pub(crate) histogram: Histogram,
     /// The same by stretches of time.
     pub(crate) batches: Batches,
+    /// From when operations were due by a limit to their ends, after the warm-up; absent without a limit.
+    pub(crate) responses: Option<Box<Histogram>>,
     /// How many slices from the start were warm-up.
     pub(crate) warm_slices: usize,
     /// Operations that completed, warm-up included.

@@ -30,7 +30,10 @@ pub fn merge(turns: &[JobResult], wanted: f64) -> Option<JobResult> {
     };
     merged.bytes_per_second = rate(|turn| &turn.bytes_per_second);
     merged.iops = rate(|turn| &turn.iops);
-    merged.latency_ns = latency(turns);
+    merged.latency_ns = latency(turns, |turn| turn.latency_ns);
+    let has_responses = turns.iter().all(|turn| turn.response_ns.is_some());
+    merged.response_ns =
+        has_responses.then(|| latency(turns, |turn| turn.response_ns.unwrap_or_default()));
     merged.cpu = cpu(turns);
     let weighed: f64 = turns
         .iter()
@@ -69,9 +72,9 @@ fn rate_of(values: &[f64], quantum: f64) -> Estimate {
     )
 }
 
-fn latency(turns: &[JobResult]) -> Latency {
+fn latency(turns: &[JobResult], which: fn(&JobResult) -> Latency) -> Latency {
     let middle = |of: fn(&Latency) -> Option<u64>| -> Option<u64> {
-        let values: Option<Vec<u64>> = turns.iter().map(|turn| of(&turn.latency_ns)).collect();
+        let values: Option<Vec<u64>> = turns.iter().map(|turn| of(&which(turn))).collect();
         let mut values = values?;
         values.sort_unstable();
         let (below, above) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
@@ -81,7 +84,7 @@ fn latency(turns: &[JobResult]) -> Latency {
         let mut sum = 0.0;
         let mut weight = 0.0;
         for turn in turns {
-            sum += of(&turn.latency_ns)? * turn.operations as f64;
+            sum += of(&which(turn))? * turn.operations as f64;
             weight += turn.operations as f64;
         }
         (weight > 0.0).then(|| sum / weight)
@@ -97,8 +100,8 @@ fn latency(turns: &[JobResult]) -> Latency {
         p90: middle(|latency| latency.p90),
         p99: middle(|latency| latency.p99),
         p99_9: middle(|latency| latency.p99_9),
-        max: turns.iter().filter_map(|turn| turn.latency_ns.max).max(),
-        min: turns.iter().filter_map(|turn| turn.latency_ns.min).min(),
+        max: turns.iter().filter_map(|turn| which(turn).max).max(),
+        min: turns.iter().filter_map(|turn| which(turn).min).min(),
         mean: average,
         stddev: spread,
     }

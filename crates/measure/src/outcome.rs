@@ -178,6 +178,7 @@ fn result(
         },
         iops: measured.iops,
         latency_ns: latencies.latency(),
+        response_ns: completions.responses().map(|all| all.latency()),
         cpu,
         cpu_ns_per_io: used_ns as f64 / machine.operations.max(1) as f64,
         both_ends: both_ends(

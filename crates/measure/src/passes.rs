@@ -167,6 +167,8 @@ fn result(
         },
         iops: rate,
         latency_ns: latencies.latency(),
+        // Passes have no limits.
+        response_ns: None,
         cpu: mean_shares(&results),
         cpu_ns_per_io: cpu_ns.sum::<f64>() / operations.max(1) as f64,
         both_ends: BothEnds::sum(results.iter().filter_map(|(_, r)| r.both_ends.clone())),

@@ -47,6 +47,10 @@ pub(crate) struct Device {
     pub(crate) flush_ns: u64,
     /// A write cache, beyond which writes are slower.
     pub(crate) cache: Option<WriteCache>,
+    /// Rests that writing brings about.
+    pub(crate) hiccups: Option<Hiccups>,
+    /// A speed that drifts.
+    pub(crate) unrest: Option<Unrest>,
 }
 
 impl Device {
@@ -63,6 +67,8 @@ impl Device {
             hangs_after: None,
             flush_ns: 0,
             cache: None,
+            hiccups: None,
+            unrest: None,
         }
     }
 
@@ -92,6 +98,24 @@ pub(crate) struct WriteCache {
     pub(crate) empties: f64,
 }
 
+/// Now and then a write takes longer, since the device tidies up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hiccups {
+    /// After so many bytes, on average and by chance.
+    pub(crate) every_bytes: f64,
+    /// For so long, on average and by chance.
+    pub(crate) length_ns: f64,
+}
+
+/// Service times that drift around their mean: an Ornstein-Uhlenbeck process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unrest {
+    /// Standard deviation as a share of the mean.
+    pub(crate) share: f64,
+    /// After so many seconds the correlation has fallen to 1/e.
+    pub(crate) correlation_s: f64,
+}
+
 /// The device at work.
 pub(crate) struct State {
     pub(crate) device: Device,
@@ -100,6 +124,9 @@ pub(crate) struct State {
     served: u64,
     /// Bytes in the write cache.
     cached: f64,
+    /// How far the service times are from their mean, in standard deviations, and since when.
+    level: f64,
+    level_ns: u64,
 }
 
 impl State {
@@ -139,6 +166,14 @@ impl State {
             service_ns += self.device.commit_ns;
         }
         service_ns *= 1.0 + self.device.jitter * (2.0 * self.random.unit() - 1.0);
+        if let Some(unrest) = self.device.unrest {
+            service_ns *= self.level_at(issued_ns, unrest);
+        }
+        if let Some(hiccups) = self.device.hiccups.filter(|_| kind.is_write) {
+            if self.random.unit() < f64::from(kind.bytes) / hiccups.every_bytes {
+                service_ns += hiccups.length_ns * self.random.exponential();
+            }
+        }
         let server = self.free_ns.iter_mut().min_by_key(|free_ns| **free_ns);
         let free_ns = server.expect("a device has a server");
         let mut start_ns = issued_ns.max(*free_ns);
@@ -154,6 +189,20 @@ impl State {
     }
 }
 
+impl State {
+    /// By what service times are longer than their mean at `now_ns`.
+    fn level_at(&mut self, now_ns: u64, unrest: Unrest) -> f64 {
+        let passed_s = now_ns.saturating_sub(self.level_ns) as f64 / 1e9;
+        if passed_s > 0.0 {
+            let kept = (-passed_s / unrest.correlation_s).exp();
+            let fresh = (1.0 - kept * kept).sqrt();
+            self.level = self.level * kept + fresh * self.random.normal();
+            self.level_ns = now_ns;
+        }
+        (1.0 + unrest.share * self.level).max(0.1)
+    }
+}
+
 /// The made-up world.
 pub(crate) struct SimRig {
     clock_ns: Rc<Cell<u64>>,
@@ -166,15 +215,22 @@ pub(crate) struct SimRig {
 impl SimRig {
     /// A world with one device, at the beginning of its time.
     pub(crate) fn new(device: Device) -> Self {
+        SimRig::seeded(device, 1)
+    }
+
+    /// The same with other chances.
+    pub(crate) fn seeded(device: Device, seed: u64) -> Self {
         let servers = device.servers;
         SimRig {
             clock_ns: Rc::new(Cell::new(0)),
             state: Rc::new(RefCell::new(State {
                 device,
-                random: Rng::from_seed(1),
+                random: Rng::from_seed(seed),
                 free_ns: vec![0; servers],
                 served: 0,
                 cached: 0.0,
+                level: 0.0,
+                level_ns: 0,
             })),
             samples: Vec::new(),
             alarm: None,

@@ -116,6 +116,69 @@ fn sim_a_limited_rate_is_kept_and_waiting_is_no_latency() {
     }
 }
 
+/// 100 reads are due per second, each takes 1 ms, and once in ten seconds the device does nothing for one. A hundred and ten of
+/// a thousand wait for that, the k-th one 1000 - 9 k ms: so says arithmetic. The latencies know of one of them.
+#[test]
+fn sim_a_stall_counts_with_all_that_was_due_in_it() {
+    for depth in [1, 8] {
+        let shape = Shape {
+            limits: limited(100.0),
+            ..Shape::default()
+        };
+        let mut job = timed(Direction::Read, Pattern::Random, 60.0, shape);
+        job.queue_depth = depth;
+        let mut device = Device::of_iops(1000.0, 700.0);
+        device.jitter = 0.0;
+        device.pauses = (0..6)
+            .map(|n| (5_000_000_000 + n * 10_000_000_000, 1_000_000_000))
+            .collect();
+        let simulated = simulate(device, vec![job]);
+        let result = simulated.only();
+        let ms = |ns: Option<u64>| ns.expect("there were many") as f64 / 1e6;
+        let response = result.response_ns.expect("it has a limit");
+        assert!(near(ms(response.p50), 1.0, 0.02), "{response:?}");
+        // Of 1000 the worst 100 and the worst 10.
+        assert!(
+            near(ms(response.p90), 1000.0 - 9.0 * 100.0, 0.15),
+            "{response:?}"
+        );
+        assert!(
+            near(ms(response.p99), 1000.0 - 9.0 * 10.0, 0.03),
+            "{response:?}"
+        );
+        assert!(near(ms(response.max), 1001.0, 0.01), "{response:?}");
+        // Those that were in flight at once are all that the latencies show.
+        if depth == 1 {
+            assert!(near(ms(result.latency_ns.p99), 1.0, 0.02), "{result:?}");
+        }
+        assert!(ms(result.latency_ns.p90) < 10.0, "{:?}", result.latency_ns);
+    }
+}
+
+/// Without a limit nothing is due at a time of its own; of a mix only the kind that has one.
+#[test]
+fn sim_responses_are_of_what_has_a_limit() {
+    let device = || Device::of_iops(2500.0, 2500.0);
+    let free = timed(Direction::Read, Pattern::Random, 5.0, Shape::default());
+    assert_eq!(simulate(device(), vec![free]).only().response_ns, None);
+    let shape = Shape {
+        read_percent: Some(50),
+        limits: [limited(100.0)[0], Limit::default()],
+        ..Shape::default()
+    };
+    let mix = timed(Direction::Read, Pattern::Random, 20.0, shape);
+    let simulated = simulate(device(), vec![mix]);
+    let of = |direction| {
+        let mut results = simulated.results.iter();
+        let result = results.find(|result| result.direction == direction);
+        result.expect("both kinds").response_ns
+    };
+    assert_eq!(of(Direction::Write), None);
+    let reads = of(Direction::Read).expect("it has a limit");
+    // Writes of the mix are before it now and then, and the device keeps up with both.
+    assert!(reads.p99.is_some_and(|p99| p99 < 10_000_000), "{reads:?}");
+}
+
 #[test]
 fn sim_a_limit_beyond_the_device_is_the_device() {
     let shape = Shape {

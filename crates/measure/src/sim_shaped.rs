@@ -74,7 +74,7 @@ impl ShapedRunning {
             Worker {
                 state: Rc::clone(&state),
                 script: copy.script(),
-                ledger: Some(Ledger::new(tallies, work.queue_depth == 1)),
+                ledger: Some(Ledger::new(tallies, work.queue_depth == 1, origin_ns)),
                 origin_ns,
                 depth: work.queue_depth as usize,
                 next: None,
@@ -167,10 +167,7 @@ impl Worker {
                 self.before_flush = Some(flying);
                 continue;
             }
-            let Operation {
-                is_write, bytes, ..
-            } = flying.operation;
-            ledger.done(is_write, flying.began_ns, now_ns, bytes);
+            ledger.done(&flying.operation, flying.began_ns, now_ns);
         }
         ledger.close(now_ns);
         if let Some(flying) = self.before_flush.take_if(|_| self.in_flight.is_empty()) {

@@ -72,6 +72,9 @@ struct Cold {
     bytes_before: u64,
     slices: usize,
     batches: Batches,
+    /// From when operations were due by a limit to their ends, and the last of these times.
+    responses: Option<Box<Histogram>>,
+    response_ns: u64,
     warm_slices: Option<usize>,
     account: Account,
     delay_at_start: Option<u64>,
@@ -103,6 +106,8 @@ impl Tally {
                 bytes_before: 0,
                 slices: 0,
                 batches: Batches::new(),
+                responses: None,
+                response_ns: 0,
                 // Without a warm-up everything counts from the first moment on.
                 warm_slices: (order.warm_up_ns == 0).then_some(0),
                 account,
@@ -128,6 +133,14 @@ impl Tally {
     pub(crate) fn latency(&mut self, latency_ns: u64) -> bool {
         self.histogram.record_inner(latency_ns);
         latency_ns > self.peak_latency_ns
+    }
+
+    /// Counts how long after it was due one operation of a group ended; [`Tally::group_of`] follows.
+    pub(crate) fn response(&mut self, response_ns: u64) {
+        let cold = &mut *self.cold;
+        cold.response_ns = response_ns;
+        let responses = cold.responses.get_or_insert_with(Default::default);
+        responses.record(response_ns);
     }
 
     /// Counts `operations` (at least 1) that were seen to have completed at `now_ns`. When this
@@ -307,11 +320,17 @@ impl Tally {
         cold.longest_ns = 0;
         self.histogram.clear();
         cold.batches.clear();
+        if let Some(responses) = &mut cold.responses {
+            responses.clear();
+        }
         // The operation that was just counted completed after the warm-up. Of a group the
         // latencies cannot be told apart any more; at most one queue's worth is lost.
         if let Some(latency_ns) = latency_ns {
             self.histogram.record_inner(latency_ns);
             cold.longest_ns = latency_ns;
+            if let Some(responses) = &mut cold.responses {
+                responses.record(cold.response_ns);
+            }
         }
     }
 
@@ -325,6 +344,7 @@ impl Tally {
             end,
             histogram: self.histogram,
             batches: cold.batches,
+            responses: cold.responses,
             warm_slices: cold.warm_slices.unwrap_or(0),
             operations,
             bytes: match cold.order.block_bytes {

@@ -350,6 +350,7 @@ fn fail(mailbox: &Mailbox, error: String) {
         end: WorkerEnd::Failed(error),
         histogram: Histogram::new(),
         batches: Batches::new(),
+        responses: None,
         warm_slices: 0,
         operations: 0,
         bytes: 0,
@@ -420,7 +421,7 @@ impl Duty {
             tallies[side] = Some(tally);
         }
         let is_single = self.work.engine != Engine::Ring;
-        (origin_ns, Ledger::new(tallies, is_single))
+        (origin_ns, Ledger::new(tallies, is_single, origin_ns))
     }
 
     fn run_general_queue(&self) {

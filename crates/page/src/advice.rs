@@ -12,7 +12,7 @@ use super::charts::{self, PipeScale};
 use super::jobs::{folded, section};
 use super::prose::{coded, risk};
 use super::{data, glued, headlines, picture, reservation, shell};
-use rubus_advise::text::{PAYS, typed};
+use rubus_advise::text::{PAYS, measurement, obstacles, typed};
 use rubus_draw::words;
 
 /// The page. `version` is this program's.
@@ -50,6 +50,7 @@ fn to_do(advice: &Advice) -> Markup {
         "What to do",
         html! {
             @if let Some(command) = &advice.command { p { code { (typed(command)) } } }
+            @if let Some(before) = obstacles(&advice.obstacles) { p { "Needs: " (coded(&before)) } }
             @if !sentence.is_empty() { p { (coded(sentence)) } }
             @for sentence in risks { (risk(sentence)) }
         },
@@ -189,9 +190,10 @@ fn candidates(advice: &Advice) -> Markup {
 /// By what they are ranked, as docs/advise.md has it at length.
 fn order(purpose: Purpose) -> String {
     format!(
-        "The best stands first: what takes the shortest time; of times within {} what needs no other machine, then what costs \
-         less. What there is now comes before all that is not {WORTH_A_CHANGE} times as fast, and before all else where it \
-         takes less than {}, which is enough.",
+        "The best stands first: what is surely faster, its range of times {} below the other's; of those that are alike what \
+         needs no other machine, then what costs less, then what risks less, then what has the shorter worst case. What there \
+         is now comes before all that is not {WORTH_A_CHANGE} times as fast, and before all else where it takes less than {}, \
+         which is enough.",
         percent(ALIKE - 1.0),
         glued(&words::seconds(purpose.enough_s()))
     )
@@ -294,6 +296,9 @@ fn subjects(advice: &Advice) -> Markup {
                     li {
                         b { (subject.name) } ": " (coded(&subject.advice))
                         @if let Some(command) = &subject.command { span class="remedy" { code { (typed(command)) } } }
+                        @if let Some(before) = obstacles(&subject.obstacles) {
+                            span class="remedy" { "Needs: " (coded(&before)) }
+                        }
                     }
                 }
             }
@@ -368,8 +373,8 @@ fn unknown(advice: &Advice) -> Markup {
                 @for unknown in &advice.unknown {
                     li {
                         (coded(&unknown.what))
-                        @if let Some(measurement) = &unknown.measurement {
-                            span class="remedy" { code { (typed(measurement)) } }
+                        @if let Some(measurement) = measurement(unknown) {
+                            span class="remedy" { code { (measurement) } }
                         }
                     }
                 }

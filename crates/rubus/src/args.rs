@@ -253,7 +253,8 @@ pub enum Command {
 /// Measure the disk under a directory and say what it can do.
 ///
 /// Writes one nameless file (at most 10 % of the free space, at most 1 GiB in
-/// total), which is gone at the end whatever happens.
+/// total, 4 GiB on an SSD or hard disk), which is gone at the end whatever
+/// happens.
 #[derive(Debug, ClapArgs)]
 pub struct Checkup {
     /// Directory on the disk to be measured

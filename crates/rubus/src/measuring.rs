@@ -87,6 +87,7 @@ pub fn suite_for(name: &str, target: &Resolved, wanted: SuiteLimits) -> anyhow::
         region_bytes: wanted.region_bytes,
         budget_bytes: wanted.budget_bytes,
         is_whole: wanted.is_whole,
+        endurance: target.endurance,
         ..suites::Room::new(&path, target.room_bytes, is_free_space)
     };
     if let (Target::Directory { .. }, Ok(found)) =

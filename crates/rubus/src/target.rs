@@ -16,6 +16,7 @@ use rubus_host::files::Files;
 use rubus_host::ssh::Options;
 use rubus_machine::parse::mountinfo;
 use rubus_measure::remote::Remote;
+use rubus_measure::suites::Endurance;
 use rubus_measure::{FarEnd, Target};
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::Machine;
@@ -44,6 +45,8 @@ pub struct Resolved {
     pub device: Option<String>,
     /// Free bytes for a directory, else the size of the file or device.
     pub room_bytes: u64,
+    /// How much writing the disks below are made for: the least of them.
+    pub endurance: Endurance,
     /// The link to the server of a network disk, where its rate is known.
     pub link: Option<NetworkLink>,
     /// The server of a network disk, where it is to be asked what it spends.
@@ -151,12 +154,17 @@ pub fn resolve(
     files: &dyn Files,
     allowance: &Allowance,
 ) -> anyhow::Result<Resolved> {
-    match name {
+    let mut resolved = match name {
         TargetName::Path(path) => of_path(path, machine, files, allowance),
         TargetName::Ram(bytes) => memory(name, *bytes, machine),
         TargetName::Nbd(address) => export(address, files, allowance),
         TargetName::Rbd(name) => image(name, allowance),
-    }
+    }?;
+    let device = resolved.device.as_deref();
+    let disks = device.map_or(Vec::new(), |name| machine.disks_below(name));
+    let all = disks.into_iter().map(Endurance::of);
+    resolved.endurance = all.min().unwrap_or_default();
+    Ok(resolved)
 }
 
 /// An export of a network block device. Its contents may be lost only if the user gave its
@@ -174,6 +182,7 @@ fn export(address: &str, files: &dyn Files, allowance: &Allowance) -> anyhow::Re
         true => !allowance.read_only,
     };
     Ok(Resolved {
+        endurance: Endurance::default(),
         named: address.into(),
         target: Target::Remote {
             remote: Arc::new(remote),
@@ -260,6 +269,7 @@ fn memory(name: &TargetName, bytes: u64, machine: &Machine) -> anyhow::Result<Re
         available / 2 / MIN,
     );
     Ok(Resolved {
+        endurance: Endurance::default(),
         named: name.to_string(),
         target: Target::Ram { size_bytes: bytes },
         path: PathBuf::from("memory"),
@@ -309,6 +319,7 @@ fn directory(
         .with_context(|| format!("cannot read the free space of {}", real.display()))?;
     let place = Place::of(&real, machine, files);
     Ok(Resolved {
+        endurance: Endurance::default(),
         named: path.display().to_string(),
         target: Target::Directory { path: real.clone() },
         link: place.link(files),
@@ -337,6 +348,7 @@ fn file(
         guard::file_unused(files, &real).map_err(refused)?;
     }
     Ok(Resolved {
+        endurance: Endurance::default(),
         named: path.display().to_string(),
         target: Target::File {
             path: real.clone(),
@@ -385,6 +397,7 @@ fn device(path: &Path, files: &dyn Files, allowance: &Allowance) -> anyhow::Resu
         .and_then(Path::file_name)
         .map(|name| name.to_string_lossy().into_owned());
     Ok(Resolved {
+        endurance: Endurance::default(),
         named: path.display().to_string(),
         target: Target::Device {
             fd: opened.fd,

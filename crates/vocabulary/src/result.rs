@@ -336,6 +336,10 @@ pub struct JobResult {
     pub iops: Estimate,
     /// Latency of the operations, in nanoseconds.
     pub latency_ns: Latency,
+    /// Of a job with a rate limit: from the moment an operation was due by its limit to its end, in nanoseconds, so
+    /// that what a stall held up counts with all of its waiting; absent without a limit and in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_ns: Option<Latency>,
     /// Shares of all cores during the job.
     pub cpu: CpuShares,
     /// Processor time of this process per operation, in nanoseconds.

@@ -357,6 +357,13 @@ pub struct Limit {
     pub iops: Option<f64>,
 }
 
+impl Limit {
+    /// Whether it limits anything.
+    pub fn is_any(&self) -> bool {
+        self.iops.is_some() || self.bytes_per_second.is_some()
+    }
+}
+
 /// A pause between operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Think {

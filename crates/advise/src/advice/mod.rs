@@ -9,7 +9,7 @@ pub mod picture;
 use serde::{Deserialize, Serialize};
 
 use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::published::kinds::DeviceClass;
+use rubus_vocabulary::published::kinds::{DeviceClass, Severity};
 use rubus_vocabulary::units::iops;
 
 pub use bases::Bases;
@@ -48,6 +48,9 @@ pub struct Advice {
     pub because: Vec<String>,
     /// The command that plans it, as words; absent where no recipe does it.
     pub command: Option<Vec<String>>,
+    /// What the plan of that command found in its way, as sentences; none also where nobody has looked yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub obstacles: Vec<String>,
     /// What is to be done besides the command, or in place of it, as a sentence.
     pub to_do: Option<String>,
     /// Advice on single subjects.
@@ -86,6 +89,12 @@ pub struct Candidate {
     pub euros: (u32, u32),
     /// What may go wrong, as sentences.
     pub risks: Vec<String>,
+    /// How bad the worst of them is.
+    #[serde(default)]
+    pub worst_risk: Option<Severity>,
+    /// Candidates of the same number are alike: none is surely faster than another. 0 is the fastest.
+    #[serde(default)]
+    pub tier: u32,
     /// Whether all figures by which it is ranked were measured on this machine.
     pub is_measured: bool,
     /// How each figure is known.
@@ -197,6 +206,9 @@ pub struct Subject {
     pub advice: String,
     /// The command that plans it, as words.
     pub command: Option<Vec<String>>,
+    /// As [`Advice::obstacles`], of that command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub obstacles: Vec<String>,
 }
 
 /// Compression on links of different speed.
@@ -262,6 +274,12 @@ pub struct Unknown {
     pub what: String,
     /// The measurement that settles it, as the words of a command; absent where none can be made here.
     pub measurement: Option<Vec<String>>,
+    /// The candidate that it is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// Only root may run it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_root: bool,
 }
 
 /// Whether the place of this name is a network disk.

@@ -5,6 +5,7 @@ use rubus_vocabulary::machine::{BlockDevice, Hop, HopKind, Machine};
 use rubus_vocabulary::published::kinds::DeviceClass;
 
 use super::place::{Is, Place, USB_3_BITS, USB_3_BYTES, board_type, buses, by_id, class_of, disks};
+use super::risk::Risk;
 use crate::stages::raid::Member;
 
 /// USB 2 in practice (see `core/ceiling.rs`).
@@ -68,13 +69,12 @@ pub(super) fn worth_buying(machine: &Machine, places: &[Place]) -> Vec<&'static 
 /// A kind of device as it is on this machine.
 pub(super) fn bought(machine: &Machine, class: &'static DeviceClass) -> Place {
     let here = on_board(machine, class);
-    let mut risks = vec![here.class.risk];
+    let mut risks: Vec<Risk> = Risk::of_class(here.class).into_iter().collect();
     if here.class.id.starts_with("usb3") && !has_usb_3(machine) {
-        risks.push(
+        risks.push(Risk::degradation(
             "This machine does not show whether it has USB 3; behind USB 2 it is a usb2-ssd.",
-        );
+        ));
     }
-    risks.retain(|risk| !risk.is_empty());
     Place {
         name: class.id.into(),
         what: match here.why {
@@ -89,7 +89,7 @@ pub(super) fn bought(machine: &Machine, class: &'static DeviceClass) -> Place {
         is_now: false,
         is_here: false,
         euros: class.euros,
-        risks: risks.into_iter().map(str::to_string).collect(),
+        risks,
         bases: Bases::of_class(here.class),
         source: format!("not there; {}", here.class.source),
         directory: None,

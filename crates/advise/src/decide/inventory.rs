@@ -8,8 +8,9 @@ use rubus_vocabulary::published::kinds::DeviceClass;
 
 use super::buying::{bought, has_usb_3, worth_buying};
 use super::place::{
-    Is, LOST, Place, USB_3_BYTES, board_type, buses, by_id, class_of, disks, partly, root_disks,
+    Is, Place, USB_3_BYTES, board_type, buses, by_id, class_of, disks, partly, root_disks,
 };
+use super::risk::Risk;
 use super::{Question, links, network_disk};
 use crate::stages::raid::Member;
 
@@ -55,10 +56,7 @@ fn of_disk(question: &Question<'_>, disk: &BlockDevice) -> Place {
     let class = class_of(disk);
     let measured = question.known.disks.get(&disk.name);
     let is_now = is_root(machine, disk);
-    let mut risks: Vec<String> = Vec::new();
-    if !class.risk.is_empty() {
-        risks.push(class.risk.into());
-    }
+    let mut risks: Vec<Risk> = Risk::of_class(class).into_iter().collect();
     if !is_now {
         risks.extend(what_would_be_lost(machine, disk));
     }
@@ -148,7 +146,9 @@ fn directory(machine: &Machine, disk: &BlockDevice) -> Option<String> {
 }
 
 /// What overwriting the disk loses, and how it is taken out of use before.
-fn what_would_be_lost(machine: &Machine, disk: &BlockDevice) -> Option<String> {
+fn what_would_be_lost(machine: &Machine, disk: &BlockDevice) -> Option<Risk> {
+    /// How it begins.
+    const LOST: &str = "What is on it";
     let used = |mount: &&rubus_vocabulary::machine::Mount| {
         let size = mount.size_bytes.get()?;
         Some(size.saturating_sub(mount.available_bytes.get()?))
@@ -157,20 +157,20 @@ fn what_would_be_lost(machine: &Machine, disk: &BlockDevice) -> Option<String> {
     match mounts.first() {
         Some(mount) => {
             let points: Vec<String> = mounts.iter().map(|mount| quote(&mount.point)).collect();
-            Some(format!(
+            Some(Risk::loss(format!(
                 "{LOST} ({}{}) is lost by that: copy it elsewhere, then `sudo umount {}`.",
                 mount.point,
                 used(mount).map_or(String::new(), |bytes| {
                     format!(", {}", rubus_vocabulary::units::bytes_si(bytes))
                 }),
                 points.join(" ")
-            ))
+            )))
         }
         None => {
             let parts = machine.block_devices.iter();
             let mut parts = parts.filter(|part| part.parent.as_deref() == Some(&disk.name));
             let has = parts.any(|part| part.content.text().is_some());
-            has.then(|| format!("{LOST} is lost by that."))
+            has.then(|| Risk::loss(format!("{LOST} is lost by that.")))
         }
     }
 }
@@ -211,7 +211,9 @@ fn stripe(question: &Question<'_>, names: &[String]) -> Result<Place, String> {
         is_now: false,
         is_here: true,
         euros: (0, 0),
-        risks: vec!["One disk that fails takes everything with it.".into()],
+        risks: vec![Risk::failure(
+            "One disk that fails takes everything with it.",
+        )],
         bases,
         source: "from the figures of its disks".into(),
         directory: None,
@@ -246,22 +248,20 @@ fn in_a_better_port(question: &Question<'_>, disk: &BlockDevice) -> Option<Place
             }),
             USB_3_BYTES,
             format!("{} in a USB 3 port", disk.name),
-            "",
+            None,
         ),
         HopKind::Pcie if board_type(machine) == Some("5") => (
             now,
             PCIE_3_BYTES,
             format!("{} at PCIe Gen 3", disk.name),
-            "Gen 3 is beyond what the board is certified for; some drives fail with it.",
+            Some(Risk::failure(
+                "Gen 3 is beyond what the board is certified for; some drives fail with it.",
+            )),
         ),
         _ => return None,
     };
     let is_usb = hop.kind == HopKind::UsbDevice;
-    let mut risks: Vec<String> = [class.risk, risk]
-        .into_iter()
-        .filter(|risk| !risk.is_empty())
-        .map(str::to_string)
-        .collect();
+    let mut risks: Vec<Risk> = Risk::of_class(class).into_iter().chain(risk).collect();
     if !is_root(machine, disk) {
         risks.extend(what_would_be_lost(machine, disk));
     }

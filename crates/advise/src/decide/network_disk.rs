@@ -6,6 +6,7 @@ use rubus_vocabulary::units::bit_rate;
 
 use super::links::{best, is_radio, modelled, tells};
 use super::place::{Is, Place, partly};
+use super::risk::Risk;
 use super::{Question, weigh};
 use crate::stages::network::Link;
 use crate::stages::raid::Member;
@@ -27,12 +28,14 @@ pub(super) fn disk(question: &Question<'_>, address: &str) -> Result<Place, Stri
             );
         }
     };
-    let mut risks = vec!["It hangs while the server or the cable is away.".to_string()];
-    if is_socket {
-        risks = vec!["It hangs while the server is away.".into()];
-    }
+    let mut risks = vec![Risk::failure(match is_socket {
+        true => "It hangs while the server is away.",
+        false => "It hangs while the server or the cable is away.",
+    })];
     if link.is_some_and(is_radio) {
-        risks.push("A radio link loses its connection; do not put a root on it.".into());
+        risks.push(Risk::failure(
+            "A radio link loses its connection; do not put a root on it.",
+        ));
     }
     let mut bases = Bases::all(Basis::Assumed);
     if link.is_some_and(tells) {

@@ -7,6 +7,7 @@ use rubus_vocabulary::platters::has_platters;
 use rubus_vocabulary::published::kinds::DeviceClass;
 
 use super::phrases::list;
+use super::risk::Risk;
 use crate::stages::network::Link;
 use crate::stages::raid::Member;
 
@@ -15,9 +16,6 @@ pub(super) const USB_3_BITS: u64 = 5_000_000_000;
 
 /// USB 3, and what the card slots, in practice (see `core/ceiling.rs`).
 pub(super) const USB_3_BYTES: f64 = 440e6;
-
-/// How a risk begins that says what would be lost.
-pub(super) const LOST: &str = "What is on it";
 
 /// A place for data.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +32,8 @@ pub(super) struct Place {
     pub is_here: bool,
     /// Euros, from and to.
     pub euros: (u32, u32),
-    /// Sentences.
-    pub risks: Vec<String>,
+    /// What may go wrong.
+    pub risks: Vec<Risk>,
     /// How its figures are known.
     pub bases: Bases,
     /// Where the figures come from.
@@ -170,7 +168,7 @@ pub(super) fn class_of(disk: &BlockDevice) -> &'static DeviceClass {
         ) {
             (true, _, _) => "usb-stick",
             (false, Some(true), _) => "usb-disk",
-            (false, None, _) if disk.rotational.get() == Some(true) => "usb-unknown",
+            (false, None, _) => "usb-unknown",
             (false, _, true) if usb.driver.text() == Some("uas") => "usb3-ssd",
             (false, _, true) => "usb3-ssd-storage",
             (false, _, false) => "usb2-ssd",

@@ -34,6 +34,8 @@ pub(super) fn unknown(
             continue;
         }
         unknown.push(Unknown {
+            of: Some(candidate.name.clone()),
+            needs_root: matches!(&measurement[..], [_, _, at, ..] if at.starts_with("/dev/")),
             what: match is_swap {
                 true => format!("speed of {name}"),
                 false => format!(
@@ -50,12 +52,16 @@ pub(super) fn unknown(
         unknown.push(Unknown {
             what: "how far pages shrink here".into(),
             measurement: Some(["rubus", "bench", "memory"].map(str::to_string).into()),
+            of: None,
+            needs_root: false,
         });
     }
     if candidates.iter().any(|candidate| candidate.name == "nbd") {
         unknown.push(Unknown {
             what: "the network disk: start a server, then --with nbd://SERVER/NAME".into(),
             measurement: None,
+            of: None,
+            needs_root: false,
         });
     }
     unknown
@@ -83,20 +89,23 @@ fn what_is_left(purpose: Purpose, candidate: &Candidate) -> String {
 }
 
 fn measurement(question: &Question<'_>, place: &Place) -> Option<Vec<String>> {
-    let target = match &place.is {
-        Is::Network(_, address) if !address.is_empty() => address.clone(),
-        Is::Network(..) => return None,
-        Is::Stripe(_) => return None,
+    let address = match &place.is {
+        Is::Network(_, address) if !address.is_empty() => Some(address),
+        Is::Network(..) | Is::Stripe(_) => return None,
         Is::Disk(_) if !place.is_here || place.name.contains('@') => return None,
-        Is::Disk(_) => match &place.directory {
-            Some(directory) => directory.clone(),
-            None => format!("/dev/{}", place.name),
-        },
+        Is::Disk(_) => None,
     };
     // A bus that was found on it must be one of this machine's disks.
     let is_disk = place::disks(question.machine).any(|disk| disk.name == place.name);
     if matches!(place.is, Is::Disk(_)) && !is_disk {
         return None;
     }
-    Some(vec!["rubus".into(), "bench".into(), target])
+    let node = format!("/dev/{}", place.name);
+    let words: &[&str] = match (address, &place.directory) {
+        (Some(address), _) => &["rubus", "bench", address],
+        (None, Some(directory)) => &["rubus", "checkup", directory],
+        // Without a mounted filesystem only reading needs no confirmation of a loss.
+        (None, None) => &["rubus", "bench", &node, "--read-only"],
+    };
+    Some(words.iter().map(|word| word.to_string()).collect())
 }

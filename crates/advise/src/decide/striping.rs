@@ -93,6 +93,7 @@ fn subject(advice: String, command: Option<Vec<String>>) -> Subject {
         name: "raid".into(),
         advice,
         command,
+        obstacles: Vec::new(),
     }
 }
 

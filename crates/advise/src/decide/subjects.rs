@@ -45,6 +45,7 @@ fn subject(name: &str, advice: String, command: Option<Vec<String>>) -> Option<S
         name: name.into(),
         advice,
         command,
+        obstacles: Vec::new(),
     })
 }
 

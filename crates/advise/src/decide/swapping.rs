@@ -11,7 +11,8 @@ use rubus_vocabulary::memory::SetUpKind;
 use rubus_vocabulary::units::bytes_iec;
 
 use super::phrases::{ToDo, times};
-use super::place::{Is, LOST, Place};
+use super::place::{Is, Place};
+use super::risk::{self, Risk};
 use super::swap_costs::{POOL_PERCENT, TIMES, base, page_s, pool_percent, ratio_basis};
 use super::{Question, weigh};
 use crate::predict::{Bend, Operation, predict};
@@ -31,7 +32,7 @@ struct SwapPlace {
     /// The place that takes what is over; of zram the root's, whose programs' pages are read again.
     disk: Place,
     is_now: bool,
-    risks: Vec<String>,
+    risks: Vec<Risk>,
 }
 
 /// Whether a place is one to swap on.
@@ -48,7 +49,7 @@ pub(super) fn candidates(question: &Question<'_>, places: &[Place]) -> Vec<Candi
         .map(|option| candidate(question, option))
         .collect();
     // Of those that are as fast the one that has a place for what is over comes first.
-    super::rank(&mut candidates, question.purpose, |candidate| {
+    super::order::rank(&mut candidates, question.purpose, |candidate| {
         let option = options.iter().find(|option| option.name == candidate.name);
         option.map_or(u8::MAX, standing)
     });
@@ -95,7 +96,9 @@ fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
             set_up: zram,
             disk: (*root).clone(),
             is_now: false,
-            risks: vec!["What does not fit has no place: a program is ended.".into()],
+            risks: vec![Risk::failure(
+                "What does not fit has no place: a program is ended.",
+            )],
         });
     }
     for place in disks {
@@ -103,7 +106,7 @@ fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
         let mut risks = place.risks.clone();
         // A swap file takes nothing from anybody.
         if place.directory.is_some() {
-            risks.retain(|risk| !risk.starts_with(LOST));
+            risks.retain(|risk| !risk.is_loss);
         }
         let option = SwapPlace {
             what: format!("zswap before a swap on {}", place.what),
@@ -153,7 +156,7 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
             },
             disk: root.clone(),
             is_now: true,
-            risks: vec!["When memory is full a program is ended.".into()],
+            risks: vec![Risk::failure("When memory is full a program is ended.")],
         };
     };
     if area.path.starts_with("/dev/zram") {
@@ -166,7 +169,9 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
             set_up: zram(base, size as f64),
             disk: root.clone(),
             is_now: true,
-            risks: vec!["What does not fit has no place: a program is ended.".into()],
+            risks: vec![Risk::failure(
+                "What does not fit has no place: a program is ended.",
+            )],
         };
     }
     let device = area.device.text().unwrap_or_default();
@@ -209,7 +214,7 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
         risks: disk
             .risks
             .iter()
-            .filter(|risk| !risk.starts_with(LOST))
+            .filter(|risk| !risk.is_loss)
             .cloned()
             .collect(),
     }
@@ -280,7 +285,9 @@ fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
         cpu_share: Estimate::new(busy.value.min(1.0), busy.low.min(1.0), busy.high.min(1.0)),
         swap: Some(swapping),
         euros: place.euros,
-        risks: option.risks.clone(),
+        risks: risk::sentences(&option.risks),
+        worst_risk: risk::worst(&option.risks),
+        tier: 0,
         is_measured: basis.time_s == Basis::Measured,
         basis,
         source: place.source.clone(),

@@ -7,7 +7,8 @@ use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::processor::arm_cores;
 
 use super::links::Port;
-use super::place::{Is, LOST, Place};
+use super::place::{Is, Place};
+use super::risk::{self, Risk};
 use super::{Question, links, swap_costs};
 use crate::path::Step;
 use crate::predict::{Bend, Operation, Prediction, predict};
@@ -105,6 +106,7 @@ pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
         .find(|(visit, _)| Some(visit.what) == largest)
         .map(|(_, prediction)| pipes(prediction));
     let time_s = sum(demands.iter().map(|demand| demand.seconds));
+    let risks = risks(question.purpose, place);
     let is_port_assumed = port.is_some_and(|port| port.basis == Basis::Assumed);
     let basis = Bases {
         time_s: match is_port_assumed {
@@ -127,7 +129,9 @@ pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
         swap: swap_costs::on(question, &figures),
         figures,
         euros: place.euros,
-        risks: risks(question.purpose, place),
+        risks: risk::sentences(&risks),
+        worst_risk: risk::worst(&risks),
+        tier: 0,
         is_measured: basis.time_s == Basis::Measured,
         basis,
         source: place.source.clone(),
@@ -150,10 +154,10 @@ fn time_basis(bases: &Bases, visits: &[Visit], demands: &[Demand], time_s: f64) 
 }
 
 /// Data can be put beside what is there; a system cannot.
-fn risks(purpose: Purpose, place: &Place) -> Vec<String> {
+fn risks(purpose: Purpose, place: &Place) -> Vec<Risk> {
     let moves = matches!(purpose, Purpose::Desktop | Purpose::Server) || place.directory.is_none();
     let mut risks = place.risks.clone();
-    risks.retain(|risk| moves || !risk.starts_with(LOST));
+    risks.retain(|risk| moves || !risk.is_loss);
     risks
 }
 

@@ -1,12 +1,12 @@
 //! Why the best one is best, and what does it.
 
-use crate::advice::{ALIKE, Basis, Candidate, Demand, WORTH_SAYING, is_network};
+use crate::advice::{ALIKE, Basis, Candidate, Demand, WORTH_A_CHANGE, WORTH_SAYING, is_network};
 use rubus_machine::purpose::{Purpose, What};
 use rubus_vocabulary::units::{iops, percent, rate_si};
 
 use super::Question;
 use super::phrases::{ToDo, list, seconds, times};
-use super::place::{Is, LOST, Place};
+use super::place::{Is, Place};
 use super::swapping;
 
 /// Three sentences: what the best gives, why, and what is narrow after it.
@@ -54,6 +54,18 @@ fn what_it_gives(
     if best.is_now && best.is_enough(purpose) {
         return what_is_enough(best, work, &range, alone.as_deref(), all);
     }
+    if let Some(other) = likely_faster(best, all) {
+        let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
+        return format!(
+            "{} stays at {range} for {work}{alone}. No other place is surely faster; {} may be, at {} ({} to {}): measure before \
+             you decide.",
+            named(best),
+            short(other),
+            time(other),
+            seconds(other.time_s.low),
+            seconds(other.time_s.high)
+        );
+    }
     if best.is_now {
         let second = all.get(1).map(|next| {
             let money = match next.euros {
@@ -95,6 +107,16 @@ fn what_it_gives(
         time(now),
         times(now.time_s.value / best.time_s.value)
     )
+}
+
+/// Of what is alike the current place, which stays for that reason, the one that is most likely to be faster.
+fn likely_faster<'c>(best: &Candidate, all: &'c [Candidate]) -> Option<&'c Candidate> {
+    let is_it = |other: &&Candidate| {
+        let is_alike = best.is_now && other.tier == best.tier;
+        is_alike && other.time_s.value * WORTH_A_CHANGE < best.time_s.value
+    };
+    let by_time = |a: &&Candidate, b: &&Candidate| a.time_s.value.total_cmp(&b.time_s.value);
+    all.iter().filter(is_it).min_by(by_time)
 }
 
 /// Whether it is a disk of this machine, and so can be measured: not one to buy, and none over the network.
@@ -248,9 +270,11 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], candidates: &[Can
         return swapping::to_do(question, places, best);
     }
     if best.is_now {
-        return ToDo::nothing(match best.is_enough(question.purpose) {
-            true => "Nothing: what is there is enough.",
-            false => "Nothing: the system is there already.",
+        let is_enough = best.is_enough(question.purpose);
+        return ToDo::nothing(match likely_faster(best, candidates) {
+            _ if is_enough => "Nothing: what is there is enough.",
+            Some(_) => "Nothing until it is measured (below).",
+            None => "Nothing: the system is there already.",
         });
     }
     let place = places.iter().find(|place| place.name == best.name);
@@ -348,8 +372,8 @@ fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
 }
 
 fn lost(place: &Place) -> Option<String> {
-    let risk = place.risks.iter().find(|risk| risk.starts_with(LOST));
-    risk.cloned()
+    let risk = place.risks.iter().find(|risk| risk.is_loss);
+    risk.map(|risk| risk.words.clone())
 }
 
 fn then(question: &Question<'_>, place: &Place, first: &str) -> String {

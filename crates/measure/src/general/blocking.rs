@@ -133,7 +133,7 @@ impl Hands<'_> {
             flush_all(self.files, flush, operation)?;
         }
         let ended_ns = now_ns();
-        ledger.done(operation.is_write, began_ns, ended_ns, operation.bytes);
+        ledger.done(operation, began_ns, ended_ns);
         ledger.close(ended_ns);
         match self.checks {
             Some(checks) if !operation.is_write => {

@@ -209,6 +209,7 @@ mod tests {
             offset,
             bytes: 4096,
             due_ns: 0,
+            scheduled_ns: None,
             spin_ns: 0,
             flush: None,
         }

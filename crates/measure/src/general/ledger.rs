@@ -2,10 +2,14 @@
 //!
 //! - A latency is the service time, from the moment in which the operation was issued; what a limit
 //!   or a pause kept back before that does not count.
+//! - A response is from the moment in which the operation was due by its limit: with the time that it waited for
+//!   those before it. While a device stalls, few operations are issued, so latencies alone hide most of a stall
+//!   (coordinated omission; Tene, "How NOT to measure latency", 2013).
 //! - A gap is a time in which the target owed something and completed nothing of either kind. Time in which
 //!   the worker rested of its own will is none.
 
 use super::plan::{READS, WRITES};
+use super::script::Operation;
 use crate::mailbox::WorkerEnd;
 use crate::worker::Tally;
 
@@ -15,6 +19,8 @@ pub(crate) struct Ledger {
     tallies: [Option<Tally>; 2],
     /// One operation at a time: its latency is the gap.
     is_single: bool,
+    /// The start of the script.
+    origin_ns: u64,
     groups: [Group; 2],
 }
 
@@ -27,11 +33,13 @@ struct Group {
 }
 
 impl Ledger {
-    /// The ledger of a worker with `is_single` operation at a time; at least one tally is there.
-    pub(crate) fn new(tallies: [Option<Tally>; 2], is_single: bool) -> Self {
+    /// The ledger of a worker with `is_single` operation at a time, whose script begins at `origin_ns`; at least one
+    /// tally is there.
+    pub(crate) fn new(tallies: [Option<Tally>; 2], is_single: bool, origin_ns: u64) -> Self {
         Ledger {
             tallies,
             is_single,
+            origin_ns,
             groups: [Group::default(); 2],
         }
     }
@@ -54,8 +62,8 @@ impl Ledger {
     }
 
     /// Counts one operation; [`Ledger::close`] follows.
-    pub(crate) fn done(&mut self, is_write: bool, began_ns: u64, ended_ns: u64, bytes: u32) {
-        let side = if is_write { WRITES } else { READS };
+    pub(crate) fn done(&mut self, operation: &Operation, began_ns: u64, ended_ns: u64) {
+        let side = if operation.is_write { WRITES } else { READS };
         let Some(tally) = &mut self.tallies[side] else {
             return;
         };
@@ -63,9 +71,13 @@ impl Ledger {
         if tally.latency(latency_ns) && !self.is_single {
             tally.look_at(began_ns, ended_ns);
         }
+        if let Some(scheduled_ns) = operation.scheduled_ns {
+            let due_ns = self.origin_ns.saturating_add(scheduled_ns);
+            tally.response(ended_ns.saturating_sub(due_ns));
+        }
         let group = &mut self.groups[side];
         group.operations += 1;
-        group.bytes += u64::from(bytes);
+        group.bytes += u64::from(operation.bytes);
         group.latency_ns = latency_ns;
     }
 

@@ -419,8 +419,7 @@ impl Plan {
 
     /// Whether it waits of its own will: for a limit or in a pause.
     pub(crate) fn is_paced(&self) -> bool {
-        let limited = |limit: &Limit| limit.iops.is_some() || limit.bytes_per_second.is_some();
-        self.think.is_some() || self.limits.iter().any(limited)
+        self.think.is_some() || self.limits.iter().any(Limit::is_any)
     }
 
     fn over_sides<'a, T: 'a>(

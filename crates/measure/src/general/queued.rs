@@ -281,7 +281,7 @@ impl Queue<'_> {
             operation,
             began_ns,
         } = *flying;
-        ledger.done(operation.is_write, began_ns, now, operation.bytes);
+        ledger.done(&operation, began_ns, now);
     }
 
     /// "Try again" is no failure of the target: see the same in `engine::ring`.

@@ -46,6 +46,8 @@ pub(crate) struct Operation {
     pub(crate) bytes: u32,
     /// Not to be issued before.
     pub(crate) due_ns: u64,
+    /// When a rate limit had it due, whatever happened before it; absent where none limits it.
+    pub(crate) scheduled_ns: Option<u64>,
     /// Of the time until then, so much is spent computing.
     pub(crate) spin_ns: u64,
     /// What makes it durable; it ends when that ends.
@@ -87,6 +89,8 @@ pub(crate) struct Script {
     replays: Option<u64>,
     /// Nothing before this time, after a pause.
     floor_ns: u64,
+    /// When the last operation was due.
+    scheduled_ns: u64,
     spin_ns: u64,
 }
 
@@ -137,6 +141,7 @@ impl Script {
             flush_under_way: false,
             replays: None,
             floor_ns: 0,
+            scheduled_ns: 0,
             spin_ns: 0,
             plan,
         }
@@ -166,6 +171,7 @@ impl Script {
                     return Step::Do(Operation {
                         is_write: false,
                         due_ns: 0,
+                        scheduled_ns: None,
                         spin_ns: 0,
                         flush: None,
                         ..operation
@@ -191,6 +197,9 @@ impl Script {
         }
         self.pause_due = false;
         let place = self.place(side, part, bytes);
+        let by_limit_ns = self.due_ns(side, place.bytes).max(self.floor_ns);
+        // The other kind of a mix may be held up by a stricter limit: nothing is due before what comes before it.
+        self.scheduled_ns = self.scheduled_ns.max(by_limit_ns);
         let files_part = part as u64 % u64::from(self.plan.parts);
         let operation = Operation {
             number: self.number,
@@ -198,7 +207,8 @@ impl Script {
             file: (part / self.plan.parts as usize) as u32,
             offset: self.plan.start + files_part * self.plan.part_bytes + place.offset,
             bytes: place.bytes,
-            due_ns: self.due_ns(side, place.bytes).max(self.floor_ns),
+            due_ns: by_limit_ns,
+            scheduled_ns: self.plan.limits[side].is_any().then_some(self.scheduled_ns),
             spin_ns: std::mem::take(&mut self.spin_ns),
             flush: self.flush_after(side),
         };

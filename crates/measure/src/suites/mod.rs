@@ -17,6 +17,8 @@ mod stream;
 mod sustained;
 mod tiobench;
 
+use rubus_vocabulary::machine::{BlockDevice, HopKind};
+use rubus_vocabulary::platters::has_platters;
 use rubus_vocabulary::spec::{
     Direction, Durability, Job, Operation, Pattern, RunsOn, Suite, SuiteSummary,
 };
@@ -58,6 +60,18 @@ pub struct Room {
     pub cluster_bytes: u64,
     /// Whether all of a device is to be tested and not only a sample, where there is the choice.
     pub is_whole: bool,
+    /// How much writing the disk is made for.
+    pub endurance: Endurance,
+}
+
+/// How much writing a disk is made for, as far as its kind tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Endurance {
+    /// A card, a stick, or a disk of which nothing is known.
+    #[default]
+    Low,
+    /// An SSD that is no card or stick, a hard disk.
+    High,
 }
 
 impl Room {
@@ -72,6 +86,21 @@ impl Room {
             files: None,
             cluster_bytes: 4096,
             is_whole: false,
+            endurance: Endurance::default(),
+        }
+    }
+}
+
+impl Endurance {
+    /// Of a disk. What may be flash without much behind it counts as that: a card, a stick, a disk of which nothing is known.
+    pub fn of(disk: &BlockDevice) -> Endurance {
+        let is_on = |kind| disk.path.iter().any(|hop| hop.kind == kind);
+        let is_small = disk.mmc.is_some() || disk.removable.get() != Some(false);
+        let is_hidden = disk.path.is_empty() || is_on(HopKind::Virtio);
+        let is_known = is_on(HopKind::Nvme) || has_platters(disk).is_some();
+        match !is_small && !is_hidden && is_known {
+            true => Endurance::High,
+            false => Endurance::Low,
         }
     }
 }

@@ -4,11 +4,13 @@ use rubus_vocabulary::spec::{Content, Direction, Durability, Job, Pattern, StopS
 // The verdict finds its figures by these names.
 use rubus_vocabulary::job_names;
 
-use super::{KIB, MIB, MIN_REGION, Room, SHARE_OF_FREE, too_small};
+use super::{Endurance, KIB, MIB, MIN_REGION, Room, SHARE_OF_FREE, too_small};
 use crate::error::BenchError;
 
 /// What the suite may write at most, whatever the size of the target: 1 GiB.
 pub const MAX_WRITTEN: u64 = 1 << 30;
+/// The same on a disk that is made for writing: what a fast one needs to be written to for seconds. 4 GiB.
+pub(super) const MAX_WRITTEN_HIGH: u64 = 4 << 30;
 /// The region that is wanted: 256 MiB, beyond the cache of cheap devices.
 const WANTED_REGION: u64 = 256 * MIB;
 
@@ -23,6 +25,11 @@ mod part {
 }
 const PARTS: u64 = 64;
 
+/// What a job may take at most, in seconds, as far as the time for all allows.
+const MAX_JOB_S: f64 = 9.0;
+/// The same beside a writer, where the reader completes little.
+const MAX_BYSTANDER_S: f64 = 14.0;
+
 /// The suite of the checkup: what a card, a stick or a disk does for its owner, within 90 s on
 /// anything that does 10 MB/s and with a bounded wear. All that it writes is at most a tenth of what
 /// is free.
@@ -36,7 +43,7 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
     };
     let budget = room
         .budget_bytes
-        .unwrap_or(MAX_WRITTEN.min(tenth))
+        .unwrap_or(max_written(room.endurance).min(tenth))
         .max(room.region_bytes.unwrap_or(0));
     let own = match room.is_free_space {
         true => budget,
@@ -59,6 +66,13 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
     })
 }
 
+fn max_written(endurance: Endurance) -> u64 {
+    match endurance {
+        Endurance::Low => MAX_WRITTEN,
+        Endurance::High => MAX_WRITTEN_HIGH,
+    }
+}
+
 fn quick_jobs(region_bytes: u64, part_bytes: u64) -> Vec<Job> {
     use Direction::{Read, Write};
     use Pattern::{Random, Sequential};
@@ -66,7 +80,7 @@ fn quick_jobs(region_bytes: u64, part_bytes: u64) -> Vec<Job> {
         stop: StopSpec {
             relative_half_width: 0.10,
             min_seconds: 3.0,
-            max_seconds: 7.0,
+            max_seconds: MAX_JOB_S,
             min_bytes: 0,
             max_bytes: match direction {
                 Read => u64::MAX,
@@ -104,6 +118,7 @@ fn quick_jobs(region_bytes: u64, part_bytes: u64) -> Vec<Job> {
         4,
         part::BYSTANDER,
     );
+    loaded.stop.max_seconds = MAX_BYSTANDER_S;
     loaded.beside = vec![job(job_names::BYSTANDER_READ, Read, Random, 4 * KIB, 1, 0)];
     vec![
         fill,

@@ -16,6 +16,58 @@ fn quick_never_plans_more_than_a_gibibyte_or_a_tenth() {
 }
 
 #[test]
+fn only_a_disk_that_is_made_for_writing_is_written_to_more() {
+    use rubus_vocabulary::fact::Fact;
+    let machine = rubus_vocabulary::fixture::pi3_with_usb_ssd();
+    let disk = |name: &str| machine.device(name).expect("in the example").clone();
+    assert_eq!(Endurance::of(&disk("mmcblk0")), Endurance::Low);
+    let known = |value: bool| Fact::known(value, "a test");
+    let mut usb = disk("sda");
+    let mut of = |model: &str, removable: Fact<bool>, rotational: Fact<bool>| {
+        usb.model = Fact::known(model.into(), "a test");
+        (usb.removable, usb.rotational) = (removable, rotational);
+        Endurance::of(&usb)
+    };
+    assert_eq!(
+        of("Samsung SSD 850", known(false), known(true)),
+        Endurance::High
+    );
+    assert_eq!(
+        of("WDC WD10SPZX", known(false), known(true)),
+        Endurance::High
+    );
+    // A stick, and what does not say that it is none, or what it is.
+    assert_eq!(
+        of("Samsung SSD 850", known(true), known(false)),
+        Endurance::Low
+    );
+    let silent = || Fact::unknown("not there", "a test");
+    assert_eq!(
+        of("Samsung SSD 850", silent(), known(false)),
+        Endurance::Low
+    );
+    assert_eq!(
+        of("Generic Disk", known(false), known(true)),
+        Endurance::Low
+    );
+    usb.path.clear();
+    assert_eq!(Endurance::of(&usb), Endurance::Low, "a virtual one");
+
+    let room = |bytes| Room {
+        endurance: Endurance::High,
+        ..Room::new("/x", bytes, true)
+    };
+    for bytes in [3 << 30, 10 << 30, 1 << 50] {
+        let suite = by_name("quick", &room(bytes))
+            .expect("a suite")
+            .expect("room");
+        let planned = plan_writes(&suite, true);
+        assert!(planned <= quick::MAX_WRITTEN_HIGH && planned <= bytes / SHARE_OF_FREE);
+        assert_eq!(suite.region_bytes, (bytes / 40 / MIB * MIB).min(256 * MIB));
+    }
+}
+
+#[test]
 fn a_small_device_is_used_whole_a_tiny_one_refused() {
     let suite = quick("/dev/x", 16 * MIB, false).unwrap();
     assert_eq!(suite.region_bytes, 16 * MIB);

@@ -133,6 +133,7 @@ pub fn jobs(run: &Run, style: Style) -> Vec<String> {
         ]);
     }
     let mut lines = table.lines(style);
+    lines.extend(responses(run));
     lines.extend(
         legend
             .lines()
@@ -140,6 +141,23 @@ pub fn jobs(run: &Run, style: Style) -> Vec<String> {
             .map(|line| style.paint(Tone::Faint, &line)),
     );
     lines
+}
+
+/// Of each job with a rate limit, how long what was due waited and took.
+fn responses(run: &Run) -> Vec<String> {
+    let line = |result: &JobResult| {
+        let response = result.response_ns?;
+        let shown = |ns: Option<u64>| ns.map_or("–".into(), duration_ns);
+        let words = format!(
+            "from due to done, waiting included: p50 {}, p99 {}, longest {}",
+            shown(response.p50),
+            shown(response.p99),
+            shown(response.max)
+        );
+        let title = shorten(&clean(&words::job_title(result)), COLUMNS / 2);
+        Some(hang(&format!("{title}: "), &words, COLUMNS))
+    };
+    run.results.iter().filter_map(line).flatten().collect()
 }
 
 /// The flags behind a row and, below the table, what those that were used mean.

@@ -7,7 +7,10 @@ use anyhow::{Context, bail};
 use rubus_advise::advice::{Advice, Known};
 use rubus_advise::decide::{Question, advise};
 use rubus_advise::text::{Depth, render, typed};
+use rubus_change::plan::Check;
+use rubus_change::recipe::{self, LookAt, Wishes};
 use rubus_host::capture::Captured;
+use rubus_host::clock;
 use rubus_machine::not_copied::NotCopied;
 use rubus_runs::history::RunId;
 use rubus_vocabulary::compression_speed::CompressionSpeed;
@@ -41,6 +44,9 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
         all_measured = measure(&advice, general.quiet)?;
         let (machine, runs) = subject(general, arguments)?;
         advice = self::advice(&machine, &runs, compression, arguments)?;
+    }
+    if arguments.from.is_none() {
+        try_commands(&World::of(general)?, &machine, &mut advice)?;
     }
     show(general, arguments, &advice)?;
     Ok(match all_measured {
@@ -88,6 +94,53 @@ pub fn advice(
         with: &arguments.with,
     };
     advise(&question).map_err(anyhow::Error::msg)
+}
+
+/// Puts each command that the advice gives through `plan`, and adds what stands in its way.
+fn try_commands(world: &World, machine: &Machine, advice: &mut Advice) -> anyhow::Result<()> {
+    if let Some(command) = &advice.command {
+        advice.obstacles = obstacles(world, machine, command)?;
+    }
+    for subject in &mut advice.subjects {
+        if let Some(command) = &subject.command {
+            subject.obstacles = obstacles(world, machine, command)?;
+        }
+    }
+    Ok(())
+}
+
+/// Why the plan of such a command would not be applied, as sentences.
+fn obstacles(world: &World, machine: &Machine, command: &[String]) -> anyhow::Result<Vec<String>> {
+    let ["rubus", "plan", name, wishes @ ..] = &words(command)[..] else {
+        return Ok(Vec::new());
+    };
+    let Some(recipe) = recipe::by_name(name) else {
+        return Ok(vec![format!("there is no recipe {name}")]);
+    };
+    let wishes = wishes.iter().filter_map(|wish| wish.split_once('='));
+    let wishes: Wishes = wishes.map(|(k, v)| (k.into(), v.into())).collect();
+    let look_at = LookAt {
+        // How long it would take is not asked here, and measuring that would take long itself.
+        trees: Vec::new(),
+        compression: false,
+        ..(recipe.look_at)(machine, &wishes)
+    };
+    let facts = changing::facts(world, machine, &look_at)?;
+    let plan = match recipe.plan(machine, &facts, &wishes, &clock::now_rfc3339()) {
+        Ok(plan) => plan,
+        Err(error) => return Ok(vec![error.to_string()]),
+    };
+    let failed = plan.checks.into_iter().filter(|check| !check.is_met);
+    let sentence = |check: Check| {
+        let remedy = check.remedy.map(|remedy| format!(": {remedy}"));
+        let remedy = remedy.unwrap_or_default();
+        format!("{} (found: {}){remedy}", check.what, check.found)
+    };
+    Ok(failed.map(sentence).collect())
+}
+
+fn words(command: &[String]) -> Vec<&str> {
+    command.iter().map(String::as_str).collect()
 }
 
 /// The machine that is meant, and what was measured on it.

@@ -5,7 +5,7 @@
 //! words on their boxes differ by as much. Where nobody publishes a figure (commits), it is an assumption and marked as one;
 //! `docs/advise.md` lists them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::basis::Basis;
 use crate::estimate::Estimate;
@@ -28,6 +28,28 @@ impl Seen {
     pub fn estimate(self) -> Estimate {
         Estimate::new(self.value, self.low, self.high)
     }
+}
+
+/// How bad it is when a risk comes true, the mildest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Work before the change: data that has to be copied elsewhere.
+    Effort,
+    /// It gets slower, wears out, or needs a setting.
+    Degradation,
+    /// What runs on it stops, or data is lost.
+    Failure,
+}
+
+/// What may go wrong with a kind of device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct KindRisk {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A sentence.
+    pub words: &'static str,
 }
 
 /// A kind of device.
@@ -53,8 +75,8 @@ pub struct DeviceClass {
     pub commits: Seen,
     /// What one of a useful size costs, in euros, from and to.
     pub euros: (u32, u32),
-    /// What may go wrong with it, as a sentence; empty for nothing special.
-    pub risk: &'static str,
+    /// What may go wrong with it; nothing special where absent.
+    pub risk: Option<KindRisk>,
     /// Where the figures come from.
     pub source: &'static str,
 }
@@ -80,7 +102,14 @@ const fn assumed(seen: Seen) -> Seen {
     }
 }
 
-const CARDS_WEAR: &str = "Flash cards wear out by small writes.";
+const fn degrades(words: &'static str) -> Option<KindRisk> {
+    Some(KindRisk {
+        severity: Severity::Degradation,
+        words,
+    })
+}
+
+const CARDS_WEAR: Option<KindRisk> = degrades("Flash cards wear out by small writes.");
 
 /// All kinds.
 pub const CLASSES: [DeviceClass; 13] = [
@@ -153,7 +182,7 @@ pub const CLASSES: [DeviceClass; 13] = [
         sequential_write: assumed(mega(30.0, 5.0, 90.0)),
         commits: assumed(seen(200.0, 50.0, 600.0)),
         euros: (0, 0),
-        risk: "",
+        risk: None,
         source: "8.99 MB/s of random reads and 9.20 of writes on a CM3+ (turing-pi-cluster issue 11)",
     },
     DeviceClass {
@@ -167,7 +196,7 @@ pub const CLASSES: [DeviceClass; 13] = [
         sequential_write: assumed(mega(20.0, 5.0, 60.0)),
         commits: assumed(seen(15.0, 2.0, 100.0)),
         euros: (8, 30),
-        risk: "Many sticks stop for seconds while they write.",
+        risk: degrades("Many sticks stop for seconds while they write."),
         source: "a Cruzer and an Extreme stick on a Pi 3B+ (4.0 and 7.3 MB/s of random reads, J. Chambers 2018); sticks differ most of all",
     },
     DeviceClass {
@@ -181,7 +210,7 @@ pub const CLASSES: [DeviceClass; 13] = [
         sequential_write: mega(31.0, 27.0, 35.0),
         commits: assumed(seen(300.0, 60.0, 900.0)),
         euros: (25, 50),
-        risk: "",
+        risk: None,
         source: "published tables of a Pi 3 (2756 random reads, 30 MB/s) and a CM3+ (2166, turing-pi-cluster issue 11)",
     },
     DeviceClass {
@@ -195,7 +224,7 @@ pub const CLASSES: [DeviceClass; 13] = [
         sequential_write: mega(300.0, 150.0, 420.0),
         commits: assumed(seen(500.0, 100.0, 2000.0)),
         euros: (30, 60),
-        risk: "Some USB bridges fail under UAS: see `rubus survey`.",
+        risk: degrades("Some USB bridges fail under UAS: see `rubus survey`."),
         source: "20.6 MB/s of random reads and 28.5 of writes under uas on a Pi 4 (turing-pi-cluster issue 11); 334 to 439 MB/s in order of a SATA \
                  SSD (raspberry-pi-pcie-devices issue 559)",
     },
@@ -210,7 +239,7 @@ pub const CLASSES: [DeviceClass; 13] = [
         sequential_write: assumed(mega(250.0, 120.0, 380.0)),
         commits: assumed(seen(400.0, 80.0, 1500.0)),
         euros: (30, 60),
-        risk: "",
+        risk: None,
         source: "14.4 MB/s of random reads and 23.3 of writes without uas on a Pi 4 (turing-pi-cluster issue 11)",
     },
     DeviceClass {
@@ -224,7 +253,7 @@ pub const CLASSES: [DeviceClass; 13] = [
         sequential_write: assumed(mega(110.0, 70.0, 190.0)),
         commits: assumed(seen(40.0, 15.0, 100.0)),
         euros: (50, 90),
-        risk: "",
+        risk: None,
         source: "half a turn at 5400 per minute takes 5.6 ms, and a seek about as long",
     },
     DeviceClass {
@@ -238,7 +267,7 @@ pub const CLASSES: [DeviceClass; 13] = [
         sequential_write: assumed(mega(130.0, 70.0, 400.0)),
         commits: assumed(seen(150.0, 15.0, 2000.0)),
         euros: (20, 90),
-        risk: "",
+        risk: None,
         source: "from the least of a spinning disk to the most of an SSD; measuring tells which it is",
     },
     DeviceClass {
@@ -252,7 +281,7 @@ pub const CLASSES: [DeviceClass; 13] = [
         sequential_write: mega(700.0, 380.0, 750.0),
         commits: assumed(seen(1500.0, 200.0, 10_000.0)),
         euros: (40, 80),
-        risk: "",
+        risk: None,
         source: "56 to 59 MB/s of random reads and 730 to 800 MB/s in order on a Pi 5 with PCIe Gen 3, 14.8 and 416 MB/s on a CM4 \
                  (raspberry-pi-pcie-devices issues 631, 679, 355); 103000 reads and 82000 writes per second with many in flight (issue 632)",
     },
@@ -267,7 +296,7 @@ pub const CLASSES: [DeviceClass; 13] = [
         sequential_write: assumed(mega(300.0, 40.0, 3000.0)),
         commits: assumed(seen(500.0, 20.0, 20_000.0)),
         euros: (0, 0),
-        risk: "",
+        risk: None,
         source: "anything may be behind it",
     },
 ];
