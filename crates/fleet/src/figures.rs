@@ -165,7 +165,8 @@ pub struct Outlier {
     pub median: f64,
     /// How many boards of its kind were compared.
     pub boards: usize,
-    /// The figure over the median. The interval has the report's `confidence`, which allows for all comparisons.
+    /// The figure over the median. The interval has the report's `confidence`, which allows for all
+    /// comparisons.
     pub ratio: Estimate,
     /// Row in the table.
     #[serde(skip)]
@@ -181,7 +182,8 @@ pub struct Outlier {
 pub struct Outliers {
     /// Figures that were compared with a median.
     pub comparisons: usize,
-    /// Confidence of each interval, by Bonferroni: with boards that are alike, 95 % of fleets have no outlier.
+    /// Confidence of each interval, by Bonferroni: with boards that are alike, 95 % of fleets have
+    /// no outlier.
     pub confidence: f64,
     /// The figures that stand apart.
     pub outliers: Vec<Outlier>,

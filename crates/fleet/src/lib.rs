@@ -1,4 +1,5 @@
-//! Many machines at once: which ones an inventory names, how their settings differ, and which one stands apart.
+//! Many machines at once: which ones an inventory names, how their settings differ, and which one
+//! stands apart.
 //!
 //! Nothing here connects or reads a file: the roof does that.
 #![forbid(unsafe_code)]

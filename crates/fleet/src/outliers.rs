@@ -1,11 +1,11 @@
 //! Which boards stand apart from their fleet, and how sure that is.
 //!
-//! Every figure of every board is compared with the median of its series, on the logarithms. How far
-//! boards that are alike differ is estimated from the series itself, robustly (the median absolute
-//! deviation, so that slow boards do not hide behind one another), and is never taken for less than
-//! what two runs of one device may differ by. Each board's own interval is joined with that. A board
-//! is named only if the interval of its ratio, widened for the number of comparisons (Bonferroni),
-//! excludes 1: among boards that are alike, at most one fleet in twenty names one.
+//! Every figure of every board is compared with the median of its series, on the logarithms. How
+//! far boards that are alike differ is estimated from the series itself, robustly (the median
+//! absolute deviation, so that slow boards do not hide behind one another), and is never taken for
+//! less than what two runs of one device may differ by. Each board's own interval is joined with
+//! that. A board is named only if the interval of its ratio, widened for the number of comparisons
+//! (Bonferroni), excludes 1: among boards that are alike, at most one fleet in twenty names one.
 
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::stats::compare::BETWEEN_RUNS;
@@ -64,7 +64,8 @@ impl Found {
     }
 }
 
-/// Compares each figure with the median of its series. A series is one figure of boards of one kind;
+/// Compares each figure with the median of its series. A series is one figure of boards of one
+/// kind;
 /// those of fewer than [`MIN_BOARDS`] boards are passed over.
 pub fn find(all: &[Vec<Sample>]) -> Found {
     let usable = |sample: &&Sample| sample.value.value > 0.0 && sample.value.value.is_finite();

@@ -230,16 +230,19 @@ fn legend(table: &figures::Table, style: Style) -> Vec<String> {
         .iter()
         .all(|column| !column.heading.starts_with("job "));
     let mut words = match is_usual {
-        true => {
-            "read, write: sequential, MB/s. 4k rd, 4k wr: random, one in flight, per second. commit: per second."
-                .to_string()
-        }
+        true => "read, write: sequential, MB/s. 4k rd, 4k wr: random, one in flight, per second. \
+             commit: per second."
+            .to_string(),
         false => {
-            let each = table.columns.iter().map(|one| format!("{}: {}.", one.heading, one.title));
+            let each = table
+                .columns
+                .iter()
+                .map(|one| format!("{}: {}.", one.heading, one.title));
             format!("MB/s or per second. {}", each.collect::<Vec<_>>().join(" "))
         }
     };
-    words += " ~: did not settle. –: not measured. !: disturbed. run: number in the history (`rubus history show N`).";
+    words += " ~: did not settle. –: not measured. !: disturbed. run: number in the history \
+     (`rubus history show N`).";
     let lines = wrap(&words, COLUMNS);
     lines
         .iter()
@@ -258,11 +261,13 @@ pub fn outliers(found: &Outliers, style: Style) -> String {
     let basis = match (found.comparisons, found.outliers.is_empty()) {
         (0, _) => "No outliers looked for: that needs three boards of one kind.".to_string(),
         (count, true) => format!(
-            "No outliers: none of {count} figures stands apart from the median of its kind of board ({confidence} \
+            "No outliers: none of {count} figures stands apart from the median of its kind of \
+             board ({confidence} \
              intervals, which allow for {count} comparisons)."
         ),
         (count, false) => format!(
-            "Intervals: {confidence}, which allow for {count} comparisons. In 95 % of fleets of boards that are alike, no \
+            "Intervals: {confidence}, which allow for {count} comparisons. In 95 % of fleets of \
+             boards that are alike, no \
              board is named."
         ),
     };
@@ -340,6 +345,9 @@ pub fn surveys(all: &[Surveyed], boards: &[Board<'_>], style: Style) -> String {
     }
     let mut lines = vec![String::new()];
     lines.extend(table.lines(style));
+    if all.is_empty() {
+        return lines.join("\n") + "\n";
+    }
     let legend = "The findings of a board: `rubus survey --on BOARD`.";
     lines.push(style.paint(Tone::Faint, legend));
     lines.join("\n") + "\n"
@@ -374,8 +382,12 @@ pub fn advice(purpose: &str, all: &[Advised], boards: &[Board<'_>], style: Style
     }
     let mut lines = vec![String::new()];
     lines.extend(table.lines(style));
+    if all.is_empty() {
+        return lines.join("\n") + "\n";
+    }
     let legend = format!(
-        "Time for one second of the work of a {purpose}. ~: not measured on this board; measure it with `rubus bench \
+        "Time for one second of the work of a {purpose}. ~: not measured on this board; measure \
+         it with `rubus bench \
          --on` first."
     );
     let legend = wrap(&bind_units(&legend), COLUMNS);

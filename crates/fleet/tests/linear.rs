@@ -1,5 +1,5 @@
-//! What a fleet costs grows with its boards and not with their square: memory and work are counted by an
-//! allocator, so that nothing else on the machine matters.
+//! What a fleet costs grows with its boards and not with their square: memory and work are
+//! counted by an allocator, so that nothing else on the machine matters.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

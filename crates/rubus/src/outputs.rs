@@ -85,7 +85,8 @@ pub struct Outputs<'a> {
     exit: Exit,
     /// Whether each run is shown on the terminal.
     has_text: bool,
-    /// Whether the runs are shown and written together at the end: after each one again, it would take the square of their number.
+    /// Whether the runs are shown and written together at the end: after each of them, it would
+    /// take the square of their number.
     is_collecting: bool,
 }
 

@@ -1,5 +1,5 @@
-//! A shelf of boards: as many SSH servers of our own on this machine, each with a port, a directory and a
-//! disk of its own, listed in an Ansible inventory.
+//! A shelf of boards: as many SSH servers of our own on this machine, each with a port, a
+//! directory and a disk of its own, listed in an Ansible inventory.
 
 use std::fmt::Write as _;
 use std::net::TcpStream;

@@ -96,7 +96,8 @@ impl Listed {
         parents
     }
 
-    /// The groups of a host, the outermost first, then by name: what a later one says counts, as with Ansible.
+    /// The groups of a host, the outermost first, then by name: what a later one says counts, as
+    /// with Ansible.
     fn groups_of(
         &self,
         host: &str,
@@ -130,7 +131,8 @@ impl Listed {
                 .find_map(|name| Some((*name, variables.get(*name)?)));
             match found {
                 Some((name, value)) if value.contains("{{") => Err(format!(
-                    "{name} of {host} is a template, which only Ansible can evaluate\nWrite the value itself"
+                    "{name} of {host} is a template, which only Ansible can evaluate\nWrite the \
+                     value itself"
                 )),
                 found => Ok(found.map(|(_, value)| value.clone())),
             }

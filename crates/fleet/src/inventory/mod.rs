@@ -1,5 +1,5 @@
-//! Which boards a fleet has: from the names of `--on`, a fleet file of our own (TOML), or an Ansible
-//! inventory (INI or YAML) as it is.
+//! Which boards a fleet has: from the names of `--on`, a fleet file of our own (TOML), or an
+//! Ansible inventory (INI or YAML) as it is.
 
 mod ansible;
 mod fleet_file;
@@ -136,7 +136,8 @@ impl Named {
 /// `.json` or looks like it, else Ansible's INI.
 ///
 /// # Errors
-/// What is wrong with it, as a sentence that begins with the file and the line, if it is one line's.
+/// What is wrong with it, as a sentence that begins with the file and the line, if it is one
+/// line's.
 pub fn read(file: &str, text: &str) -> Result<Inventory, String> {
     let of_file = |error: String| format!("cannot read the inventory {file}: {error}");
     if text.starts_with("#!") {
@@ -224,7 +225,8 @@ pub fn check(boards: &[Board]) -> Result<(), String> {
     for board in boards {
         if names.insert(&board.name, ()).is_some() {
             return Err(format!(
-                "{0} is listed twice, and would be measured twice at the same time\nRemove one of the two {0}",
+                "{0} is listed twice, and would be measured twice at the same time\nRemove one \
+                 of the two {0}",
                 board.name
             ));
         }
@@ -253,7 +255,8 @@ fn same_place(other: &str, board: &Board) -> String {
     let (host, port) = &board.place;
     let port = port.map_or(String::new(), |port| format!(", port {port}"));
     format!(
-        "{other} and {} have the same address ({host}{port}), and would disturb each other\nRemove one of them, or correct its address",
+        "{other} and {} have the same address ({host}{port}), and would disturb each \
+         other\nRemove one of them, or correct its address",
         board.name
     )
 }

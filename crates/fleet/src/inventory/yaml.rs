@@ -12,7 +12,8 @@ const MAX_NODES: usize = 1_000_000;
 /// Groups in groups.
 const MAX_DEPTH: usize = 64;
 
-/// A value. Lists are of no use to an inventory's addresses, and what a tag such as `!vault` marks cannot be read.
+/// A value. Lists are of no use to an inventory's addresses, and what a tag such as `!vault` marks
+/// cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
     Null,
@@ -25,12 +26,16 @@ pub fn read(text: &str) -> Result<Listed, String> {
     let root = load(text)?;
     let mut listed = Listed::default();
     let Node::Map(groups) = root else {
-        return Err("it is no mapping of groups; see Ansible's documentation, \"How to build your inventory\"".into());
+        return Err(
+            "it is no mapping of groups; see Ansible's documentation, \"How to build your \
+             inventory\""
+                .into(),
+        );
     };
     if groups.iter().any(|(key, _)| key == "plugin") {
         return Err(
-            "it is the configuration of an inventory plugin, which only Ansible can ask\nWrite its hosts to a file \
-             first: ansible-inventory -i FILE --list --yaml --output hosts.yml"
+            "it is the configuration of an inventory plugin, which only Ansible can ask\nWrite \
+             its hosts to a file first: ansible-inventory -i FILE --list --yaml --output hosts.yml"
                 .into(),
         );
     }
@@ -55,7 +60,9 @@ fn add(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
         match (part.as_str(), value) {
             (_, Node::Null) => {}
             ("hosts", Node::Map(hosts)) => add_hosts(listed, name, hosts)?,
-            ("hosts", Node::Text(pattern)) => add_hosts(listed, name, &[(pattern.clone(), Node::Null)])?,
+            ("hosts", Node::Text(pattern)) => {
+                add_hosts(listed, name, &[(pattern.clone(), Node::Null)])?;
+            }
             ("vars", Node::Map(variables)) => {
                 for (key, value) in variables {
                     if let Node::Text(value) = value {
@@ -73,7 +80,8 @@ fn add(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
                 return Err(format!("{part} of the group {name} is no mapping"));
             }
             (other, _) => listed.notes.push(format!(
-                "{other} of the group {name} is neither hosts, vars nor children, and is passed over"
+                "{other} of the group {name} is neither hosts, vars nor children, and is passed \
+                 over"
             )),
         }
     }

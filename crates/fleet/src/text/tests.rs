@@ -32,7 +32,8 @@ fn a_fleet_of_runs() {
         ),
         (
             5,
-            "no answer within 60 s; is its shell waiting for something, or its disk stuck, or its network gone?",
+            "no answer within 60 s; is its shell waiting for something, or its disk stuck, or \
+             its network gone?",
         ),
     ];
     let boards = boards(&names, &failed);

@@ -22,7 +22,8 @@ pub struct Advise {
     pub purpose: For,
     /// Take the machine and its figures from a capture, or from a run: its number,
     /// label, 'last' or JSON file
-    #[arg(long, value_name = "WHAT", value_hint = clap::ValueHint::AnyPath, conflicts_with_all = ["measure", "on"])]
+    #[arg(long, value_name = "WHAT", value_hint = clap::ValueHint::AnyPath,
+        conflicts_with_all = ["measure", "on"])]
     pub from: Option<String>,
     /// Rank this too: usb3-ssd, usb2-ssd, usb-stick, usb-disk, nvme, a1-card, a2-card, nbd,
     /// nbd://HOST/NAME, raid0:sda,sdb (repeatable)

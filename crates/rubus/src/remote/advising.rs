@@ -1,4 +1,5 @@
-//! Advice about other machines: from their survey, and from what this machine's history has of them.
+//! Advice about other machines: from their survey, and from what this machine's history has of
+//! them.
 
 use std::collections::BTreeMap;
 

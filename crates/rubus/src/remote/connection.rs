@@ -99,8 +99,8 @@ impl Connection {
     /// Connects. The user may be asked for passwords meanwhile.
     ///
     /// # Errors
-    /// When there is no ssh, the machine cannot be reached ([`NotReached`]) or is of another kind, or there is no
-    /// place for the program; with ssh's own words.
+    /// When there is no ssh, the machine cannot be reached ([`NotReached`]) or is of another kind,
+    /// or there is no place for the program; with ssh's own words.
     pub fn open(
         number: usize,
         board: &Board,
@@ -275,7 +275,8 @@ fn wait_for_place(
                     return Ok(Ok(place));
                 }
             }
-            Said::Err(line) => said.push(line),
+            // ssh ends its own lines with CR LF.
+            Said::Err(line) => said.push(line.trim_end().into()),
             Said::Nothing
                 if questions == Questions::Forbidden && begun.elapsed() > ANSWER_LIMIT =>
             {

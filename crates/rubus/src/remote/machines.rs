@@ -10,7 +10,8 @@ use crate::args::Remote;
 /// The machines of a command.
 pub struct Machines {
     pub boards: Vec<Board>,
-    /// Whether there is more than one, or a file lists them: results come as one table and one document.
+    /// Whether there is more than one, or a file lists them: results come as one table and one
+    /// document.
     pub is_fleet: bool,
     /// What of the files is not followed.
     pub notes: Vec<String>,

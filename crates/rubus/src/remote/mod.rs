@@ -1,7 +1,9 @@
 //! `--on`: the same command on other machines, over the system's ssh.
 //!
-//! A bounded number of machines work in parallel, each with its own live line; their results are taken as
-//! if they had been measured here. One machine's result is shown as always; several are a fleet, with one
+//! A bounded number of machines work in parallel, each with its own live line; their results are
+//! taken as
+//! if they had been measured here. One machine's result is shown as always; several are a fleet,
+//! with one
 //! table and one document.
 
 mod advising;

@@ -105,7 +105,8 @@ impl Follow<'_> {
             } else if self.screen.is_of_fleet() && last_word.elapsed() > SILENCE {
                 let _ = session.say(STOP);
                 bail!(
-                    "{} said nothing for {} s, and was given up; it ends by itself when the connection is closed",
+                    "{} said nothing for {} s, and was given up; it ends by itself when the \
+                     connection is closed",
                     self.connection.name,
                     SILENCE.as_secs()
                 );
