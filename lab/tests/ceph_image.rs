@@ -120,26 +120,18 @@ fn what_is_wrong_has_words(cluster: &Cluster) {
     }
 }
 
-/// Writes a job file for both programs; fio is told how to reach the image.
-fn job(cluster: &Cluster, kind: &str, block: &str, seconds: u32) {
-    let text = format!(
-        "[job]\ndirect=1\nrw={kind}\nbs={block}\niodepth=8\nruntime={seconds}\ntime_based\nsize={IMAGE_BYTES}\n"
-    );
-    let reach = "[global]\nioengine=rbd\nclientname=admin\npool=rbd\nrbdname=disk\n";
-    for (name, text) in [("job.fio", &text), ("fio.fio", &format!("{reach}{text}"))] {
-        fs::write(cluster.place().join(name), text).expect("a job file");
-    }
-}
-
-fn measured(cluster: &Cluster) -> Command {
+/// Measures the image with a suite, which may write so much.
+fn measured(cluster: &Cluster, suite: &str, budget: &str) -> Command {
     rubus(
         cluster,
         &[
             "bench",
-            "--fio-job",
-            "/ceph/job.fio",
             IMAGE,
             CONSENT,
+            "--suite",
+            suite,
+            "--budget",
+            budget,
             "--no-history",
             "--no-html",
             "--json",
@@ -148,48 +140,55 @@ fn measured(cluster: &Cluster) -> Command {
     )
 }
 
+/// The rate that fio reaches with the same job, in bytes per second.
+fn with_fio(cluster: &Cluster, side: &str, ours: &Value) -> f64 {
+    let (block, depth) = (&ours["block_bytes"], &ours["queue_depth"]);
+    let text = format!(
+        "[job]\nioengine=rbd\nclientname=admin\npool=rbd\nrbdname=disk\ndirect=1\nrw={side}\nbs={block}\niodepth={depth}\n\
+         runtime=10\ntime_based\nsize={IMAGE_BYTES}\n"
+    );
+    fs::write(cluster.place().join("job.fio"), text).expect("a job file");
+    let words = [
+        "--output-format=json",
+        "--output=/ceph/fio.json",
+        "/ceph/job.fio",
+    ];
+    cluster.run("fio", &words).expect("fio runs");
+    let rate = json(cluster, "fio.json")["jobs"][0][side]["bw_bytes"].as_f64();
+    rate.expect("a rate")
+}
+
 fn json(cluster: &Cluster, name: &str) -> Value {
     let text = fs::read_to_string(cluster.place().join(name)).expect("a result");
     serde_json::from_str(&text).expect("it is JSON")
 }
 
 fn the_rates_are_those_of_fio(cluster: &Cluster) {
-    for (kind, side) in [("write", "write"), ("read", "read")] {
-        job(cluster, kind, "1m", 15);
-        let output = measured(cluster).output().expect("it starts");
-        assert!(output.status.success(), "{}", said(&output));
-        let run = json(cluster, "run.json");
-        let ours = run["results"][0]["bytes_per_second"]["value"]
-            .as_f64()
-            .expect("a rate");
-        cluster
-            .run(
-                "fio",
-                &[
-                    "--output-format=json",
-                    "--output=/ceph/fio.json",
-                    "/ceph/fio.fio",
-                ],
-            )
-            .expect("fio runs");
-        let fio = json(cluster, "fio.json")["jobs"][0][side]["bw_bytes"]
-            .as_f64()
-            .expect("a rate");
+    let mut quick = measured(cluster, "quick", "1GiB");
+    let output = quick.output().expect("it starts");
+    assert!(output.status.success(), "{}", said(&output));
+    let run = json(cluster, "run.json");
+    let jobs = run["results"].as_array().expect("results");
+    for (name, side) in [("sequential-write", "write"), ("sequential-read", "read")] {
+        let ours = jobs.iter().find(|job| job["job"] == name);
+        let ours = ours.unwrap_or_else(|| panic!("no {name} in {run}"));
+        let rate = ours["bytes_per_second"]["value"].as_f64().expect("a rate");
+        let fio = with_fio(cluster, side, ours);
         report(&format!(
-            "{kind}: {:.2} MB/s here, {:.2} with fio",
-            ours / 1e6,
+            "{name}: {:.2} MB/s here, {:.2} with fio",
+            rate / 1e6,
             fio / 1e6
         ));
         assert!(
-            (ours / fio - 1.0).abs() <= FROM_FIO,
-            "{kind}: {ours} here and {fio} with fio"
+            (rate / fio - 1.0).abs() <= FROM_FIO,
+            "{name}: {rate} here and {fio} with fio"
         );
-        let facts = &run["target"]["cluster"];
-        assert_eq!(facts["layout"], "3 copies", "{facts}");
-        assert_eq!((&facts["osds"], &facts["osds_up"]), (&4.into(), &4.into()));
-        assert_eq!(facts["changes"], Value::Array(Vec::new()), "{facts}");
-        assert!(facts["not_watched"].is_null(), "{facts}");
     }
+    let facts = &run["target"]["cluster"];
+    assert_eq!(facts["layout"], "3 copies", "{facts}");
+    assert_eq!((&facts["osds"], &facts["osds_up"]), (&4.into(), &4.into()));
+    assert_eq!(facts["changes"], Value::Array(Vec::new()), "{facts}");
+    assert!(facts["not_watched"].is_null(), "{facts}");
 }
 
 fn an_image_in_use_is_only_read(cluster: &Cluster) {
@@ -224,8 +223,7 @@ fn an_image_in_use_is_only_read(cluster: &Cluster) {
 /// A long job during which an OSD is lost and comes back.
 fn an_osd_is_lost(cluster: &Cluster, what: &str, signal: Signal, pause_s: u64, noticed: &str) {
     const OSD: u32 = 2;
-    job(cluster, "randwrite", "16k", 90);
-    let job = measured(cluster)
+    let job = measured(cluster, "sustained", "900MB")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

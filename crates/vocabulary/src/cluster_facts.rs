@@ -101,7 +101,7 @@ impl ClusterTrouble {
                 ),
                 None => format!("osd.{osd} was down"),
             },
-            ClusterTrouble::Inactive => "some placement groups served nobody".into(),
+            ClusterTrouble::Inactive => "some placement groups were inactive".into(),
             ClusterTrouble::Degraded => "some data had too few copies".into(),
             ClusterTrouble::Recovering => "data were being recovered".into(),
         }

@@ -101,7 +101,7 @@ fn rbd(name: &ImageName, verb: &str, state: &State) -> Result<String, String> {
                 format!("; `rbd ls {}` lists the images there are", name.pool())
             }
             () if why.contains("no answer") && state.is_inactive => format!(
-                "; some placement groups serve nobody, since too few of the {} OSDs are up ({}): see `ceph health detail`",
+                "; some placement groups are inactive, since too few of the {} OSDs are up ({}): see `ceph health detail`",
                 state.osds, state.osds_up
             ),
             () => String::new(),
