@@ -244,6 +244,7 @@ fn image(name: &ImageName, allowance: &Allowance) -> anyhow::Result<Resolved> {
         room_bytes: size,
         link: None,
         far_end: None,
+        endurance: Endurance::default(),
         cluster: Some(cluster),
     })
 }
