@@ -121,6 +121,7 @@ impl Shelf {
             .args(["-D", "-e", "-f"])
             .arg(&file)
             .stdin(Stdio::null())
+            .stdout(Stdio::null())
             .stderr(std::fs::File::create(own.join("log")).expect("a file"))
             .spawn()
             .expect("the server starts");
