@@ -96,6 +96,7 @@ fn unusual_run() -> Run {
         passes: Some(3),
         ended: Some(Ended::Time),
         bytes: Some(1 << 20),
+        response_ns: Some(run.results[0].latency_ns),
         ..run.results[0].clone()
     };
     run
