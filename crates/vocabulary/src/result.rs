@@ -122,7 +122,7 @@ pub struct JobFileJob {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RemoteFacts {
-    /// The machine as the user named it to ssh ("pi@attic").
+    /// The machine as the user named it to ssh ("pi@attic"), or its name in a fleet file.
     pub destination: String,
     /// What the ssh program here calls itself ("OpenSSH_9.2p1 …").
     pub ssh_version: Option<String>,
