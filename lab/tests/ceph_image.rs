@@ -59,6 +59,7 @@ fn an_image_is_measured_and_what_happens_to_its_cluster_is_told() {
         .wait_clean(Duration::from_secs(120))
         .expect("it becomes clean");
     what_is_wrong_has_words(&cluster);
+    fill(&cluster);
     the_rates_are_those_of_fio(&cluster);
     an_image_in_use_is_only_read(&cluster);
     let of = |trouble: &str, signal, pause_s, noticed: &str| {
@@ -70,6 +71,20 @@ fn an_image_is_measured_and_what_happens_to_its_cluster_is_told() {
     of("an OSD that is killed", Signal::KILL, 15, "refused");
     of("an OSD that hangs", Signal::STOP, 40, "silence");
     nothing_is_left(&cluster);
+}
+
+/// Writes the whole image: the client answers for what was never written.
+fn fill(cluster: &Cluster) {
+    let words = [
+        "bench",
+        "rbd/disk",
+        "--io-type=write",
+        "--io-size=4M",
+        "--io-threads=8",
+        "--io-total=256M",
+        "--io-pattern=seq",
+    ];
+    cluster.run("rbd", &words).expect("the image is written");
 }
 
 /// The program inside of the cluster.
