@@ -107,33 +107,12 @@ mod tests {
 
     #[test]
     fn a_cluster_says_what_it_is_and_what_happened_to_it() {
-        use rubus_vocabulary::cluster_facts::{ClusterTrouble, Noticed};
-        let facts = ClusterFacts {
-            image: "rbd/disk".into(),
-            release: Some("18.2.7 reef".into()),
-            layout: "erasure code 2+1".into(),
-            osds: 4,
-            osds_up: 4,
-            changes: vec![ClusterChange {
-                trouble: ClusterTrouble::OsdDown {
-                    osd: 1,
-                    noticed: Some(Noticed::Silence),
-                },
-                started_s: 33.1,
-                ended_s: Some(61.0),
-            }],
-            dips: vec![Dip {
-                job: "random-write".into(),
-                started_s: 12.0,
-                ended_s: Some(33.5),
-                lowest_share: 0.0,
-            }],
-            not_watched: None,
-        };
+        let facts = rubus_vocabulary::fixture::troubled_cluster();
         insta::assert_snapshot!(cluster(&facts), @"Ceph 18.2.7 reef, erasure code 2+1, 4 of 4 OSDs up at the start");
         insta::assert_snapshot!(happened(&facts).join("\n"), @r"
         osd.1 was down (it was silent: it hangs, or its machine or network is gone) from 33.1 s to 61.0 s
         random-write: throughput fell to 0 % of what it was at 12.0 s, and was back at 33.5 s
+        not watched after 62 s: it has ended
         ");
     }
 }

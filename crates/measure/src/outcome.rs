@@ -169,6 +169,7 @@ fn result(
         bytes: sizes.differ.then_some(measured.bytes),
         engine: task.work.engine.name().into(),
         started_s: 0.0,
+        warm_up_s: seconds(warm_up_ns),
         elapsed_s: measured.measured_s,
         operations: measured.operations,
         bytes_per_second: match job.block_bytes {

@@ -97,8 +97,10 @@ fn unusual_run() -> Run {
         ended: Some(Ended::Time),
         bytes: Some(1 << 20),
         response_ns: Some(run.results[0].latency_ns),
+        warm_up_s: 1.5,
         ..run.results[0].clone()
     };
+    run.target.cluster = Some(fixture::troubled_cluster());
     run
 }
 

@@ -323,6 +323,9 @@ pub struct JobResult {
     /// Seconds from the run's `started` to the start of this job, from which its stalls count.
     #[serde(default)]
     pub started_s: f64,
+    /// Seconds of it that were warm-up: the series begins after them. 0 in older runs.
+    #[serde(default, skip_serializing_if = "is_nought")]
+    pub warm_up_s: f64,
     /// Seconds of measuring, warm-up excluded, final flush included.
     pub elapsed_s: f64,
     /// Operations measured.
@@ -366,6 +369,11 @@ pub struct JobResult {
     /// The intervals of the median and the 99th percentile; absent in older runs and in jobs of several passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_intervals: Option<LatencyIntervals>,
+}
+
+/// Whether it goes without saying.
+fn is_nought(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// Shares of the time of all cores: 1.0 is every core all the time.

@@ -72,7 +72,7 @@ impl Watcher {
         drop(seen);
         for result in &mut run.results {
             facts.dips.extend(dips(result, &facts));
-            let end_s = result.started_s + result.elapsed_s;
+            let end_s = result.started_s + result.warm_up_s + result.elapsed_s;
             let during = facts.changes.iter();
             let during = during.filter(|change| change.is_within(result.started_s, end_s));
             let what: Vec<String> = during.map(|change| change.words()).collect();
@@ -113,7 +113,7 @@ fn dips(result: &JobResult, facts: &ClusterFacts) -> Vec<Dip> {
         .filter_map(|change| {
             dip(
                 &result.job,
-                result.started_s,
+                result.started_s + result.warm_up_s,
                 series.bin_s,
                 &series.bytes,
                 change.started_s,
