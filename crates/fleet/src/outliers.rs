@@ -65,8 +65,7 @@ impl Found {
 }
 
 /// Compares each figure with the median of its series. A series is one figure of boards of one
-/// kind;
-/// those of fewer than [`MIN_BOARDS`] boards are passed over.
+/// kind; those of fewer than [`MIN_BOARDS`] boards are passed over.
 pub fn find(all: &[Vec<Sample>]) -> Found {
     let usable = |sample: &&Sample| sample.value.value > 0.0 && sample.value.value.is_finite();
     let series: Vec<(usize, Vec<&Sample>)> = all

@@ -235,7 +235,7 @@ struct LeftOut(String);
 /// left out: one of many is no reason not to serve the others.
 ///
 /// # Errors
-/// As [`open`]; when nothing is left.
+/// In words, as of one of them; when nothing is left.
 pub fn open_all(
     wanted: &[ExportRequest],
     losses: &[String],

@@ -12,8 +12,8 @@ const AT_ONCE: &str = "16";
 #[derive(Clone, Debug, Default, ClapArgs)]
 #[command(next_help_heading = "On another machine")]
 pub struct Remote {
-    /// Measure on this machine, over ssh; on several (a list, a range as pi[01:20], or repeatable),
-    /// or on those of a fleet file or an Ansible inventory: @FILE or @FILE:GROUP
+    /// Measure on this machine, over ssh; on several (a list, a range as `pi[01:20]`, or
+    /// repeatable), or on those of a fleet file or an Ansible inventory: @FILE or @FILE:GROUP
     #[arg(long, value_name = "[USER@]HOST|@FILE", value_delimiter = ',',
         value_parser = Named::parse)]
     pub on: Vec<Named>,

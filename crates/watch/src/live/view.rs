@@ -70,7 +70,7 @@ impl<'a> Watcher<'a> {
     /// Takes two samples, and gives what they say.
     ///
     /// # Errors
-    /// As [`Watcher::step`].
+    /// As of a step.
     pub fn once(&mut self) -> anyhow::Result<&Look> {
         self.step(true)?;
         let deadline = clock::now() + self.interval.max(Duration::from_millis(1500));
