@@ -113,6 +113,50 @@ fn a_twin_with_the_same_serial_number_is_not_written_to() {
     lab.twin_is_untouched();
 }
 
+/// On a blank twin nothing would be lost. But it is not the disk that was named, which may hold a part of the change.
+#[test]
+fn a_blank_twin_is_not_written_to_without_asking() {
+    let Some(lab) = Lab::of(UsbDisk {
+        serial: SAME_NUMBER.into(),
+        ..UsbDisk::blank(0, 1 << 30)
+    }) else {
+        return;
+    };
+    let mut board = lab.boot();
+    unplug(&mut board, TWIN);
+    // Nothing is lost, and so nothing is asked.
+    let apply = Apply {
+        recipe: "format",
+        maker: "mkfs.ext4",
+        script: Apply::format_script(&mut board),
+        words: String::new(),
+    };
+    interrupted(&mut board, &apply, PARTITION, "");
+    board.cut_power();
+
+    let mut board = lab.boot();
+    is_half_done(&mut board);
+    unplug(&mut board, NAMED);
+    let asked = refused(&mut board, "rubus resume").expect("it may be another disk");
+    println!("{asked}");
+    for words in [
+        "is blank, and the machine was restarted",
+        "plug in the one that was meant",
+    ] {
+        assert!(asked.contains(words), "'{words}' in: {asked}");
+    }
+    lab.twin_is_untouched();
+    is_half_done(&mut board);
+    plug_in_alone(&mut board, NAMED, TWIN);
+    let resume = match refused(&mut board, "rubus resume") {
+        Some(said) => format!("rubus resume {}", confirmation(&said)),
+        None => "true".into(),
+    };
+    gone_on_with_the_right_disk(&mut board, &resume);
+    board.switch_off().unwrap();
+    lab.twin_is_untouched();
+}
+
 /// A card and two disks that are equal to the byte.
 struct Lab {
     cache: Cache,
@@ -123,15 +167,18 @@ struct Lab {
 
 impl Lab {
     fn new(serial: &str) -> Option<Self> {
+        Self::of(UsbDisk {
+            serial: serial.into(),
+            ..UsbDisk::as_sold()
+        })
+    }
+
+    fn of(disk: UsbDisk) -> Option<Self> {
         if !can_boot(TEST, Board::Pc) {
             return None;
         }
         let rubus = rubus_or_skip(TEST, Board::Pc)?;
         let cache = Cache::of_this_machine();
-        let disk = UsbDisk {
-            serial: serial.into(),
-            ..UsbDisk::as_sold()
-        };
         let kit = Kit::temporary(&cache, Board::Pc, &[disk.clone(), disk]).unwrap();
         let as_bought = kit.temporary_copy(&cache).unwrap();
         let options = Options {
@@ -186,9 +233,13 @@ impl Apply {
     }
 
     fn format(board: &mut Session) -> Self {
-        let device = device(board, NAMED);
-        let script = format!("rubus apply format device={device} filesystem=ext4 --yes");
+        let script = Self::format_script(board);
         Self::of("format", "mkfs.ext4", script, board)
+    }
+
+    fn format_script(board: &mut Session) -> String {
+        let device = device(board, NAMED);
+        format!("rubus apply format device={device} filesystem=ext4 --yes")
     }
 
     fn of(recipe: &'static str, maker: &'static str, script: String, board: &mut Session) -> Self {
