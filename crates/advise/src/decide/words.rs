@@ -272,7 +272,7 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], candidates: &[Can
     if best.is_now {
         let is_enough = best.is_enough(question.purpose);
         return ToDo::nothing(match likely_faster(best, candidates) {
-            _ if is_enough => "Nothing: what is there is enough.",
+            _ if is_enough => "Nothing: what you have is enough.",
             Some(_) => "Nothing until it is measured (below).",
             None => "Nothing: the system is there already.",
         });

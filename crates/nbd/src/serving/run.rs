@@ -293,8 +293,8 @@ fn serve_listeners(
     Ok(Ended::Well)
 }
 
-/// What to listen on: sockets that we were started with, or those that are wished for, or the usual
-/// port of this machine alone.
+/// What to listen on: the sockets passed at start, or those that were asked for, or the default port
+/// on the loopback address.
 fn listeners(options: &ServeOptions) -> anyhow::Result<Vec<Listener>> {
     let wishes = &options.wishes;
     let mut listeners = Vec::new();

@@ -1,5 +1,6 @@
 //! `rubus nbd copy`: a disk to another disk.
 
+use rubus_cluster::watch::image::ImageName;
 use rubus_nbd::copying::destination::{self, CopyRequest, Destination};
 use rubus_nbd::copying::run::DiskCopying;
 use rubus_nbd::copying::source::{self, Source};
@@ -77,11 +78,7 @@ fn open_source(name: &TargetName, request: &CopyRequest) -> anyhow::Result<Sourc
         TargetName::Ram(_) => anyhow::bail!(
             "memory is nothing to be copied; put ./ before a file whose name begins with ram:"
         ),
-        TargetName::Rbd(name) => anyhow::bail!(
-            "an image of a Ceph cluster is copied from a server of it: start `qemu-nbd --socket=/run/rbd.sock {}` \
-             and copy from nbd+unix:///?socket=/run/rbd.sock (`rbd export` and `rbd import` do it too)",
-            name.address()
-        ),
+        TargetName::Rbd(name) => Err(through_a_server(name, "from")),
         TargetName::Path(path) => source::of_path(path, &LiveGuard),
     }
 }
@@ -96,11 +93,16 @@ fn open_destination(
         TargetName::Ram(_) => anyhow::bail!(
             "memory is no place to copy to; put ./ before a file whose name begins with ram:"
         ),
-        TargetName::Rbd(name) => anyhow::bail!(
-            "an image of a Ceph cluster is copied to a server of it: start `qemu-nbd --socket=/run/rbd.sock {}` \
-             and copy to nbd+unix:///?socket=/run/rbd.sock (`rbd export` and `rbd import` do it too)",
-            name.address()
-        ),
+        TargetName::Rbd(name) => Err(through_a_server(name, "to")),
         TargetName::Path(path) => destination::of_path(path, bytes, request, &LiveGuard),
     }
+}
+
+/// How an image of a Ceph cluster is copied "from" or "to".
+fn through_a_server(name: &ImageName, way: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "an image of a Ceph cluster is copied {way} a server of it: start `qemu-nbd --socket=/run/rbd.sock {}` \
+         and copy {way} nbd+unix:///?socket=/run/rbd.sock (`rbd export` and `rbd import` do it too)",
+        name.address()
+    )
 }

@@ -118,10 +118,8 @@ impl Image {
             &format!("nbd+unix:///?socket={socket_word}"),
             wanted.connections,
         );
-        let export = export.map_err(|error| match server.last_words() {
-            Some(words) => anyhow::anyhow!("{SERVER} ended: {}", explained(&words)),
-            None => error,
-        })?;
+        let export =
+            export.map_err(|error| ended(&mut server).map_or(error, anyhow::Error::msg))?;
         let facts = NetworkFacts {
             uri: address,
             peer: format!(
@@ -143,8 +141,8 @@ impl Image {
 fn wait_for(server: &mut Server, socket: &Path) -> anyhow::Result<()> {
     let end_ns = clock::monotonic_ns() + OPENING.as_nanos() as u64;
     while !socket.exists() {
-        if let Some(words) = server.last_words() {
-            anyhow::bail!("{SERVER} ended: {}", explained(&words));
+        if let Some(words) = ended(server) {
+            anyhow::bail!(words);
         }
         anyhow::ensure!(
             clock::monotonic_ns() < end_ns,
@@ -156,14 +154,14 @@ fn wait_for(server: &mut Server, socket: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the server complains of, with what to do where that is known.
-fn explained(words: &str) -> String {
-    match words.contains("Unknown protocol 'rbd'") {
-        true => format!(
-            "{words}; its driver for RBD is missing (on Debian: apt install qemu-block-extra)"
-        ),
-        false => words.into(),
-    }
+/// That the server has ended, if it has: what it complained of, with what to do where that is known.
+fn ended(server: &mut Server) -> Option<String> {
+    let words = server.last_words()?;
+    let hint = match words.contains("Unknown protocol 'rbd'") {
+        true => "; its driver for RBD is missing (on Debian: apt install qemu-block-extra)",
+        false => "",
+    };
+    Some(format!("{SERVER} ended: {words}{hint}"))
 }
 
 impl Remote for Image {
@@ -174,10 +172,7 @@ impl Remote for Image {
     fn connect(&self) -> Result<Box<dyn Wire>, String> {
         self.export.connect().map_err(|error| {
             let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-            match server.last_words() {
-                Some(words) => format!("{SERVER} ended: {}", explained(&words)),
-                None => error,
-            }
+            ended(&mut server).unwrap_or(error)
         })
     }
 }

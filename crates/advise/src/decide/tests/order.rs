@@ -92,7 +92,7 @@ fn what_stays_is_not_called_the_best_where_another_may_be_faster() {
                     (1.0 s to 27 s): measure before you decide.";
     assert!(said.ends_with(expected), "{said}");
     let to_do = words::to_do(&question, &[], &all).sentence;
-    let to_do = to_do.expect("it is said what to do");
+    let to_do = to_do.expect("a thing to do");
     assert_eq!(to_do, "Nothing until it is measured (below).");
     // Where none is likely to be faster, the present one is the best.
     all[1].time_s = Estimate::new(5.5, 1.0, 27.0);
@@ -100,7 +100,7 @@ fn what_stays_is_not_called_the_best_where_another_may_be_faster() {
     assert!(said.contains("is the best that was weighed"), "{said}");
 }
 
-/// A network disk comes first only where it is surely faster; the server that it takes is opened to one network alone.
+/// A network disk ranks first only where it is surely faster; its server listens to one network only.
 #[test]
 fn a_disk_that_is_to_be_served_is_opened_to_one_network_alone() {
     let mut machine = fixture::pi3_with_usb_ssd();
