@@ -2,6 +2,7 @@
 
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -79,14 +80,31 @@ pub fn rubus_for(board: Board) -> Result<PathBuf> {
     }
 }
 
+/// What a test's own package is called in its environment. Build scripts that look at it (that of `ring` does) would be run
+/// anew, and all that depends on them be compiled anew, now and in the next build outside of a test.
+const OF_THE_TEST: [&str; 4] = ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_CRATE_", "OUT_DIR"];
+
+/// Cargo as it is outside of a test, so that what was compiled there is taken.
+#[must_use]
+pub fn cargo() -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut cargo = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let shown = name.to_string_lossy();
+        if OF_THE_TEST.iter().any(|begin| shown.starts_with(begin)) {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo
+}
+
 fn build(board: Board) -> Result<PathBuf> {
     if tools::find("cargo-zigbuild").is_none() {
         bail!("cargo-zigbuild is not installed");
     }
     let target = board.rust_target();
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     tools::run(
-        std::process::Command::new(cargo)
+        cargo()
             .args([
                 "zigbuild",
                 "--profile",
@@ -107,9 +125,8 @@ fn build(board: Board) -> Result<PathBuf> {
 /// # Errors
 /// When it does not build.
 pub fn rubus_here() -> Result<PathBuf> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     tools::run(
-        std::process::Command::new(cargo)
+        cargo()
             .args(["build", "--release", "--locked", "-p", "rubus"])
             .current_dir(workspace_root()),
     )?;
@@ -128,9 +145,8 @@ pub fn example_for(board: Board, example: &str) -> Result<PathBuf> {
             board.title()
         );
     }
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     tools::run(
-        std::process::Command::new(cargo)
+        cargo()
             // As a part of the workspace: of the package alone, what it depends on would be compiled anew, with fewer features.
             .args(["build", "--locked", "--workspace", "--example", example])
             .current_dir(workspace_root()),

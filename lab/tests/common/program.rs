@@ -28,8 +28,7 @@ fn build() -> PathBuf {
         .ancestors()
         .nth(3)
         .expect("a test lies in a target directory");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let status = rubus_lab::product::cargo()
         .args([
             "build",
             "--profile",
