@@ -49,6 +49,8 @@ pub struct UsbDrive {
     pub serial: String,
     /// The controller that it is plugged into, from 0 on.
     pub bus: usize,
+    /// Whether its bridge can do UAS.
+    pub has_uas: bool,
     /// Its own limits.
     pub limits: Option<Throttle>,
 }
@@ -80,6 +82,7 @@ impl Drives {
             drive: raw(path),
             serial: disk.serial.clone(),
             bus: disk.bus,
+            has_uas: disk.has_uas,
             limits: disk.limits,
         });
         Self {
@@ -124,6 +127,14 @@ impl Drives {
             group(&format!("usb{number}"), usb.limits, &mut arguments);
             for node in usb_nodes(number, usb, self.log(number + 1).as_deref()) {
                 push(&mut arguments, "-blockdev", node.to_string());
+            }
+            if usb.has_uas {
+                let port = number + 1;
+                let (bus, serial) = (usb.bus, &usb.serial);
+                let bridge = format!(
+                    "usb-uas,id=bridge{number},bus=xhci{bus}.0,port={port},serial={serial}"
+                );
+                push(&mut arguments, "-device", bridge);
             }
             let device = usb_device(board, number, usb, one_plug);
             push(&mut arguments, "-device", device.to_string());
@@ -250,10 +261,13 @@ pub fn format_node(number: usize, usb: &UsbDrive, file: &str) -> Value {
 pub fn usb_device(board: Board, number: usize, usb: &UsbDrive, one_plug: bool) -> Value {
     let mut device = json!({"id": format!("disk{number}"), "drive": format!("usb{number}"),
         "serial": usb.serial, "rerror": "report", "werror": "report"});
-    if one_plug {
+    if one_plug || usb.has_uas {
         device["driver"] = json!("scsi-hd");
-        device["bus"] = json!("plug.0");
-        device["lun"] = json!(number);
+        device["bus"] = match usb.has_uas {
+            true => json!(format!("bridge{number}.0")),
+            false => json!("plug.0"),
+        };
+        device["lun"] = json!(if usb.has_uas { 0 } else { number });
         device["removable"] = json!(false);
     } else {
         device["driver"] = json!("usb-storage");
@@ -303,6 +317,7 @@ mod tests {
             drive: raw(&format!("/u{number}")),
             serial: format!("S{number}"),
             bus: 0,
+            has_uas: false,
             limits: None,
         });
         Drives {

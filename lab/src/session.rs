@@ -85,7 +85,9 @@ impl Session {
     /// # Errors
     /// When a tool is missing, the firmware finds nothing to start, or the board does not start.
     pub fn boot_kit(cache: &Cache, kit: &Kit, options: &Options) -> Result<Self> {
-        if !kit.is_untouched() || !snapshot::is_possible(kit.board(), options) {
+        // The emulator saves no bridge that can do UAS.
+        let has_uas = kit.usb_disks().iter().any(|disk| disk.has_uas);
+        if has_uas || !kit.is_untouched() || !snapshot::is_possible(kit.board(), options) {
             return Self::start(Prepared::kept(cache, kit, options, Some(AGENT))?);
         }
         complete(cache, kit.board())?;

@@ -16,6 +16,9 @@ pub struct UsbDisk {
     pub content: Content,
     /// The controller that it is plugged into, from 0 on; only `pc` has a second one.
     pub bus: usize,
+    /// Whether its bridge can do UAS; else it has one command at a time.
+    #[serde(default)]
+    pub has_uas: bool,
     /// Its limits at every boot.
     #[serde(skip)]
     pub limits: Option<Throttle>,
@@ -39,6 +42,7 @@ impl UsbDisk {
             serial: serial(0),
             content: Content::AsSold,
             bus: 0,
+            has_uas: false,
             limits: None,
         }
     }
@@ -51,6 +55,7 @@ impl UsbDisk {
             serial: serial(number),
             content: Content::Blank,
             bus: 0,
+            has_uas: false,
             limits: None,
         }
     }
@@ -59,6 +64,13 @@ impl UsbDisk {
     #[must_use]
     pub fn on_bus(mut self, bus: usize) -> Self {
         self.bus = bus;
+        self
+    }
+
+    /// The same behind a bridge that can do UAS; only `pc` has such a one.
+    #[must_use]
+    pub fn with_uas(mut self) -> Self {
+        self.has_uas = true;
         self
     }
 

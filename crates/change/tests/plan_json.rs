@@ -165,6 +165,14 @@ fn every_field_of_a_plan_is_documented_and_every_documented_field_exists() {
         needs_boot: false,
     });
     plan.promises.push(Promise {
+        what: "usb-storage serves the bridge".into(),
+        look: Look::UsbDriver {
+            chip: "152d:0578".into(),
+            driver: "usb-storage".into(),
+        },
+        needs_boot: true,
+    });
+    plan.promises.push(Promise {
         what: "it is served".into(),
         look: Look::Served {
             address: "nbd://127.0.0.1/".into(),

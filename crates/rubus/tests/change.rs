@@ -45,6 +45,7 @@ fn the_recipes_are_listed() {
             "raid0",
             "ramdisk",
             "swap",
+            "usb-quirk",
             "zswap"
         ]
     );

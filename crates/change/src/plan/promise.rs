@@ -89,6 +89,13 @@ pub enum Look {
         partuuid: Option<String>,
         at_most_bytes_per_second: u64,
     },
+    /// This kernel driver serves a USB bridge.
+    UsbDriver {
+        /// Vendor and product id, "152d:0578".
+        chip: String,
+        /// The driver's name, "usb-storage".
+        driver: String,
+    },
     /// A server of network disks answers.
     Served {
         /// How it is asked: an address such as `nbd+unix:///?socket=/run/rubus-serve-disk.socket`.

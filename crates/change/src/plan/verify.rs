@@ -126,6 +126,7 @@ fn see(look: &Look, machine: &Machine, found: &Found) -> Sight {
         Look::Compressed { at, at_most } => compressed(at, *at_most, found),
         Look::Knob { path, value } => knob(path, value, found),
         Look::SwapOn { what, priority } => swap_on(what, *priority, machine, found),
+        Look::UsbDriver { chip, driver } => usb_driver(chip, driver, machine),
         Look::NoSwapOnDisk { disk, partuuid } => {
             match disk_now(disk, partuuid.as_deref(), machine) {
                 Some(disk) => no_swap_on(disk, machine),
@@ -319,6 +320,16 @@ fn areas(areas: &[SwapArea]) -> String {
         )
     };
     areas.iter().map(area).collect::<Vec<_>>().join("; ")
+}
+
+/// A bridge that is not plugged in is served by nothing, which is neither right nor wrong.
+fn usb_driver(chip: &str, driver: &str, machine: &Machine) -> Sight {
+    let mut hops = machine.block_devices.iter().flat_map(|device| &device.path);
+    let bridge = hops.rfind(|hop| hop.chip.as_deref() == Some(chip));
+    let bridge = bridge.ok_or_else(|| format!("no disk is behind a bridge {chip} now"))?;
+    let now = bridge.driver.text();
+    let now = now.ok_or_else(|| format!("which driver serves {} is unknown", bridge.name))?;
+    Ok((now == driver, format!("{now} serves {}", bridge.name)))
 }
 
 fn no_swap_on(disk: &str, machine: &Machine) -> Sight {

@@ -26,6 +26,7 @@ mod swap_managers;
 #[cfg(test)]
 mod testing;
 mod units;
+mod usb_quirk;
 mod user;
 mod zswap;
 
@@ -49,7 +50,7 @@ use crate::plan::{Action, Check, Effort, FORMAT, Gain, Plan, Step, TextFile, Tri
 use rubus_vocabulary::machine::Machine;
 
 /// All recipes, by name.
-pub const ALL: [&Recipe; 9] = [
+pub const ALL: [&Recipe; 10] = [
     &desktop::RECIPE,
     &format::RECIPE,
     &network_disk::RECIPE,
@@ -58,6 +59,7 @@ pub const ALL: [&Recipe; 9] = [
     &raid0::RECIPE,
     &ramdisk::RECIPE,
     &swap::RECIPE,
+    &usb_quirk::RECIPE,
     &zswap::RECIPE,
 ];
 

@@ -169,8 +169,8 @@ fn uas_trouble(machine: &Machine) -> Vec<Seen> {
                 evidence: format!("{} ({chip}) {what}", hop.name),
                 read_from: hop.driver.source().into(),
                 consequence: "If the disk resets under load (`dmesg | grep uas`), reads and writes stop for half a minute each time.".into(),
-                fix: format!("Only if you see resets: add usb-storage.quirks={chip}:u to the kernel's command line. It selects the older driver, which is slower: one command at a time."),
-                command: None,
+                fix: "Only if you see resets: let the older driver usb-storage serve it, which is slower: one command at a time.".into(),
+                command: Some(format!("rubus plan usb-quirk device=/dev/{}", disk.name)),
             })
         })
         .collect()

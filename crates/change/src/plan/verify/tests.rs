@@ -360,3 +360,35 @@ fn a_disk_that_has_got_another_name_is_found_by_its_partition() {
     let (standing, words) = see_one(look, &machine, &Found::default());
     assert_eq!(standing, PromiseState::Holds, "{words}");
 }
+
+#[test]
+fn a_bridge_is_served_by_the_driver_that_was_promised_or_is_not_there() {
+    let mut machine = rubus_vocabulary::fixture::pi3_with_usb_ssd();
+    let mut hops = machine
+        .block_devices
+        .iter_mut()
+        .flat_map(|disk| &mut disk.path);
+    let bridge = hops.find(|hop| hop.kind == rubus_vocabulary::machine::HopKind::UsbDevice);
+    bridge.expect("the fixture has one").chip = Some("152d:0578".into());
+    let state = |chip: &str, driver: &str| {
+        let promise = Promise {
+            what: "the bridge".into(),
+            look: Look::UsbDriver {
+                chip: chip.into(),
+                driver: driver.into(),
+            },
+            needs_boot: true,
+        };
+        let answers = verify(&[promise], &machine, &Found::default(), true);
+        (answers[0].standing, answers[0].found.clone())
+    };
+    let (holds, found) = state("152d:0578", "usb-storage");
+    assert_eq!(holds, PromiseState::Holds, "{found}");
+    assert_eq!(state("152d:0578", "uas").0, PromiseState::Broken);
+    let (unknown, why) = state("174c:55aa", "usb-storage");
+    assert_eq!(unknown, PromiseState::Unknown);
+    assert!(
+        why.contains("no disk is behind a bridge 174c:55aa"),
+        "{why}"
+    );
+}
