@@ -20,6 +20,8 @@ campaigns() {
   local usb=4C530001230914116022 lost=--i-will-lose-everything-on tests=lab/tests/power_cuts
   campaign 'power cuts in desktop, replayed' 60 replayed_cuts desktop 200 --resume-each 0 -- --recipe desktop --option 'device={usb0}' \
     --option compress=zstd:1 --option wait=300 -- $lost=$usb
+  campaign 'power cuts in desktop on ext4, replayed' 60 replayed_cuts desktop-ext4 150 --resume-each 0 -- --recipe desktop \
+    --option 'device={usb0}' --option filesystem=ext4 --option wait=300 -- $lost=$usb
   campaign 'power cuts in a trial, replayed' 60 replayed_cuts trial 150 --resume-each 0 -- --recipe desktop --option 'device={usb0}' \
     --option compress=zstd:1 --option wait=300 --option trial=yes -- $lost=$usb
   campaign 'power cuts in swap, replayed' 30 replayed_cuts swap 150 --resume-each 0 -- --recipe swap --option 'to=disk:{usb0}' \

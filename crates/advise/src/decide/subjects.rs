@@ -159,9 +159,16 @@ fn compression(question: &Question<'_>, best: Option<&Candidate>) -> Option<Subj
         Basis::Measured => format!(" ({})", speeds.source),
         _ => String::new(),
     };
+    // On a new root, ext4 is the other choice.
+    let is_new_root =
+        !best.is_now && matches!(question.purpose, Purpose::Desktop | Purpose::Server);
+    let without = match is_new_root {
+        true => " With `filesystem=ext4`, none of it.",
+        false => "",
+    };
     let advice = match mix.best(&speeds.methods, &link) {
         Some(method) => format!(
-            "{} on {}: writes {} instead of {} MB/s, reads {} instead of {}, if data shrinks to {mark}{:.0} %; {}{how}.",
+            "{} on {}: writes {} instead of {} MB/s, reads {} instead of {}, if data shrinks to {mark}{:.0} %; {}{how}.{without}",
             method.name,
             best.name,
             mega(method.through(link.write, Way::Write)),

@@ -166,6 +166,11 @@ fn format(node: &str, new: &NewFilesystem, names: Names<'_>) -> Vec<Command> {
             arguments.extend(label("-L"));
             "mkfs.ext4"
         }
+        FilesystemKind::F2fs => {
+            arguments.extend(["-f", "-q", "-U", &new.uuid].map(String::from));
+            arguments.extend(label("-l"));
+            "mkfs.f2fs"
+        }
         FilesystemKind::Vfat => {
             let identifier = new.uuid.replace('-', "");
             arguments.extend(["-F", "32", "-i", &identifier].map(String::from));

@@ -204,6 +204,7 @@ fn noun(filesystem: &NewFilesystem) -> &'static str {
     match filesystem.kind {
         FilesystemKind::Btrfs => "a btrfs filesystem",
         FilesystemKind::Ext4 => "an ext4 filesystem",
+        FilesystemKind::F2fs => "an f2fs filesystem",
         FilesystemKind::Vfat => "a FAT32 filesystem",
         FilesystemKind::Swap => "a swap area",
     }

@@ -105,6 +105,7 @@ pub enum FilesystemKind {
     Btrfs,
     /// ext4.
     Ext4,
+    F2fs,
     /// FAT32.
     Vfat,
     /// A swap area.
@@ -117,9 +118,20 @@ impl FilesystemKind {
         match self {
             FilesystemKind::Btrfs => "btrfs",
             FilesystemKind::Ext4 => "ext4",
+            FilesystemKind::F2fs => "f2fs",
             FilesystemKind::Vfat => "vfat",
             FilesystemKind::Swap => "swap",
         }
+    }
+
+    /// The filesystem of a root by its name in `/proc/mounts`; nothing for one that no root of ours has.
+    pub fn of_root(name: &str) -> Option<FilesystemKind> {
+        let roots = [
+            FilesystemKind::Btrfs,
+            FilesystemKind::Ext4,
+            FilesystemKind::F2fs,
+        ];
+        roots.into_iter().find(|kind| kind.name() == name)
     }
 }
 

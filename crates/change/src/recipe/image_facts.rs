@@ -7,7 +7,9 @@ use crate::boot::initramfs::Listing;
 use crate::plan::volume::DiskIdentity;
 
 /// Programs of the machine on which an image is made that this takes, with their Debian packages.
-pub const IMAGE_PROGRAMS: [(&str, &str); 6] = [
+pub const IMAGE_PROGRAMS: [(&str, &str); 8] = [
+    ("mkfs.f2fs", "f2fs-tools"),
+    ("mkfs.ext4", "e2fsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("btrfs", "btrfs-progs"),
     ("mkfs.vfat", "dosfstools"),

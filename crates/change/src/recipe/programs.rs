@@ -18,13 +18,14 @@ pub(super) const INSTALLED: [&str; 4] = [
 ];
 
 /// Programs with the packages of Debian and Raspberry Pi OS that hold them.
-const PACKAGES: [(&str, &str); 15] = [
+const PACKAGES: [(&str, &str); 16] = [
     ("btrfs", "btrfs-progs"),
     ("chattr", "e2fsprogs"),
     ("fallocate", "util-linux"),
     ("mdadm", "mdadm"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.f2fs", "f2fs-tools"),
     ("mkfs.vfat", "dosfstools"),
     ("mkinitramfs", "initramfs-tools"),
     ("mkswap", "util-linux"),

@@ -143,11 +143,11 @@ fn to_read(
         [] => return Err(format!("no disk has {name}; plug it in")),
         _ => return Err(format!("several disks have {name}; unplug the copy")),
     };
-    let kind = match found.filesystem.as_deref() {
-        Some("btrfs") => FilesystemKind::Btrfs,
-        Some("ext4") => FilesystemKind::Ext4,
-        _ => return Err(format!("{} holds neither ext4 nor btrfs", found.path)),
-    };
+    let kind = found
+        .filesystem
+        .as_deref()
+        .and_then(FilesystemKind::of_root);
+    let kind = kind.ok_or_else(|| format!("{} holds neither ext4, btrfs nor f2fs", found.path))?;
     let options: Vec<&str> = ["ro"].into_iter().chain(subvolume).collect();
     let volume = Volume {
         kind,

@@ -214,13 +214,13 @@ impl LiveStepRunner {
 
 fn kind_of(kind: &str) -> Result<FilesystemKind, StepError> {
     match kind {
-        "btrfs" => Ok(FilesystemKind::Btrfs),
-        "ext4" => Ok(FilesystemKind::Ext4),
         "vfat" => Ok(FilesystemKind::Vfat),
-        other => Err(failed(
-            format!("find a filesystem of the kind {other}"),
-            "only btrfs, ext4 and vfat are found by UUID; name the device",
-        )),
+        root => FilesystemKind::of_root(root).ok_or_else(|| {
+            failed(
+                format!("find a filesystem of the kind {root}"),
+                "only btrfs, ext4, f2fs and vfat are found by UUID; name the device",
+            )
+        }),
     }
 }
 
@@ -259,15 +259,11 @@ pub(super) fn node_of((major, minor): (u32, u32), files: &dyn Files) -> Option<S
 /// The root that the machine runs from now, as something that can be mounted again.
 pub(super) fn running_root(files: &dyn Files) -> Result<Volume, String> {
     let line = mount_at(Path::new("/"), files).ok_or("what is mounted at / cannot be seen")?;
-    let kind = match line.filesystem.as_str() {
-        "btrfs" => FilesystemKind::Btrfs,
-        "ext4" => FilesystemKind::Ext4,
-        other => {
-            return Err(format!(
-                "the running root is {other}, which is not known here"
-            ));
-        }
-    };
+    let kind = FilesystemKind::of_root(&line.filesystem);
+    let kind = kind.ok_or_else(|| {
+        let is = &line.filesystem;
+        format!("the running root is {is}, which is not known here")
+    })?;
     let node = PathBuf::from(node_of(line.device, files).unwrap_or_else(|| line.source.clone()));
     let told =
         mounting::filesystem_uuid(Path::new("/")).map(|bytes| Guid::from_bytes(bytes).to_string());

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::moving::checks::{self as moving, Needed, setting};
+use super::super::moving::checks::{self as moving, setting};
 use super::super::{Draft, Situation, disks, zswap};
 use super::compression::{Chosen, choose};
 use super::current::{self, FSTAB, Start, disk_name, old_disks, used_bytes};
 use super::fallback::Fallback;
-use super::layout::{NewDisk, mount_options, new_disk, root_min_bytes};
-use super::options::{Choice, SwapKind};
+use super::filesystem::RootFilesystem;
+use super::layout::{NewDisk, new_disk};
+use super::options::{Choice, Compress, SwapKind};
 use super::scene::Scene;
 use super::{gains, memory, root, trial};
 use crate::plan::TextFile;
@@ -17,36 +18,36 @@ use rubus_machine::in_use::{free_disks, is_on, uses};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::{bytes_iec, bytes_si};
 
-/// What every kernel has to bring.
-pub(super) const BTRFS: Needed = Needed {
-    module: "btrfs",
-    config: "BTRFS_FS",
-    remedy: "use the kernel of Raspberry Pi OS (sudo apt install linux-image-rpi-v8) or Debian, which have it; one of your \
-             own needs the lines CONFIG_BTRFS_FS=m and CONFIG_ZSWAP=y",
-};
 const DIRECTORIES: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// What to look at for the checks.
-pub(super) fn paths(choice_boot_copy: bool) -> Vec<PathBuf> {
+pub(super) fn paths() -> Vec<PathBuf> {
     let mut paths = moving::paths();
-    for (program, _) in programs(choice_boot_copy) {
+    for (program, _) in all_programs() {
         paths.extend(DIRECTORIES.map(|directory| Path::new(directory).join(program)));
     }
     paths
 }
 
+/// Programs of every way, with their Debian packages.
+const PROGRAMS: [(&str, &str); 2] = [("mkinitramfs", "initramfs-tools"), ("mkswap", "util-linux")];
+/// What a copy of the boot partition takes.
+const BOOT_COPY: (&str, &str) = ("mkfs.vfat", "dosfstools");
+
 /// Programs that the steps run, with their Debian packages.
-fn programs(boot_copy: bool) -> Vec<(&'static str, &'static str)> {
-    let mut programs = vec![
-        ("mkfs.btrfs", "btrfs-progs"),
-        ("btrfs", "btrfs-progs"),
-        ("mkinitramfs", "initramfs-tools"),
-        ("mkswap", "util-linux"),
-    ];
-    if boot_copy {
-        programs.push(("mkfs.vfat", "dosfstools"));
-    }
+fn programs(choice: &Choice) -> Vec<(&'static str, &'static str)> {
+    let mut programs = choice.filesystem.programs().to_vec();
+    programs.extend(PROGRAMS);
+    programs.extend(choice.boot_copy.then_some(BOOT_COPY));
     programs
+}
+
+/// Those of every choice.
+fn all_programs() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let made = RootFilesystem::ALL
+        .into_iter()
+        .flat_map(|filesystem| filesystem.programs().iter().copied());
+    made.chain(PROGRAMS).chain([BOOT_COPY])
 }
 
 /// Checks everything; what the steps need, where enough was found.
@@ -63,7 +64,7 @@ pub(super) fn look<'a>(
     moving::quiet(situation, draft);
     let kernels = start
         .as_ref()
-        .and_then(|start| moving::boot(situation, start, &BTRFS, draft));
+        .and_then(|start| moving::boot(situation, start, &choice.filesystem.needed(), draft));
     let fstab = situation.file(Path::new(FSTAB));
     draft.check(
         "the table of mounts can be read",
@@ -76,7 +77,8 @@ pub(super) fn look<'a>(
     lines(fstab, machine, disk, draft);
     let device = machine.device(disk_name(&disk.path))?;
     let link = gains::link(situation, Some(device));
-    let chosen = choose(&choice.compress, &link, situation);
+    suited(situation, choice, draft);
+    let chosen = choose(choice, &link, situation);
     let new = divided(situation, choice, disk, &chosen, draft)?;
     let (cmdlines, removed) = command_lines(situation, &start, &new, &chosen, draft)?;
     let is_tried = trial::is_made(situation, choice, &start, draft);
@@ -214,7 +216,7 @@ pub(super) fn others(machine: &Machine, not: &Path) -> String {
 }
 
 fn tools(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
-    let mut missing: Vec<(&str, &str)> = programs(choice.boot_copy);
+    let mut missing: Vec<(&str, &str)> = programs(choice);
     let all: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
     let is_there = |program: &str| {
         let mut paths = DIRECTORIES
@@ -235,6 +237,33 @@ fn tools(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
         },
         &format!("sudo apt install {}", packages.join(" ")),
     );
+}
+
+/// What was asked for has to be something that the filesystem can.
+pub(super) fn suited(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
+    let name = choice.filesystem.name();
+    let page_bytes = match situation.facts.image {
+        None => situation.machine.system.page_bytes.get(),
+        // The board's, which this machine does not know.
+        Some(_) => None,
+    };
+    let in_file = choice.swap == SwapKind::File;
+    if let Some((found, remedy)) = choice.filesystem.obstacle(page_bytes, in_file) {
+        draft.check(
+            &format!("{name} can be the new root"),
+            false,
+            found.into(),
+            remedy,
+        );
+    }
+    if let (Compress::Method(method), false) = (&choice.compress, choice.filesystem.is_btrfs()) {
+        draft.check(
+            "the new filesystem can compress",
+            false,
+            format!("compress={method} with filesystem={name}, which has no compression"),
+            "leave compress= out, or take filesystem=btrfs",
+        );
+    }
 }
 
 pub(super) fn compressed_swap(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
@@ -297,7 +326,7 @@ fn divided(
     } else {
         swap
     };
-    let least = root_min_bytes(used, chosen.share());
+    let least = choice.filesystem.root_min_bytes(used, chosen.share());
     let method = chosen.method.as_deref();
     let made = new_disk(situation, choice, disk, least, swap, method);
     let compressed = match &chosen.forecast {
@@ -378,13 +407,17 @@ pub(super) fn already(situation: &Situation<'_>, choice: &Choice) -> Option<(Str
     };
     let root = current::root(machine)?;
     let is_there = |device: &str| is_on(machine, device, disk);
-    if root.filesystem == "btrfs" && root.device.as_deref().is_some_and(is_there) {
-        let options = mount_options(root.compression.as_deref());
+    let name = choice.filesystem.name();
+    if root.filesystem == name && root.device.as_deref().is_some_and(is_there) {
+        let options = choice.filesystem.mount_options(root.compression.as_deref());
+        let note = "The root is on that disk already; `rubus verify` looks whether everything is as promised.";
+        let compression = match choice.filesystem.is_btrfs() {
+            true => " Another compression is a word in /etc/fstab and in cmdline.txt.",
+            false => "",
+        };
         return Some((
-            format!("/ is btrfs on {} ({options})", root.source),
-            "The root is on that disk already; `rubus verify` looks whether everything is as promised. Another compression is \
-             a word in /etc/fstab and in cmdline.txt."
-                .into(),
+            format!("/ is {name} on {} ({options})", root.source),
+            format!("{note}{compression}"),
         ));
     }
     let start = Start::of(situation).ok()?;
@@ -392,10 +425,10 @@ pub(super) fn already(situation: &Situation<'_>, choice: &Choice) -> Option<(Str
     let roots = start.roots(&known);
     let next = roots.iter().find(|volume| {
         let device = volume.path.strip_prefix("/dev/").unwrap_or_default();
-        is_there(device) && volume.filesystem.as_deref() == Some("btrfs")
+        is_there(device) && volume.filesystem.as_deref() == Some(name)
     })?;
     Some((
-        format!("the next start is from btrfs on {}", next.path),
+        format!("the next start is from {name} on {}", next.path),
         "The change is made and waits for the next boot: start the machine again.".into(),
     ))
 }

@@ -3,7 +3,8 @@
 
 use super::super::Situation;
 use super::super::moving::is_slow_processor;
-use super::options::Compress;
+use super::filesystem::RootFilesystem;
+use super::options::{Choice, Compress};
 use rubus_machine::purpose::Purpose;
 use rubus_processor::compression::{self, Method, Mix, Way, cheapest_first};
 use rubus_vocabulary::estimate::Estimate;
@@ -54,8 +55,42 @@ impl Chosen {
     }
 }
 
-/// The compression for a link.
-pub(super) fn choose(wish: &Compress, link: &Link, situation: &Situation<'_>) -> Chosen {
+/// The compression for a link, on the filesystem that was chosen.
+pub(super) fn choose(choice: &Choice, link: &Link, situation: &Situation<'_>) -> Chosen {
+    match choice.filesystem {
+        RootFilesystem::Btrfs => choose_for_btrfs(&choice.compress, link, situation),
+        other => {
+            let with = choose_for_btrfs(&Compress::Auto, link, situation);
+            without(other.name(), &with, link)
+        }
+    }
+}
+
+/// None, and what a btrfs would have given.
+fn without(name: &str, with: &Chosen, link: &Link) -> Chosen {
+    let gives = match (&with.method, &with.forecast) {
+        (Some(method), Some(there)) => format!(
+            " A btrfs with {method} would read {} instead of {} and write {} instead of {}, and its files \
+             would take {:.0} % of the space.",
+            rate_si(there.read),
+            rate_si(link.read),
+            rate_si(there.write),
+            rate_si(link.write),
+            100.0 / there.ratio
+        ),
+        _ => {
+            " What a btrfs would save was not measured here: `rubus bench cpu` measures it.".into()
+        }
+    };
+    Chosen {
+        method: None,
+        forecast: None,
+        why: format!("{name} has none here.{gives}"),
+        table: Vec::new(),
+    }
+}
+
+fn choose_for_btrfs(wish: &Compress, link: &Link, situation: &Situation<'_>) -> Chosen {
     let cores = situation.machine.cpu.cores.get().unwrap_or(1).max(1);
     let measured = situation.facts.compression.iter();
     let methods = measured.filter_map(|speed| Method::measured(speed, cores));

@@ -6,11 +6,12 @@ use super::super::moving::time;
 use super::super::{Draft, Situation};
 use super::compression::{Chosen, Link};
 use super::current::{self, Start};
-use super::layout::{NewDisk, ROOT_SUBVOLUME, SWAP_FILE, SWAP_POINT};
+use super::filesystem::ROOT_SUBVOLUME;
+use super::layout::NewDisk;
 use super::memory::SWAP_PRIORITY;
 use super::scene::Scene;
 use crate::plan::promise::{Look, Promise};
-use crate::plan::volume::{FilesystemKind, partition_path};
+use crate::plan::volume::partition_path;
 use crate::plan::{Effort, Gain, RESCUE};
 use rubus_machine::in_use::is_on;
 use rubus_vocabulary::machine::{BlockDevice, Machine};
@@ -198,7 +199,10 @@ pub(super) fn promises(
             needs_boot: true,
         });
     };
-    let mut options = vec![format!("subvol=/{ROOT_SUBVOLUME}"), "noatime".to_string()];
+    let mut options = vec!["noatime".to_string()];
+    if new.filesystem.is_btrfs() {
+        options.insert(0, format!("subvol=/{ROOT_SUBVOLUME}"));
+    }
     options.extend(
         chosen
             .method
@@ -207,12 +211,13 @@ pub(super) fn promises(
     );
     promise(
         format!(
-            "the root is btrfs on {}",
+            "the root is {} on {}",
+            new.filesystem.name(),
             partition_path(&new.disk.path, new.layout.root.number)
         ),
         Look::Mounted {
             at: "/".into(),
-            kind: FilesystemKind::Btrfs,
+            kind: new.filesystem.kind(),
             uuid: new.root.uuid.clone(),
             options,
         },
@@ -245,10 +250,7 @@ pub(super) fn promises(
         );
     }
     let area = new.swap.as_ref().map(|swap| swap.uuid.clone());
-    let file = new
-        .swap_file_bytes
-        .map(|_| format!("{SWAP_POINT}{SWAP_FILE}"));
-    if let Some(what) = area.or(file) {
+    if let Some(what) = area.or(new.swap_file()) {
         promise(
             "the new swap is in use".into(),
             Look::SwapOn {
@@ -361,13 +363,8 @@ pub(super) fn notes(
         new.disk.path.display(),
         parts.join(", ")
     ));
-    if situation
-        .machine
-        .system
-        .page_bytes
-        .get()
-        .is_some_and(|bytes| bytes > 4096)
-    {
+    let page_bytes = situation.machine.system.page_bytes.get();
+    if new.filesystem.is_btrfs() && page_bytes.is_some_and(|bytes| bytes > 4096) {
         draft.notes.push(
             "This kernel has pages of 16 KiB. The filesystem is made with sectors of 4 KiB, so that any Linux PC can mount \
              it; kernels before 7 then compress only what fills whole pages."

@@ -12,11 +12,12 @@ use super::super::moving::{
     steps::{WHY_NAMED, config_text, id_of, push, tree},
 };
 use super::super::{Draft, IMAGE_PROGRAMS, ImageFacts, Situation};
-use super::checks::{self, BTRFS};
+use super::checks;
 use super::compression::choose;
 use super::current::{self, FSTAB, Start, used_bytes};
+use super::filesystem::RootFilesystem;
 use super::kernels::Kernel;
-use super::layout::{NewDisk, new_disk, root_min_bytes};
+use super::layout::{NewDisk, new_disk};
 use super::options::{Choice, SwapKind};
 use super::scene::Scene;
 use super::steps;
@@ -50,9 +51,14 @@ pub(super) fn draw_up(
     draft: &mut Draft,
 ) {
     choice.boot_copy = true;
-    draft.title = Some(
-        "Make an image whose root is a compressed btrfs, with zswap and swap, from the image of a card.".into(),
-    );
+    let root = match choice.filesystem {
+        RootFilesystem::Btrfs => "a compressed btrfs",
+        RootFilesystem::Ext4 => "an ext4",
+        RootFilesystem::F2fs => "an f2fs",
+    };
+    draft.title = Some(format!(
+        "Make an image whose root is {root}, with zswap and swap, from the image of a card."
+    ));
     wishes(situation, draft);
     let Some(scene) = look(situation, &choice, image, draft) else {
         return;
@@ -94,11 +100,11 @@ fn look<'a>(
         format!("its root is {} ({})", root.filesystem, root.source),
         "this recipe moves a root on ext4, as Raspberry Pi OS has it; one on btrfs is moved already",
     );
-    programs(image, draft);
+    programs(image, choice, draft);
     let start = start(situation, draft);
-    let kernels = start
-        .as_ref()
-        .and_then(|start| moving::checks::boot(situation, start, &BTRFS, draft));
+    let kernels = start.as_ref().and_then(|start| {
+        moving::checks::boot(situation, start, &choice.filesystem.needed(), draft)
+    });
     let fstab = situation.file(Path::new(FSTAB));
     draft.check(
         "the table of mounts can be read",
@@ -110,7 +116,8 @@ fn look<'a>(
     let (start, kernels, fstab) = (start?, kernels?, fstab?);
     same_on_pi5(&start, &kernels, draft);
     let link = gains::link(situation, None);
-    let chosen = choose(&choice.compress, &link, situation);
+    checks::suited(situation, choice, draft);
+    let chosen = choose(choice, &link, situation);
     let new = divided(situation, choice, image, chosen.method.as_deref(), draft)?;
     let (cmdlines, removed) = checks::command_lines(situation, &start, &new, &chosen, draft)?;
     let device = current::disks(machine, root).into_iter().next()?;
@@ -170,16 +177,32 @@ fn first_start(scene: &Scene<'_>, draft: &mut Draft) {
     );
 }
 
-fn programs(image: &ImageFacts, draft: &mut Draft) {
-    let of = |name: &String| IMAGE_PROGRAMS.iter().find(|(known, _)| known == name);
-    let mut packages: Vec<&str> = image.missing.iter().filter_map(of).map(|p| p.1).collect();
+fn programs(image: &ImageFacts, choice: &Choice, draft: &mut Draft) {
+    let of_others = RootFilesystem::ALL
+        .into_iter()
+        .filter(|other| *other != choice.filesystem)
+        .flat_map(|other| other.programs());
+    let of_others: Vec<&str> = of_others.map(|(program, _)| *program).collect();
+    let needed = IMAGE_PROGRAMS.iter();
+    let needed = needed.filter(|(program, _)| !of_others.contains(program));
+    let is_missing = |program: &str| image.missing.iter().any(|missing| missing == program);
+    let (missing, all): (Vec<&str>, Vec<&str>) = (
+        needed
+            .clone()
+            .map(|one| one.0)
+            .filter(|program| is_missing(program))
+            .collect(),
+        needed.clone().map(|one| one.0).collect(),
+    );
+    let packages = needed.filter(|(program, _)| is_missing(program));
+    let mut packages: Vec<&str> = packages.map(|(_, package)| *package).collect();
     packages.dedup();
     draft.check(
         "the programs are on this machine that it takes",
-        image.missing.is_empty(),
-        match image.missing.is_empty() {
-            true => IMAGE_PROGRAMS.map(|(program, _)| program).join(", "),
-            false => format!("there is no {}", image.missing.join(", no ")),
+        missing.is_empty(),
+        match missing.is_empty() {
+            true => all.join(", "),
+            false => format!("there is no {}", missing.join(", no ")),
         },
         &format!("sudo apt install {}", packages.join(" ")),
     );
@@ -222,8 +245,14 @@ fn initramfs(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, d
         })
         .collect();
     let can_make = &image.runs_here;
+    let filesystem = scene.new.filesystem;
+    let package = filesystem
+        .programs()
+        .first()
+        .map_or("", |(_, package)| package);
+    let filesystem = filesystem.name();
     draft.check(
-        "initial RAM filesystems with btrfs are there, or can be made",
+        &format!("initial RAM filesystems with {filesystem} are there, or can be made"),
         missing.is_empty() || can_make.is_ok(),
         match (missing.is_empty(), can_make) {
             (true, _) => "the current ones have it".into(),
@@ -236,9 +265,11 @@ fn initramfs(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, d
                 missing.join("; ")
             ),
         },
-        "let programs of other processors run on this machine (sudo apt install qemu-user-static), or on the board itself: \
-         sudo apt install btrfs-progs, `echo btrfs | sudo tee -a /etc/initramfs-tools/modules`, \
-         MODULES=most in /etc/initramfs-tools/initramfs.conf, sudo update-initramfs -u -k all, and take the image again",
+        &format!(
+            "let programs of other processors run on this machine (sudo apt install qemu-user-static), or on the board itself: \
+             sudo apt install {package}, `echo {filesystem} | sudo tee -a /etc/initramfs-tools/modules`, \
+             MODULES=most in /etc/initramfs-tools/initramfs.conf, sudo update-initramfs -u -k all, and take the image again"
+        ),
     );
 }
 
@@ -278,7 +309,7 @@ fn divided(
         _ => choice.swap_bytes.unwrap_or(SWAP_BYTES) / 4096 * 4096,
     };
     // How well it compresses is not known; it may not at all.
-    let least = root_min_bytes(used, 1.0);
+    let least = choice.filesystem.root_min_bytes(used, 1.0);
     let usual = (least + swap + AROUND_ROOT_BYTES + ROOM_BYTES).next_multiple_of(64 * MIB);
     let mut disk = image.out.clone();
     disk.size_bytes = choice.image_bytes.unwrap_or(usual) / MIB * MIB;
@@ -381,6 +412,11 @@ fn draw(
 
 fn copy(scene: &Scene<'_>, pass: Pass, left_out: &NotCopied, draft: &mut Draft) {
     let (id, why) = match pass {
+        Pass::First if scene.chosen.method.is_none() => (
+            "copy",
+            "Everything on the image's root, with all its attributes. Swap files, what only lives while a system runs, and \
+             what rubus noted about changes of the old system are left out.",
+        ),
         Pass::First => (
             "copy",
             "Everything on the image's root, with all its attributes, is compressed as it is written. Swap files, what only \
@@ -413,7 +449,7 @@ fn boot_files(
     for kernel in needing {
         add(
             format!("initramfs-{}", id_of(&kernel.file)),
-            "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount.".into(),
+            steps::why_initramfs(scene),
             Action::BuildInitramfs {
                 root: scene.new.root_volume.clone(),
                 release: kernel.release.clone(),
@@ -529,7 +565,13 @@ fn told(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, draft:
     draft.notes.push(match new.layout.swap {
         None => format!(
             "Written to a larger disk, it is grown on the board: sudo parted /dev/DISK resizepart {number} 100%, then \
-             sudo btrfs filesystem resize max /."
+             sudo {}.",
+            match new.filesystem {
+                RootFilesystem::Btrfs => "btrfs filesystem resize max /".to_string(),
+                RootFilesystem::Ext4 => format!("resize2fs /dev/DISK{number}"),
+                // It is not grown while it is mounted.
+                RootFilesystem::F2fs => format!("resize.f2fs /dev/DISK{number} on another machine"),
+            }
         ),
         Some(_) => "A swap partition is behind the root, which cannot grow therefore; with swap=file it could.".into(),
     });

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::Situation;
+use super::filesystem::{ROOT_SUBVOLUME, RootFilesystem};
 use super::options::{Choice, SwapKind};
 use crate::disk::guid::Guid;
 use crate::disk::layout::{Layout, LayoutError, Wishes, divide};
@@ -17,14 +18,9 @@ const MIB: u64 = 1 << 20;
 const ALIGN_BYTES: u64 = 8 * MIB;
 /// As large as the boot partition of Raspberry Pi OS.
 const BOOT_BYTES: u64 = 512 * MIB;
-/// What is to be left over on the new root, as a share of what is copied, and what btrfs wants for itself.
-const SPARE: f64 = 1.15;
-const BTRFS_OWN_BYTES: u64 = 256 * MIB;
-/// The subvolume that becomes the root.
-pub(super) const ROOT_SUBVOLUME: &str = "@";
 /// The subvolume of the swap file: one with an active swap file cannot be snapshotted.
 pub(super) const SWAP_SUBVOLUME: &str = "@swap";
-/// Where that is mounted, and the file in it.
+/// Where that is mounted, and the file in it. On a filesystem without subvolumes the file is in the root's own top.
 pub(super) const SWAP_POINT: &str = "/swap";
 pub(super) const SWAP_FILE: &str = "/swapfile";
 /// How often other identifiers are tried.
@@ -35,6 +31,7 @@ const ATTEMPTS: u8 = 8;
 pub(super) struct NewDisk {
     pub(super) disk: DiskIdentity,
     pub(super) layout: Layout,
+    pub(super) filesystem: RootFilesystem,
     pub(super) root: NewFilesystem,
     pub(super) swap: Option<NewFilesystem>,
     pub(super) boot: Option<NewFilesystem>,
@@ -42,32 +39,28 @@ pub(super) struct NewDisk {
     pub(super) swap_file_bytes: Option<u64>,
     /// The root with its subvolume.
     pub(super) root_volume: Volume,
-    /// The subvolume of the swap file.
+    /// The subvolume of the swap file, where the filesystem has some.
     pub(super) swap_volume: Option<Volume>,
     /// The copy of the boot partition.
     pub(super) boot_volume: Option<Volume>,
 }
 
 impl NewDisk {
+    /// Where the swap file is on the new system, where there is one.
+    pub(super) fn swap_file(&self) -> Option<String> {
+        self.swap_file_bytes?;
+        Some(match self.swap_volume {
+            Some(_) => format!("{SWAP_POINT}{SWAP_FILE}"),
+            None => SWAP_FILE.to_string(),
+        })
+    }
+
     pub(super) fn place(&self, partition: &Partition) -> Place {
         Place::Partition {
             disk: self.disk.clone(),
             number: partition.number,
             partuuid: partition.partuuid.clone(),
         }
-    }
-}
-
-/// How much the root needs at least.
-pub(super) fn root_min_bytes(used_bytes: u64, share: f64) -> u64 {
-    (used_bytes as f64 * share * SPARE) as u64 + BTRFS_OWN_BYTES
-}
-
-/// Options of the new root, for the kernel and for fstab.
-pub(super) fn mount_options(method: Option<&str>) -> String {
-    match method {
-        Some(method) => format!("subvol={ROOT_SUBVOLUME},compress={method},noatime"),
-        None => format!("subvol={ROOT_SUBVOLUME},noatime"),
     }
 }
 
@@ -165,14 +158,16 @@ fn draw(
         &random,
     )?;
     let uuid = |number: u64| Guid::from_random(&random, number).to_string();
+    let filesystem = choice.filesystem;
     let compress = method.map(|method| format!("compress={method}"));
     let root = NewFilesystem {
-        kind: FilesystemKind::Btrfs,
+        kind: filesystem.kind(),
         uuid: uuid(ROOT_ID),
         label: "desktop".into(),
-        subvolumes: match in_file {
-            true => vec![ROOT_SUBVOLUME.into(), SWAP_SUBVOLUME.into()],
-            false => vec![ROOT_SUBVOLUME.into()],
+        subvolumes: match (filesystem.is_btrfs(), in_file) {
+            (true, true) => vec![ROOT_SUBVOLUME.into(), SWAP_SUBVOLUME.into()],
+            (true, false) => vec![ROOT_SUBVOLUME.into()],
+            (false, _) => Vec::new(),
         },
         mount_options: compress.unwrap_or_default(),
     };
@@ -197,12 +192,14 @@ fn draw(
         mount_options: String::new(),
     });
     let number = layout.root.number;
-    let (btrfs, id) = (FilesystemKind::Btrfs, root.uuid.as_str());
+    let (kind, id) = (filesystem.kind(), root.uuid.as_str());
+    let options = filesystem.mount_options(method);
     Ok(NewDisk {
-        root_volume: volume(btrfs, id, mount_options(method), "the new root", number),
-        swap_volume: in_file.then(|| {
+        filesystem,
+        root_volume: volume(kind, id, options, "the new root", number),
+        swap_volume: (in_file && filesystem.is_btrfs()).then(|| {
             let options = format!("subvol={SWAP_SUBVOLUME},noatime");
-            volume(btrfs, id, options, "the new disk's swap subvolume", number)
+            volume(kind, id, options, "the new disk's swap subvolume", number)
         }),
         boot_volume: layout.boot.as_ref().zip(boot.as_ref()).map(|(part, made)| {
             let what = "the copy of the boot partition";

@@ -1,5 +1,5 @@
-//! desktop: the running system moves from its SD card to a btrfs with compression on a USB or NVMe disk, with
-//! zswap and a swap of its own there; the card is only started from any more.
+//! desktop: the running system moves from its SD card to a btrfs with compression, or an ext4, on a USB or NVMe disk,
+//! with zswap and a swap of its own there; the card is only started from any more.
 //!
 //! The running root is never changed. Everything is prepared on the new disk and, under other names or with a kept
 //! original, on the boot partition; the last step is one small file that says where the root is. Until then
@@ -10,6 +10,7 @@ mod checks;
 mod compression;
 mod debian;
 mod fallback;
+mod filesystem;
 mod gains;
 mod image;
 mod layout;
@@ -43,9 +44,8 @@ pub(super) static RECIPE: Recipe = Recipe {
 
 fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     let boot = current::boot_point(machine);
-    let boot_copy = wishes.get("boot-copy").is_some_and(|value| value == "yes");
     let mut paths = current::boot_paths(&boot);
-    paths.extend(checks::paths(boot_copy));
+    paths.extend(checks::paths());
     paths.extend(kernels::paths());
     paths.extend(memory::paths());
     paths.extend(steps::paths());
@@ -58,12 +58,19 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
         .disks
         .extend(wishes.get("device").map(PathBuf::from));
     let wish = wishes.get("compress").map(String::as_str);
+    // With an ext4 too: it is said what compression would have given.
     look_at.compression = wish != Some("none");
     look_at
 }
 
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let choice = Choice::of(situation);
+    if !choice.filesystem.is_btrfs() {
+        draft.title = Some(format!(
+            "Move the system to an {} on a faster disk, with zswap and swap there; the SD card only starts it.",
+            choice.filesystem.name()
+        ));
+    }
     if let Some(image) = &situation.facts.image {
         return image::draw_up(situation, choice, image, draft);
     }

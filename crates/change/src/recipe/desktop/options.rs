@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::{OptionSpec, Situation};
+use super::filesystem::RootFilesystem;
 use rubus_vocabulary::units::parse_size;
 
 const MIB: u64 = 1 << 20;
@@ -15,14 +16,20 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         check: device,
     },
     OptionSpec {
+        name: "filesystem",
+        what: "btrfs, or for a root without compression, checksums of files and snapshots ext4 or f2fs",
+        default: Some("btrfs"),
+        check: |value| RootFilesystem::parse(value).map(drop),
+    },
+    OptionSpec {
         name: "compress",
-        what: "auto, zstd:1 to zstd:15, lzo, zlib:1 to zlib:9, or none",
+        what: "only for btrfs: auto, zstd:1 to zstd:15, lzo, zlib:1 to zlib:9, or none",
         default: Some("auto"),
         check: |value| compress(value).map(drop),
     },
     OptionSpec {
         name: "swap",
-        what: "partition, file (on the btrfs) or none",
+        what: "partition, file (on the new root) or none",
         default: Some("partition"),
         check: |value| one_of(value, &["partition", "file", "none"]),
     },
@@ -115,6 +122,7 @@ pub(super) enum TrialWish {
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub(super) device: Option<PathBuf>,
+    pub(super) filesystem: RootFilesystem,
     pub(super) compress: Compress,
     pub(super) swap: SwapKind,
     pub(super) swap_bytes: Option<u64>,
@@ -136,6 +144,9 @@ impl Choice {
         let is_yes = |name: &str| option(name) == Some("yes");
         Choice {
             device: option("device").map(PathBuf::from),
+            filesystem: option("filesystem")
+                .and_then(|value| RootFilesystem::parse(value).ok())
+                .unwrap_or(RootFilesystem::Btrfs),
             compress: option("compress")
                 .and_then(|value| compress(value).ok())
                 .unwrap_or(Compress::Auto),

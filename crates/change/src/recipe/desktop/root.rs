@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::super::disks::volumes;
-use super::layout::{NewDisk, ROOT_SUBVOLUME, SWAP_FILE, SWAP_POINT, SWAP_SUBVOLUME};
+use super::layout::{NewDisk, SWAP_POINT, SWAP_SUBVOLUME};
 use super::memory::SWAP_PRIORITY;
 use crate::boot::cmdline_txt::{
     CmdlineError, CmdlineTxt, FIRMWARE_OWN_BYTES, MAX_BYTES_64_BIT, MAX_BYTES_ARM,
@@ -25,12 +25,9 @@ pub(super) fn fstab(old: &str, new: &NewDisk, machine: &Machine) -> String {
         .collect();
     table.remove(|entry| is_old_swap(entry, &known, machine, &old_disks));
     let source = format!("PARTUUID={}", new.layout.root.partuuid);
-    table.set(&Entry::new(
-        &source,
-        "/",
-        "btrfs",
-        &new.root_volume.mount_options,
-    ));
+    let options = &new.root_volume.mount_options;
+    let root = Entry::new(&source, "/", new.filesystem.name(), options);
+    table.set(&root.checked_in(new.filesystem.check_pass()));
     if let Some(swap) = &new.swap {
         // The start does not wait for it: without its swap the system still comes up.
         let options = format!("nofail,pri={SWAP_PRIORITY}");
@@ -41,11 +38,12 @@ pub(super) fn fstab(old: &str, new: &NewDisk, machine: &Machine) -> String {
             &options,
         ));
     }
-    if new.swap_file_bytes.is_some() {
+    if new.swap_volume.is_some() {
         let options = format!("subvol={SWAP_SUBVOLUME},noatime,nofail");
         table.set(&Entry::new(&source, SWAP_POINT, "btrfs", &options));
+    }
+    if let Some(file) = new.swap_file() {
         let options = format!("nofail,pri={SWAP_PRIORITY}");
-        let file = format!("{SWAP_POINT}{SWAP_FILE}");
         table.set(&Entry::new(&file, "none", "swap", &options));
     }
     table.text().to_string()
@@ -115,10 +113,12 @@ pub(super) fn cmdline(
     let mut line = CmdlineTxt::parse(old);
     let removed = line.remove_first_start();
     line.set("root", &format!("PARTUUID={}", new.layout.root.partuuid))?;
-    line.set("rootfstype", "btrfs")?;
-    let compress = method.map(|method| format!(",compress={method}"));
-    let flags = format!("subvol={ROOT_SUBVOLUME}{}", compress.unwrap_or_default());
-    line.set("rootflags", &flags)?;
+    line.set("rootfstype", new.filesystem.name())?;
+    match new.filesystem.root_flags(method) {
+        Some(flags) => line.set("rootflags", &flags)?,
+        // Those of the old root may be what another filesystem refuses.
+        None => drop(line.remove("rootflags")),
+    }
     line.set_flag("rootwait")?;
     let most = match is_32_bit_arm {
         true => MAX_BYTES_ARM,

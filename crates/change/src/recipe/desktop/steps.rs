@@ -102,8 +102,7 @@ pub(super) fn disk(scene: &Scene<'_>, draft: &mut Draft) {
     };
     format(
         "make-root",
-        "btrfs compresses what is written and sees damage by its checksums. The root lies in the subvolume @, so that it can \
-         be snapshotted and replaced as a whole.",
+        new.filesystem.why(),
         &new.layout.root,
         &new.root,
     );
@@ -119,6 +118,11 @@ pub(super) fn disk(scene: &Scene<'_>, draft: &mut Draft) {
 
 pub(super) fn copy(scene: &Scene<'_>, pass: Pass, left_out: &NotCopied, draft: &mut Draft) {
     let (id, why) = match pass {
+        Pass::First if scene.chosen.method.is_none() => (
+            "copy",
+            "Everything on the running root, with all its attributes. Swap files and what only lives while the system runs \
+             are left out.",
+        ),
         Pass::First => (
             "copy",
             "Everything on the running root, with all its attributes, is compressed as it is written. Swap files and what \
@@ -133,20 +137,22 @@ pub(super) fn copy(scene: &Scene<'_>, pass: Pass, left_out: &NotCopied, draft: &
 }
 
 pub(super) fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
-    let Some((volume, size_bytes)) = scene
-        .new
-        .swap_volume
-        .as_ref()
-        .zip(scene.new.swap_file_bytes)
-    else {
+    let new = &scene.new;
+    let Some(size_bytes) = new.swap_file_bytes else {
         return;
+    };
+    let why = match new.swap_volume {
+        Some(_) => {
+            "Swap in a subvolume of its own: one with an active swap file cannot be snapshotted."
+        }
+        None => "Pages that do not fit into memory go to a file on this disk and not to the card.",
     };
     push(
         draft,
         "swap-file",
-        "Swap in a subvolume of its own: one with an active swap file cannot be snapshotted.",
+        why,
         Action::On {
-            volume: volume.clone(),
+            volume: new.swap_volume.as_ref().unwrap_or(&new.root_volume).clone(),
             action: Box::new(Action::MakeSwapFile {
                 path: SWAP_FILE.into(),
                 size_bytes,
@@ -178,7 +184,7 @@ pub(super) fn files(
         ),
     };
     edits.write("fstab", why, Path::new(FSTAB), table);
-    if scene.new.swap_file_bytes.is_some() {
+    if scene.new.swap_volume.is_some() {
         let why = "The subvolume with the swap file is mounted here.";
         edits.directory("swap-directory", why, Path::new(SWAP_POINT));
     }
@@ -268,7 +274,7 @@ fn initramfs_files(situation: &Situation<'_>, scene: &Scene<'_>, edits: &mut Edi
 }
 
 /// The same files on the current root. Until the machine is started again every initial RAM filesystem is made there: without
-/// them, an update would put one without btrfs in the place of the one that was proven.
+/// them, an update would put one that cannot mount the new root in the place of the one that was proven.
 fn initramfs_files_of_now(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let mut edits = Edits::new(&situation.facts.seen);
     initramfs_files(situation, scene, &mut edits);
@@ -281,6 +287,17 @@ fn initramfs_files_of_now(situation: &Situation<'_>, scene: &Scene<'_>, draft: &
     draft
         .steps
         .extend(on_root_of_now(situation, steps.collect()));
+}
+
+/// Why the initial RAM filesystems are made anew.
+pub(super) fn why_initramfs(scene: &Scene<'_>) -> String {
+    match scene.new.filesystem.is_btrfs() {
+        true => "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount."
+            .into(),
+        false => "What the kernel needs for the new disk may be modules of its own, which it cannot read from a root that it \
+                  cannot mount."
+            .into(),
+    }
 }
 
 /// Steps on the current root, which undoing takes back from whichever root runs then.
@@ -317,9 +334,10 @@ fn all_modules(situation: &Situation<'_>, scene: &Scene<'_>) -> Vec<String> {
 /// The modules of one kernel that the new root and the old one need.
 pub(super) fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &str) -> Vec<String> {
     if situation.facts.image.is_some() {
-        return modules_for_any(situation, release, "btrfs");
+        return modules_for_any(situation, release, scene.new.filesystem.name());
     }
-    let mut modules = modules_for(situation, release, &[scene.device], "btrfs");
+    let filesystem = scene.new.filesystem.name();
+    let mut modules = modules_for(situation, release, &[scene.device], filesystem);
     let old = current::root(situation.machine).map_or("ext4", |root| &root.filesystem);
     for module in modules_for(situation, release, &scene.old_disks, old) {
         if !modules.contains(&module) {
@@ -347,7 +365,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
         start: &scene.start,
         kernels: &scene.kernels,
         root: &scene.new.root_volume,
-        why: "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount.",
+        why: &why_initramfs(scene),
         modules: &modules,
         files: &files,
         apart,

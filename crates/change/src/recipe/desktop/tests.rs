@@ -2,6 +2,7 @@
 
 mod boot_files;
 mod disks;
+mod ext4;
 mod fallback;
 mod image;
 mod trial;

@@ -28,10 +28,10 @@ pub(in crate::recipe) fn root(machine: &Machine) -> Option<&Mount> {
 pub(in crate::recipe) fn root_volume(machine: &Machine) -> Option<Volume> {
     let mount = root(machine)?;
     let device = machine.device(mount.device.as_deref()?)?;
-    let (kind, mount_options) = match mount.filesystem.as_str() {
-        "ext4" => (FilesystemKind::Ext4, String::new()),
-        "btrfs" => (FilesystemKind::Btrfs, format!("subvol={}", mount.root)),
-        _ => return None,
+    let kind = FilesystemKind::of_root(&mount.filesystem)?;
+    let mount_options = match kind {
+        FilesystemKind::Btrfs => format!("subvol={}", mount.root),
+        _ => String::new(),
     };
     Some(Volume {
         kind,
