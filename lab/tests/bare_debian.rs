@@ -46,8 +46,6 @@ fn the_install_lines_work(suite: &str) {
     let cache = Cache::of_this_machine();
     let web = Web::start();
 
-    readme_installs_a_package(&BareDebian::new(&cache, suite).unwrap(), &web);
-
     let root = BareDebian::new(&cache, suite).unwrap();
     web.publish(EARLIER);
     must(&root, &lines_of_the_repository(&web));
@@ -76,11 +74,13 @@ fn the_install_lines_work(suite: &str) {
     );
     assert!(!root.path("usr/bin/rubus").exists());
     assert!(root.path("home/pi/.local/share/rubus/history.db").exists());
+    drop(root);
+
+    readme_installs_a_package(&BareDebian::new(&cache, suite).unwrap(), &web);
 }
 
 /// README's lines, in a directory with the package of this processor: from `dpkg` to a checkup.
 fn readme_installs_a_package(root: &BareDebian, web: &Web) {
-    web.publish(VERSION);
     let typed = answered(&lines("README.md", "## Install"));
     let words = [
         "dpkg --print-architecture",

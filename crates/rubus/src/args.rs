@@ -19,6 +19,8 @@ mod history;
 mod looking;
 mod memory;
 mod nbd;
+#[cfg(test)]
+mod options_page;
 mod remote;
 mod serve;
 mod share;
@@ -392,16 +394,17 @@ pub struct Bench {
     /// read)
     #[arg(long)]
     pub read_only: bool,
-    /// Size of the test file or region, such as 256MiB
+    /// Size of the test file or region, such as 256MiB [default: the suite's]
     #[arg(long, value_name = "SIZE", value_parser = rubus_vocabulary::units::parse_size)]
     pub size: Option<u64>,
     /// Limit for all data written, such as 2GiB, instead of the suite's limit
     #[arg(long, value_name = "SIZE", value_parser = rubus_vocabulary::units::parse_size)]
     pub budget: Option<u64>,
-    /// End a job at this precision (half the width of its 95 % interval), such as 5%
+    /// End a job at this precision (half the width of its 95 % interval), such as 5% [default: the
+    /// suite's]
     #[arg(long, value_name = "PERCENT", value_parser = precision)]
     pub precision: Option<f64>,
-    /// Seed of the random offsets and contents
+    /// Seed of the random offsets and contents [default: 1; suite capacity: random]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Suite capacity: test every block of a device, not just a sample
@@ -414,7 +417,7 @@ pub struct Bench {
     /// Data to write: incompressible, zeros, or the percentage it compresses to
     #[arg(long, value_name = "WHAT", default_value = "incompressible", value_parser = content)]
     pub content: rubus_vocabulary::spec::Content,
-    /// Number of connections to an NBD export
+    /// Number of connections to an NBD export [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub connections: Option<u32>,
     /// Also measure the server of a network disk: HOST:PORT or socket of its `rubus serve

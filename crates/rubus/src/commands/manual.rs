@@ -60,11 +60,15 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
         .get_display_name()
         .unwrap_or(command.get_name())
         .to_string();
-    if let Some(page) = help::page(&name) {
+    let page = help::page(&name);
+    if let Some(page) = page {
         roff.extend_from_slice(b".SH EXAMPLES\n");
         for (line, does) in page.examples {
             entry(&mut roff, line, does)?;
         }
+    }
+    // A group of commands has those of all.
+    if let Some(page) = page.or_else(|| help::page("rubus")) {
         roff.extend_from_slice(b".SH EXIT STATUS\n");
         for (status, meaning) in page.statuses {
             entry(&mut roff, &status.to_string(), meaning)?;
