@@ -9,6 +9,7 @@
 //! Reading order: [`board`] (what the boards are), [`image`] (what is on their disks),
 //! [`kit`] (disks that are kept), [`firmware`] (how they start), [`session`] (how they are driven).
 
+pub mod bare_debian;
 pub mod board;
 pub mod cache;
 pub mod capture;

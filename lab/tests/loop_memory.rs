@@ -134,7 +134,7 @@ fn the_cliff_is_where_pool_and_ratio_say() {
     let _settings = Settings::set(&[("max_pool_percent", POOL_PERCENT), ("enabled", "Y")]);
     let swap = SwapOn::new(3 << 30);
     let home = Home::new();
-    let answer = swap.bench(&home, &["--seconds", "3", "--most", "2.6"]);
+    let answer = swap.bench(&home, &["--seconds", "3", "--max-working-set", "2.6"]);
     assert_eq!(answer.status, Some(0), "{answer}");
     let run = answer.json();
     let pressure = &run["memory"]["pressure"][0];

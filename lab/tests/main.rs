@@ -4,6 +4,7 @@
 mod common;
 
 mod advise;
+mod bare_debian;
 mod ceph;
 mod ceph_image;
 mod cpu;

@@ -168,7 +168,7 @@ fn a_killed_server_loses_nothing_and_the_golden_image_stays() {
     drop(client);
     drop(server);
     assert_eq!(kept_in_memory(&now), 0);
-    let thrown = home.run(&["nbd", "clones", "throw-away", "clones", "board-2"]);
+    let thrown = home.run(&["nbd", "clones", "remove", "clones", "board-2"]);
     assert_eq!(thrown.status, Some(0), "{thrown}");
     assert_eq!(kept_in_memory(&other_is), 0);
 }
@@ -219,7 +219,7 @@ fn thrown_away_clones_last_as_long_as_their_server() {
     let _turn = take_turns();
     let home = home_with_golden();
     let clones = home.path().join("clones");
-    let server = Served::start(&home, &clones, &["--throw-away"]);
+    let server = Served::start(&home, &clones, &["--temporary"]);
     let (mut client, before) = server.connect("a");
     write(&mut client, 5000, b"mine");
     client.disconnect();
@@ -229,7 +229,7 @@ fn thrown_away_clones_last_as_long_as_their_server() {
     assert_eq!(&read_all(&mut client)[5000..5004], b"mine");
     server.kill();
     assert_eq!(std::fs::read_dir(&clones).expect("it is there").count(), 0);
-    let server = Served::start(&home, &clones, &["--throw-away"]);
+    let server = Served::start(&home, &clones, &["--temporary"]);
     let (mut client, now) = server.connect("a");
     assert_ne!(now.export, before.export, "another disk");
     assert!(read_all(&mut client) == golden());

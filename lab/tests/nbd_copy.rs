@@ -335,7 +335,7 @@ fn past_bad_sectors_all_else_is_copied_and_they_are_listed() {
     std::fs::write(qemu.directory().join("image"), noise(9, SIZE as usize)).expect("room");
     let lost = format!("--i-will-lose-everything-on={}", qemu.address());
     for (name, path, options) in [
-        (text(&to), to.clone(), vec!["--anew"]),
+        (text(&to), to.clone(), vec!["--restart"]),
         (
             qemu.address().to_owned(),
             qemu.directory().join("image"),
@@ -458,11 +458,11 @@ fn a_copy_that_was_killed_goes_on_and_one_of_another_disk_does_not() {
     let _to_export = slowly(&home, &exported);
     let answer = home.run(&arguments);
     assert_eq!(answer.status, Some(2), "{answer}");
-    for words in ["source is not what it was", "--anew"] {
+    for words in ["source is not what it was", "--restart"] {
         assert!(answer.stderr.contains(words), "{answer}");
     }
     // The destination is not lost by that: it still has to be given up to be written anew.
-    let anew = [&arguments[..], &["--anew"]].concat();
+    let anew = [&arguments[..], &["--restart"]].concat();
     assert_eq!(home.run(&anew).status, Some(3));
 }
 

@@ -42,7 +42,7 @@ fn a_machine_without_memory_groups_is_measured_as_a_whole_when_asked() {
     assert!(others.complaint_text().contains("only root"));
 
     // Without swap it carries itself, and nobody has to be ended for want of memory.
-    let without = measured(&mut board, "--most 1.2");
+    let without = measured(&mut board, "--max-working-set 1.2");
     let (within, because) = carried(&without);
     assert!((0.8..1.2).contains(&within), "{without}");
     assert_eq!(because, "out_of_memory", "{without}");
@@ -53,7 +53,7 @@ fn a_machine_without_memory_groups_is_measured_as_a_whole_when_asked() {
     let make =
         "modprobe zram && zramctl --find --size 384M && mkswap -q /dev/zram0 && swapon /dev/zram0";
     board.must(make, "root", SOON).unwrap();
-    let with = measured(&mut board, "--most 1.4");
+    let with = measured(&mut board, "--max-working-set 1.4");
     let (carries, _) = carried(&with);
     assert!(
         carries > within + 0.3,

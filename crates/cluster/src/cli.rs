@@ -63,22 +63,16 @@ pub struct Cluster {
     pub verb: Verb,
 }
 
-/// What to do about a cluster.
+/// What to do about a cluster. Each verb is described where its arguments are.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Compute capacity, memory, ceilings, rebuild, risk and cost
     Size(Box<Size>),
-    /// Compare layouts, other boards, and ways without Ceph in one table
     Compare(Box<Compare>),
-    /// Describe the cluster for cephadm or MicroCeph
     Spec(Box<SpecOf>),
-    /// List the kinds of boards
     Boards(Boards),
 }
 
 /// Compute capacity, memory, ceilings, rebuild, risk and cost.
-///
-/// Exit status 1 when the boards have too little memory.
 #[derive(Debug, Args)]
 pub struct Size {
     #[command(flatten)]

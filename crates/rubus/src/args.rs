@@ -14,10 +14,13 @@ mod copy;
 mod cpu;
 #[cfg(test)]
 mod documented;
+pub mod help;
 mod history;
 mod looking;
 mod memory;
 mod nbd;
+#[cfg(test)]
+mod options_page;
 mod remote;
 mod serve;
 mod share;
@@ -44,15 +47,15 @@ pub use watch::Watch;
 use crate::target_name::TargetName;
 
 const AFTER_HELP: &str = "\
+A pipe is anything that data passes through: the disk, its bus, the processor,
+the network. The narrowest one limits all the others.
+
 Without a command, rubus does a checkup of the current directory's disk: it
 surveys the machine, measures for about a minute, says which pipe is the
 narrowest, and keeps the result in its history.
 
-Exit status: 0 fine; 1 the answer is no; 2 usage or machine error; 3 refused
-because data could be lost; 4 a change failed and was undone; 5 a change failed
-and could not be undone.
-
-`rubus --version --verbose` says how this program was built.";
+`rubus COMMAND --help` explains a command. `rubus --version --verbose` says how
+this program was built.";
 
 /// Finds the narrowest pipe in a small computer's storage path.
 #[derive(Debug, Parser)]
@@ -192,67 +195,41 @@ pub enum When {
     Never,
 }
 
+// Each is described where its arguments are: a description here would hide that one's details.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure the disk under a directory and say what it can do (the default)
     Checkup(Checkup),
-    /// Read the machine: board, buses, disks, memory, swap, kernel
     Survey(Survey),
-    /// Measure targets with a suite of jobs
     Bench(Box<Bench>),
-    /// List the suites: question, data written, duration
     Suites(Suites),
-    /// Compare runs, fio's results, captures or published figures
     Compare(Compare),
-    /// Show, label, delete, export or import earlier runs
     History(History),
-    /// Write a run to a file that can be published: without serial numbers, addresses and names
     Share(Share),
-    /// Compare many shared runs: boards, cards and disks in one table
     Gallery(Gallery),
-    /// Copy a directory tree faithfully
     Copy(Copy),
-    /// Attach an NBD export as a block device, and keep it connected
     Attach(Attach),
-    /// Detach a device from its NBD export
     Detach(Detach),
-    /// Serve disk images over the network
     Serve(Serve),
-    /// Query NBD servers, copy exports, manage clones
     Nbd(Nbd),
-    /// List the recipes for changing this machine, or explain one
     Recipes(Recipes),
-    /// Show what a recipe would do, without changing anything
     Plan(PlanArgs),
-    /// Show a recipe or a saved plan, ask, and apply it
     Apply(Apply),
-    /// Undo a change
     Undo(Undo),
-    /// Resume an interrupted change
     Resume(Resume),
-    /// Show applied changes and whether they still hold
     Status(Status),
-    /// Check everything an applied recipe promises
     Verify(Verify),
-    /// Show disk usage of files on btrfs, by compression method
     Compression(Compression),
-    /// Show what zswap holds, what its counters mean, and whether it helps
     Zswap(Zswap),
-    /// Say what to change for a purpose, and what it would gain
     Advise(Box<Advise>),
-    /// Size a Ceph cluster of small boards before it is bought
     Cluster(rubus_cluster::cli::Cluster),
-    /// Watch the machine while it works
     Watch(Watch),
-    /// Print a completion script for a shell
     Completions(Completions),
-    /// Print the manual page, or write all of them into a directory
     Manual(Manual),
 }
 
-/// Measure the disk under a directory and say what it can do.
+/// Measure the disk under a directory and say what it can do (the default).
 ///
-/// Writes one nameless file (at most 10 % of the free space, at most 1 GiB in
+/// Takes about a minute. Writes one nameless file (at most 10 % of the free space, at most 1 GiB in
 /// total, 4 GiB on an SSD or hard disk), which is gone at the end whatever
 /// happens.
 #[derive(Debug, ClapArgs)]
@@ -364,9 +341,7 @@ pub struct Survey {
 /// What a bench is of, when it is not of a disk.
 #[derive(Debug, Subcommand)]
 pub enum BenchOf {
-    /// Measure the processor: ciphers and checksums
     Cpu(Box<BenchCpu>),
-    /// Measure memory, and how far beyond its size it works with swap
     Memory(Box<BenchMemory>),
 }
 
@@ -419,16 +394,17 @@ pub struct Bench {
     /// read)
     #[arg(long)]
     pub read_only: bool,
-    /// Size of the test file or region, such as 256MiB
+    /// Size of the test file or region, such as 256MiB [default: the suite's]
     #[arg(long, value_name = "SIZE", value_parser = rubus_vocabulary::units::parse_size)]
     pub size: Option<u64>,
     /// Limit for all data written, such as 2GiB, instead of the suite's limit
     #[arg(long, value_name = "SIZE", value_parser = rubus_vocabulary::units::parse_size)]
     pub budget: Option<u64>,
-    /// End a job at this precision (half the width of its 95 % interval), such as 5%
+    /// End a job at this precision (half the width of its 95 % interval), such as 5% [default: the
+    /// suite's]
     #[arg(long, value_name = "PERCENT", value_parser = precision)]
     pub precision: Option<f64>,
-    /// Seed of the random offsets and contents
+    /// Seed of the random offsets and contents [default: 1; suite capacity: random]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Suite capacity: test every block of a device, not just a sample
@@ -441,7 +417,7 @@ pub struct Bench {
     /// Data to write: incompressible, zeros, or the percentage it compresses to
     #[arg(long, value_name = "WHAT", default_value = "incompressible", value_parser = content)]
     pub content: rubus_vocabulary::spec::Content,
-    /// Number of connections to an NBD export
+    /// Number of connections to an NBD export [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub connections: Option<u32>,
     /// Also measure the server of a network disk: HOST:PORT or socket of its `rubus serve
@@ -583,8 +559,7 @@ pub struct Resume {
 
 /// Check everything an applied recipe promises.
 ///
-/// Checks the running machine; most checks need root. Exits with status 0 when everything holds
-/// (promises that take effect after a restart may wait for it), else with 1.
+/// Checks the running machine; most checks need root.
 #[derive(Debug, ClapArgs)]
 pub struct Verify {
     /// The change (see `rubus status`) [default: the last one]

@@ -36,7 +36,7 @@ mod watchdog;
 mod world;
 
 use args::{Args, Command};
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, FromArgMatches};
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
@@ -46,7 +46,7 @@ fn main() -> std::process::ExitCode {
         print!("{text}");
         return Exit::Fine.code();
     }
-    let matches = Args::command().try_get_matches();
+    let matches = args::help::command().try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, matches)));
     let (args, matches) = match parsed {
         Ok(parsed) => parsed,

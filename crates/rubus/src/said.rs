@@ -1,7 +1,12 @@
 //! What is said on standard error. In this program `eprintln!` and `eprint!` are these, not the standard library's: every
 //! message passes one place where what a terminal would obey is taken out, and line breaks in names are written as `\n`.
 
+use std::io::IsTerminal;
 use std::path::Path;
+
+use rubus_draw::text::wrap;
+
+use crate::progress::terminal_columns;
 
 macro_rules! eprintln {
     ($($words:tt)*) => {
@@ -24,6 +29,15 @@ pub fn harmless(message: &str) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     names.push(Path::new(&here).to_string_lossy().into_owned());
     escaped(message, &names)
+}
+
+/// A message in lines that fit the terminal, where there is one.
+pub fn in_columns(message: &str) -> String {
+    let is_plain = !message.chars().any(char::is_control);
+    match is_plain && std::io::stderr().is_terminal() {
+        true => wrap(message, usize::from(terminal_columns())).join("\n"),
+        false => message.to_owned(),
+    }
 }
 
 /// Parts of names that hold control characters are escaped where they stand in the message; of what is left, line breaks and

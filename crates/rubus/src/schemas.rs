@@ -17,6 +17,7 @@ use rubus_machine::parse::btrfs::Compression;
 use rubus_nbd::attach::records;
 use rubus_nbd::disk_copy::DiskCopy;
 use rubus_nbd::documents::{NbdCloneDocument, NbdClonesDocument, NbdInfoDocument, NbdListDocument};
+use rubus_nbd::serving::lines::{EventLine, StatusLine};
 use rubus_runs::compare::Comparison;
 use rubus_runs::gallery::Entry;
 use rubus_runs::history::RunSummary;
@@ -97,6 +98,8 @@ fn all() -> Vec<(&'static str, &'static str, Value)> {
         of::<NbdClonesDocument>("nbd-clones", "rubus nbd clones list --json"),
         of::<DiskCopy>("nbd-copy", "rubus nbd copy --json"),
         of::<OneOrList<records::Record>>("attach", "rubus attach --json"),
+        of::<EventLine<'_>>("serve-event", "a line of rubus serve --json"),
+        of::<StatusLine<'_>>("serve-status", "a line of rubus serve --status PLACE"),
     ]
 }
 

@@ -260,7 +260,7 @@ fn a_page_that_loads_nothing() {
     let place = tempfile::tempdir().expect("a directory");
     let page = place.path().join("advice with a space.html");
     let path = page.to_str().expect("a text");
-    advice("pi5-nvme", &["--page", path]);
+    advice("pi5-nvme", &["--html", path]);
     let page = std::fs::read_to_string(page).expect("it was written");
     for part in [
         "default-src 'none'",

@@ -37,7 +37,7 @@ fn plan(home: &Path) -> Value {
              "look": {"look": "knob", "path": made, "value": "20"}},
             {"what": "something else is mounted", "needs_boot": true,
              "look": {"look": "mounted", "at": "/no/such/place", "kind": "btrfs", "uuid": "x", "options": []}},
-            {"what": "no swap lies on it", "needs_boot": false,
+            {"what": "no swap is on it", "needs_boot": false,
              "look": {"look": "no_swap_on_disk", "disk": "no-such-disk"}},
         ],
     })

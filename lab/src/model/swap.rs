@@ -166,7 +166,7 @@ fn judge(rungs: &[Rung], disk_s: f64, zswap: bool) -> Result<Vec<Case>> {
 fn pressure(rig: &Rig, group: &BlockGroup, most: &str) -> Result<Vec<Rung>> {
     let mut command = rig.command(Some(group));
     command.args(["bench", "memory", "pressure", "--seconds", "2"]);
-    command.args(["--limit", NO_LIMIT, "--most", most]);
+    command.args(["--limit", NO_LIMIT, "--max-working-set", most]);
     command.args(["--json", "-", "--no-history", "--quiet"]);
     let output = command.output().context("could not start the program")?;
     if !output.status.success() {

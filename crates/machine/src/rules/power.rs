@@ -62,7 +62,7 @@ fn undervoltage_now(machine: &Machine) -> Vec<Seen> {
     };
     vec![Seen {
         about: "the power supply".into(),
-        evidence: format!("the supply voltage is too low now (word {:#x})", word.word),
+        evidence: format!("the supply voltage is too low now (throttled={:#x})", word.word),
         read_from: throttling.source().into(),
         consequence: "The firmware holds the clock down to its lowest step meanwhile, USB disks may drop off the bus, and cards may lose writes. No measurement is worth anything.".into(),
         fix: BETTER_SUPPLY.into(),
@@ -78,7 +78,7 @@ fn undervoltage_seen(machine: &Machine) -> Vec<Seen> {
         .filter(|word| word.undervoltage_seen && !word.undervoltage_now);
     let (evidence, read_from) = if let Some(word) = by_firmware {
         let said = format!(
-            "the supply voltage was too low since the start (word {:#x})",
+            "the supply voltage was too low since the start (throttled={:#x})",
             word.word
         );
         (said, power.throttling.source())
@@ -109,7 +109,7 @@ fn throttled_now(machine: &Machine) -> Vec<Seen> {
     vec![Seen {
         about: "the processor".into(),
         evidence: format!(
-            "the firmware holds the clock down now (word {:#x})",
+            "the firmware holds the clock down now (throttled={:#x})",
             word.word
         ),
         read_from: throttling.source().into(),
@@ -151,7 +151,7 @@ fn throttled_seen(machine: &Machine) -> Vec<Seen> {
     vec![Seen {
         about: "the processor".into(),
         evidence: format!(
-            "heat held the clock down since the start (word {:#x})",
+            "heat held the clock down since the start (throttled={:#x})",
             word.word
         ),
         read_from: throttling.source().into(),

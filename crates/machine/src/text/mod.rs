@@ -288,7 +288,7 @@ fn power(machine: &Machine) -> Section {
         s.row(
             "since boot",
             format!(
-                "{} (word {:#x})",
+                "{} (throttled={:#x})",
                 words::throttling(&throttling, true),
                 throttling.word
             ),

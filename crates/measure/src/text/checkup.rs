@@ -240,7 +240,10 @@ fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
     if longest <= 0.0 {
         return Vec::new();
     }
-    let mut lines = vec![heading("Time for one second of the reference load", style)];
+    let mut lines = vec![heading(
+        "Time for one second of the reference load (class A1, 20 commits)",
+        style,
+    )];
     let title_columns = operations
         .iter()
         .map(|(pipe, _)| width(&pipe.name))

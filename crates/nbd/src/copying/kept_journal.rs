@@ -66,7 +66,7 @@ impl Kept {
         if let Err((what, was, is)) = earlier.head.is_of(head) {
             anyhow::bail!(
                 "cannot resume the copy recorded in {place}: its {what} is not what it was\n  \
-                 it was: {was}\n  it is:  {is}\n  to start over, give --anew"
+                 it was: {was}\n  it is:  {is}\n  to start over, give --restart"
             );
         }
         let length = earlier.length as u64;

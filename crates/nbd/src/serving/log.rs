@@ -2,13 +2,12 @@
 
 use std::sync::Mutex;
 
-use rubus_host::clock::{monotonic_ns, now_rfc3339};
-use rubus_vocabulary::units::{bytes_si, duration_ns};
-use serde_json::{Value, json};
-
+use super::lines::{CountsLine, EventLine, EventOf};
 use crate::server::Gone;
 use crate::server::listener::{Client, Event};
 use crate::server::tally::Counts;
+use rubus_host::clock::{monotonic_ns, now_rfc3339};
+use rubus_vocabulary::units::{bytes_si, duration_ns};
 
 /// So many lines about callers that were refused are written in a second. A flood of callers is not
 /// to become a flood of lines.
@@ -41,7 +40,7 @@ impl Log {
     /// Writes a line that is no event of a client.
     pub fn say(&self, text: &str) {
         if !self.quiet {
-            self.line("said", text, json!({}));
+            self.line(text, EventOf::Said {});
         }
     }
 
@@ -51,23 +50,42 @@ impl Log {
             Event::Came(_) | Event::Went(..) if self.quiet => {}
             Event::Came(client) => {
                 let text = format!("{} uses '{}'", who(client), client.export);
-                self.line("came", &text, of_client(client));
+                let came = EventOf::Came {
+                    client: client.number,
+                    caller: &client.caller.name,
+                    export: &client.export,
+                };
+                self.line(&text, came);
             }
             Event::Went(client, why) => self.went(client, why),
             Event::Asked(caller) => {
                 let text = format!("{} asked what there is", caller.name);
-                self.stranger("asked", &text, json!({"caller": caller.name}));
+                self.stranger(
+                    &text,
+                    EventOf::Asked {
+                        caller: &caller.name,
+                    },
+                );
             }
             Event::Left(caller) => {
                 let text = format!("{} left during the handshake", caller.name);
-                self.stranger("left", &text, json!({"caller": caller.name}));
+                self.stranger(
+                    &text,
+                    EventOf::Left {
+                        caller: &caller.name,
+                    },
+                );
             }
             Event::Refused { caller, why } => {
                 let text = format!("{} was refused: {why}", caller.name);
-                let fields = json!({"caller": caller.name, "why": why});
-                self.stranger("refused", &text, fields);
+                let refused = EventOf::Refused {
+                    caller: Some(&caller.name),
+                    why: Some(why),
+                    callers: None,
+                };
+                self.stranger(&text, refused);
             }
-            Event::Trouble(text) => self.line("trouble", text, json!({})),
+            Event::Trouble(text) => self.line(text, EventOf::Trouble {}),
         }
     }
 
@@ -81,15 +99,19 @@ impl Log {
             duration_ns(seconds_ns),
             in_words(&counts)
         );
-        let mut fields = of_client(client);
-        fields["seconds"] = json!(seconds_ns as f64 / 1e9);
-        fields["why"] = json!(why.to_string());
-        fields["counts"] = super::status::counts(&counts);
-        self.line("went", &text, fields);
+        let went = EventOf::Went {
+            client: client.number,
+            caller: &client.caller.name,
+            export: &client.export,
+            seconds: seconds_ns as f64 / 1e9,
+            why: why.to_string(),
+            counts: CountsLine::from(&counts),
+        };
+        self.line(&text, went);
     }
 
     /// Writes of somebody who is not a client; of many, only that there were.
-    fn stranger(&self, kind: &str, text: &str, fields: Value) {
+    fn stranger(&self, text: &str, what: EventOf<'_>) {
         let mut refusals = super::status::lock(&self.refusals);
         let now_ns = monotonic_ns();
         let mut before = 0;
@@ -111,24 +133,32 @@ impl Log {
         }
         if before > 0 {
             let text = format!("{before} more came and were not served");
-            self.line("refused", &text, json!({"callers": before}));
+            let refused = EventOf::Refused {
+                caller: None,
+                why: None,
+                callers: Some(before),
+            };
+            self.line(&text, refused);
         }
-        self.line(kind, text, fields);
+        self.line(text, what);
     }
 
-    fn line(&self, kind: &str, text: &str, mut fields: Value) {
+    fn line(&self, text: &str, what: EventOf<'_>) {
         // Names come from outside: nothing in them may move the cursor or begin a line.
         let text: String = text
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
-        if self.json {
-            fields["time"] = json!(now_rfc3339());
-            fields["event"] = json!(kind);
-            fields["text"] = json!(text);
-            write(&format!("{fields}\n"));
-        } else {
-            write(&format!("rubus: {text}\n"));
+        if !self.json {
+            return write(&format!("rubus: {text}\n"));
+        }
+        let line = EventLine {
+            time: now_rfc3339(),
+            text,
+            what,
+        };
+        if let Ok(line) = serde_json::to_string(&line) {
+            write(&(line + "\n"));
         }
     }
 }
@@ -141,14 +171,6 @@ fn write(line: &str) {
 
 fn who(client: &Client) -> String {
     format!("client {} ({})", client.number, client.caller.name)
-}
-
-fn of_client(client: &Client) -> Value {
-    json!({
-        "client": client.number,
-        "caller": client.caller.name,
-        "export": client.export,
-    })
 }
 
 fn in_words(counts: &Counts) -> String {

@@ -3,6 +3,7 @@
 pub mod certificate_files;
 pub mod exports;
 pub mod image_identity;
+pub mod lines;
 pub mod log;
 pub mod run;
 pub mod status;

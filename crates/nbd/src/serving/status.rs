@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::lines::{ClientLine, CountsLine, RatesLine, StatusLine};
+use crate::server::listener::{Client, Server, Snapshot};
+use crate::server::tally::Counts;
 use rubus_host::clock::{monotonic_ns, now_rfc3339, process_cpu_ns};
 use rubus_host::listening::{ListenError, Listener};
 use rubus_host::net::Stream;
-use serde_json::{Value, json};
-
-use crate::server::listener::{Client, Server, Snapshot};
-use crate::server::tally::Counts;
 
 /// So many may look at once.
 const MAX_READERS: usize = 8;
@@ -76,86 +75,58 @@ impl Moment {
         }
     }
 
-    fn json(&self, before: Option<&Moment>) -> Value {
+    fn line(&self, before: Option<&Moment>) -> StatusLine<'_> {
         let seconds = |before: &Moment| (self.at_ns - before.at_ns) as f64 / 1e9;
         let before = before.filter(|before| self.at_ns > before.at_ns);
         let clients = self.snapshot.clients.iter().zip(&self.each);
-        let clients: Vec<_> = clients
-            .map(|(client, counts)| {
-                let known = before.and_then(|before| {
-                    let mut each = before.snapshot.clients.iter().zip(&before.each);
-                    let found = each.find(|(other, _)| other.number == client.number)?;
-                    Some((found.1, seconds(before)))
-                });
-                one(client, counts, known, self.at_ns)
-            })
-            .collect();
-        json!({
-            "time": now_rfc3339(),
-            "monotonic_seconds": self.at_ns as f64 / 1e9,
-            "cpu_seconds": self.cpu_ns as f64 / 1e9,
-            "cpu_share": before.map(|before| {
-                (self.cpu_ns - before.cpu_ns) as f64 / 1e9 / seconds(before)
-            }),
-            "busy_threads": self.snapshot.threads,
-            "clients": clients,
-            "gone_clients": self.snapshot.gone_clients,
-            "total": counts(&self.all),
-            "rates": before.map(|before| rates(&before.all, &self.all, seconds(before))),
-        })
+        let clients = clients.map(|(client, counts)| {
+            let known = before.and_then(|before| {
+                let mut each = before.snapshot.clients.iter().zip(&before.each);
+                let found = each.find(|(other, _)| other.number == client.number)?;
+                Some((found.1, seconds(before)))
+            });
+            one(client, counts, known, self.at_ns)
+        });
+        StatusLine {
+            time: now_rfc3339(),
+            monotonic_seconds: self.at_ns as f64 / 1e9,
+            cpu_seconds: self.cpu_ns as f64 / 1e9,
+            cpu_share: before
+                .map(|before| (self.cpu_ns - before.cpu_ns) as f64 / 1e9 / seconds(before)),
+            busy_threads: self.snapshot.threads,
+            clients: clients.collect(),
+            gone_clients: self.snapshot.gone_clients,
+            total: CountsLine::from(&self.all),
+            rates: before.map(|before| RatesLine::between(&before.all, &self.all, seconds(before))),
+        }
     }
 }
 
-fn one(client: &Client, now: &Counts, before: Option<(&Counts, f64)>, at_ns: u64) -> Value {
-    json!({
-        "client": client.number,
-        "caller": client.caller.name,
-        "export": client.export,
-        "seconds": at_ns.saturating_sub(client.since_ns) as f64 / 1e9,
-        "busy": client.is_busy(),
-        "counts": counts(now),
-        "rates": before.map(|(before, seconds)| rates(before, now, seconds)),
-    })
-}
-
-/// Counters as JSON.
-pub fn counts(counts: &Counts) -> Value {
-    json!({
-        "reads": counts.reads,
-        "writes": counts.writes,
-        "flushes": counts.flushes,
-        "others": counts.others,
-        "errors": counts.errors,
-        "read_bytes": counts.read_bytes,
-        "written_bytes": counts.written_bytes,
-        "p50_us": counts.percentile_us(0.5),
-        "p99_us": counts.percentile_us(0.99),
-        "p999_us": counts.percentile_us(0.999),
-    })
-}
-
-fn rates(before: &Counts, now: &Counts, seconds: f64) -> Value {
-    let rate = |before: u64, now: u64| (now - before) as f64 / seconds;
-    let mut between = now.clone();
-    for (time, before) in between.times.iter_mut().zip(before.times) {
-        *time -= before;
+fn one<'a>(
+    client: &'a Client,
+    now: &Counts,
+    before: Option<(&Counts, f64)>,
+    at_ns: u64,
+) -> ClientLine<'a> {
+    ClientLine {
+        client: client.number,
+        caller: &client.caller.name,
+        export: &client.export,
+        seconds: at_ns.saturating_sub(client.since_ns) as f64 / 1e9,
+        busy: client.is_busy(),
+        counts: CountsLine::from(now),
+        rates: before.map(|(before, seconds)| RatesLine::between(before, now, seconds)),
     }
-    json!({
-        "reads_per_second": rate(before.reads, now.reads),
-        "writes_per_second": rate(before.writes, now.writes),
-        "flushes_per_second": rate(before.flushes, now.flushes),
-        "read_bytes_per_second": rate(before.read_bytes, now.read_bytes),
-        "written_bytes_per_second": rate(before.written_bytes, now.written_bytes),
-        "p50_us": between.percentile_us(0.5),
-        "p99_us": between.percentile_us(0.99),
-    })
 }
 
 fn tell(stream: &Stream, server: &Server) {
     let mut before = None;
     loop {
         let now = Moment::now(server);
-        let line = format!("{}\n", now.json(before.as_ref()));
+        let Ok(line) = serde_json::to_string(&now.line(before.as_ref())) else {
+            return;
+        };
+        let line = line + "\n";
         // Who does not read gets no more.
         match stream.send(&[IoSlice::new(line.as_bytes())]) {
             Ok(sent) if sent == line.len() => {}

@@ -37,8 +37,8 @@ pub struct Advise {
     #[arg(long, conflicts_with = "on")]
     pub measure: bool,
     /// Write the advice as a page to this file
-    #[arg(long, value_name = "FILE")]
-    pub page: Option<PathBuf>,
+    #[arg(long, alias = "page", value_name = "FILE")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub json: Json,
     #[command(flatten)]

@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 
 use super::Json;
 
-/// Attach an NBD export as a block device, and reconnect when the connection is lost.
+/// Attach an NBD export as a block device, and keep it connected.
 ///
 /// The kernel's own driver moves the data; no other program is needed. A watcher stays in the
 /// background: when the server restarts or the network fails, reads and writes wait while it
@@ -59,8 +59,7 @@ pub struct Attach {
 
 /// Detach a device from its NBD export.
 ///
-/// Writes cached data first. A device that is mounted, used as swap or otherwise in use is refused
-/// with exit status 3.
+/// Writes cached data first. A device that is mounted, used as swap or otherwise in use is refused.
 #[derive(Debug, ClapArgs)]
 pub struct Detach {
     /// The device, such as /dev/nbd0 [default: the only one]

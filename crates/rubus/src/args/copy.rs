@@ -13,8 +13,6 @@ use super::Json;
 /// capabilities, hard links, holes, devices, pipes, sockets and flags. Does not enter other
 /// filesystems mounted in FROM. TO must not exist or be empty. The same command resumes an
 /// interrupted copy. TO/.rubus-copy records what was copied, until --last.
-///
-/// Exit status: 0 complete; 1 something was lost, changed meanwhile or differs; 2 the copy failed.
 #[derive(Debug, ClapArgs)]
 pub struct Copy {
     /// The directory to copy

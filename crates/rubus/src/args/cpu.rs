@@ -9,7 +9,7 @@ use rubus_vocabulary::processor::{MIN_SECONDS, Part, USUAL_SECONDS};
 
 use super::{Kept, is_wanted, seconds_within};
 
-/// Measure the processor as a pipe: ciphers, ssh, compression, Linpack.
+/// Measure the processor: ciphers, ssh, compression, Linpack.
 ///
 /// Each figure on one core and on all, with the instructions used, and with clock, temperature and
 /// supply voltage during the run. Needs no root and writes nothing. ssh runs from this machine to

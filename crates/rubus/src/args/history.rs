@@ -40,15 +40,10 @@ pub struct History {
 
 #[derive(Debug, Subcommand)]
 pub enum HistoryAction {
-    /// Show one run again, as it was printed
     Show(HistoryShow),
-    /// Label a run, or remove its label
     Label(HistoryLabel),
-    /// Delete runs permanently
     Delete(HistoryDelete),
-    /// Write runs as lines of JSON to standard output
     Export(HistoryExport),
-    /// Add runs from an export or from the JSON of a bench
     Import(HistoryImport),
 }
 
@@ -88,7 +83,9 @@ pub struct HistoryLabel {
     pub remove: bool,
 }
 
-/// Delete runs permanently, with their pages. Their numbers are not reused.
+/// Delete runs permanently.
+///
+/// Deletes their pages too. Their numbers are not reused.
 #[derive(Debug, ClapArgs)]
 pub struct HistoryDelete {
     /// The runs: numbers, labels, last, last~1

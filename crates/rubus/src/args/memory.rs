@@ -50,8 +50,8 @@ pub struct BenchMemory {
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
     pub seconds: f64,
     /// Largest working set to try, as a multiple of memory
-    #[arg(long, value_name = "TIMES", default_value_t = 4.0, value_parser = most)]
-    pub most: f64,
+    #[arg(long, alias = "most", value_name = "TIMES", default_value_t = 4.0, value_parser = most)]
+    pub max_working_set: f64,
     /// Seed of the random order and contents
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -19,19 +19,16 @@ pub struct Nbd {
 /// What `rubus nbd` does.
 #[derive(Debug, Subcommand)]
 pub enum NbdCommand {
-    /// Show everything a server offers for an export
     Info(NbdInfo),
-    /// List the exports of a server
     List(NbdList),
-    /// Copy a disk from or to an export, and resume an interrupted copy
     Copy(NbdCopy),
-    /// Manage the clones of a golden image
     #[command(subcommand)]
     Clones(NbdClones),
 }
 
-/// Copy a disk: from an export, a file or a block device to another of them (docs/nbd-copy.md).
+/// Copy a disk from or to an export, and resume an interrupted copy.
 ///
+/// SRC and DST are exports, files or block devices.
 /// Skips zeros; a file stays sparse. At the end everything is flushed and read back. A file gets
 /// its name only when it is complete; until then it is DST.partial, with a journal beside it, and
 /// the same command resumes it.
@@ -62,8 +59,8 @@ pub struct NbdCopy {
     #[arg(long)]
     pub skip_unreadable: bool,
     /// Start over, whatever the journal says
-    #[arg(long)]
-    pub anew: bool,
+    #[arg(long, alias = "anew")]
+    pub restart: bool,
     /// Connections to a server that promises multi-conn
     #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub connections: u8,
@@ -107,7 +104,9 @@ pub struct NbdList {
     pub json: Json,
 }
 
-/// Manage the clones of a golden image (docs/nbd-clones.md).
+/// Manage the clones of a golden image.
+///
+/// They are made by `rubus serve --clone-per-client`.
 #[derive(Debug, Subcommand)]
 pub enum NbdClones {
     /// List the clones in a directory
@@ -131,7 +130,8 @@ pub enum NbdClones {
         golden: Option<PathBuf>,
     },
     /// Remove a clone; its client's writes are lost
-    ThrowAway {
+    #[command(alias = "throw-away")]
+    Remove {
         /// Where the clones are
         #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
         directory: PathBuf,

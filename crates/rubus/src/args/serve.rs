@@ -15,9 +15,6 @@ use rubus_nbd::callers::{Network, listen_address};
 /// `rubus plan network-server` shows how to serve it at each boot.
 ///
 /// On Ctrl-C or SIGTERM, finishes requests in flight, makes everything durable, and ends.
-///
-/// Exit status: 0 ended when asked; 2 could not start or continue; 3 refused because data could be
-/// lost.
 #[derive(Debug, ClapArgs)]
 pub struct Serve {
     /// What to serve
@@ -59,11 +56,11 @@ pub struct Serve {
         conflicts_with_all = ["size", "sync", "read_only"])]
     pub clone_per_client: Option<PathBuf>,
     /// Keep the clones until they are reset or removed (the default)
-    #[arg(long, requires = "clone_per_client", conflicts_with = "throw_away")]
+    #[arg(long, requires = "clone_per_client", conflicts_with = "temporary")]
     pub keep: bool,
     /// Remove the clones when the server ends
-    #[arg(long, requires = "clone_per_client")]
-    pub throw_away: bool,
+    #[arg(long, alias = "throw-away", requires = "clone_per_client")]
+    pub temporary: bool,
     /// Maximum number of clones
     #[arg(long, value_name = "N", requires = "clone_per_client", default_value_t = 256,
         value_parser = clap::value_parser!(u32).range(1..=65536))]

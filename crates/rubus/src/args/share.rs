@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 
 use super::Json;
 
-/// Write a run to a file that can be published.
+/// Write a run to a file that can be published: without serial numbers, addresses and names.
 ///
 /// The file has the run as JSON. Serial numbers, UUIDs and hardware addresses are replaced by
 /// pseudonyms, names of users and servers and addresses by plain words, and most of the kernel

@@ -25,7 +25,7 @@ pub struct Watch {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Show a recording instead of this machine
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "prometheus", "nbd_status", "interval"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "prometheus", "server_status", "interval"])]
     pub replay: Option<PathBuf>,
     /// Playback speed, as a multiple of real time
     #[arg(long, value_name = "FACTOR", requires = "replay", default_value = "1", value_parser = speed)]
@@ -35,8 +35,8 @@ pub struct Watch {
     #[arg(long, value_name = "FILE")]
     pub prometheus: Option<PathBuf>,
     /// Also show the clients of the `rubus serve` with this --status
-    #[arg(long, value_name = "FILE or ADDRESS:PORT")]
-    pub nbd_status: Option<String>,
+    #[arg(long, alias = "nbd-status", value_name = "FILE or ADDRESS:PORT")]
+    pub server_status: Option<String>,
 }
 
 fn interval(text: &str) -> Result<f64, String> {

@@ -173,8 +173,7 @@ fn the_programs_sentences_are_short_and_in_the_fields_words() {
         .filter(|sentence| !is_sql(&sentence.text))
         .filter_map(|Sentence { file, text }| {
             let words = longest_sentence(text);
-            // The option has this name.
-            match paraphrases(&text.replace("--anew", "")).first() {
+            match paraphrases(text).first() {
                 Some(phrase) => Some(format!("{file}: '{phrase}' in: {text}")),
                 None if words > MAX_WORDS => Some(format!("{file}: {words} words in: {text}")),
                 None => None,

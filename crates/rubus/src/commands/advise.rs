@@ -26,7 +26,7 @@ use crate::world::{Terminal, World, must_be_live};
 
 /// Weighs and says.
 pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
-    if let Some(page) = &arguments.page {
+    if let Some(page) = &arguments.html {
         places::must_be_writable(page)?;
     }
     let (machine, runs) = subject(general, arguments)?;
@@ -60,7 +60,7 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
 /// # Errors
 /// When they cannot be written.
 pub fn show(general: &General, arguments: &Advise, advice: &Advice) -> anyhow::Result<()> {
-    if let Some(page) = &arguments.page {
+    if let Some(page) = &arguments.html {
         let text = rubus_page::advice::render(advice, env!("CARGO_PKG_VERSION"));
         places::write_whole(page, &text)?;
     }

@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs, ResultOutputs};
 use crate::places;
+use crate::said::in_columns;
 use crate::shown::shown;
 use crate::signals;
 use crate::target::{self, Allowance, Resolved};
@@ -45,7 +46,7 @@ pub fn run(general: &General, bench: &Bench, baseline: &TargetName) -> anyhow::R
     let suite = common_suite(bench, &targets)?;
     if !general.quiet {
         for target in &targets {
-            eprintln!("{}", measuring::announce(&suite, target));
+            eprintln!("{}", in_columns(&measuring::announce(&suite, target)));
         }
         let (least_s, most_s) = turn_seconds(&suite);
         eprintln!(

@@ -10,6 +10,7 @@ use crate::args::{Bench, General};
 use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs};
+use crate::said::in_columns;
 use crate::signals;
 use crate::target::{self, Resolved};
 use crate::target_name::TargetName;
@@ -43,7 +44,7 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     let mut outputs = Outputs::new(general, wanted(bench), planned.len());
     for (target, suite) in planned {
         if !general.quiet {
-            eprintln!("{}", measuring::announce(&suite, &target));
+            eprintln!("{}", in_columns(&measuring::announce(&suite, &target)));
         }
         let ring = !bench.threads;
         let measured = measuring::measure(

@@ -7,6 +7,7 @@ use crate::args::{Checkup, General};
 use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs, ResultOutputs};
+use crate::said::in_columns;
 use crate::signals;
 use crate::target::{self, Allowance};
 use crate::world::{self, Terminal, World};
@@ -30,7 +31,7 @@ pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
         for words in fallen_back::of_machine(world.files()) {
             eprintln!("{words}");
         }
-        eprintln!("{}", measuring::announce(&suite, &target));
+        eprintln!("{}", in_columns(&measuring::announce(&suite, &target)));
     }
     let measured = measuring::measure(target, &suite, &world, machine, &cancel, true, terminal)?;
     let mut outputs = Outputs::new(general, wanted(checkup), 1);

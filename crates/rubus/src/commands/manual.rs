@@ -10,7 +10,7 @@ use clap::builder::Resettable;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
-use crate::args::{Args, Manual};
+use crate::args::{Args, Manual, help};
 use crate::exit::Exit;
 
 /// Prints the main page, or writes one page per command into a directory.
@@ -60,23 +60,27 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
         .get_display_name()
         .unwrap_or(command.get_name())
         .to_string();
-    let examples: Vec<_> = EXAMPLES
-        .iter()
-        .filter(|example| example.page == name)
-        .collect();
-    if !examples.is_empty() {
+    let page = help::page(&name);
+    if let Some(page) = page {
         roff.extend_from_slice(b".SH EXAMPLES\n");
+        for (line, does) in page.examples {
+            entry(&mut roff, line, does)?;
+        }
     }
-    for example in examples {
-        write!(
-            roff,
-            ".TP\n\\fB{}\\fR\n{}\n",
-            escape(example.line),
-            escape(example.does)
-        )?;
+    // A group of commands has those of all.
+    if let Some(page) = page.or_else(|| help::page("rubus")) {
+        roff.extend_from_slice(b".SH EXIT STATUS\n");
+        for (status, meaning) in page.statuses {
+            entry(&mut roff, &status.to_string(), meaning)?;
+        }
     }
     roff.extend_from_slice(REST.as_bytes());
     Ok(roff)
+}
+
+/// A term in bold, and what it means.
+fn entry(roff: &mut Vec<u8>, term: &str, meaning: &str) -> std::io::Result<()> {
+    write!(roff, ".TP\n\\fB{}\\fR\n{}\n", escape(term), escape(meaning))
 }
 
 /// Keeps roff from reading options as hyphenation and dots as requests.
@@ -84,151 +88,8 @@ fn escape(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
 
-struct Example {
-    page: &'static str,
-    line: &'static str,
-    does: &'static str,
-}
-
-const EXAMPLES: &[Example] = &[
-    Example {
-        page: "rubus",
-        line: "rubus",
-        does: "Measure the disk under the current directory and say which pipe is the narrowest.",
-    },
-    Example {
-        page: "rubus-checkup",
-        line: "rubus checkup /mnt/ssd --html ssd.html",
-        does: "Measure the disk under /mnt/ssd and write the page to ssd.html.",
-    },
-    Example {
-        page: "rubus-survey",
-        line: "rubus survey --save board.tar",
-        does: "Show the machine, and save what was read without serial numbers, to be looked at elsewhere.",
-    },
-    Example {
-        page: "rubus-survey",
-        line: "rubus --machine board.tar survey",
-        does: "Show the machine that was saved.",
-    },
-    Example {
-        page: "rubus-bench",
-        line: "rubus bench . /mnt/ssd --json both.json",
-        does: "Measure two disks one after the other and keep the figures as JSON.",
-    },
-    Example {
-        page: "rubus-bench",
-        line: "rubus bench /dev/sda --read-only",
-        does: "Measure how fast a device is read; nothing is written.",
-    },
-    Example {
-        page: "rubus-bench",
-        line: "rubus bench /dev/sda --i-will-lose-everything-on=SERIAL",
-        does: "Measure reading and writing; what is on the device is lost.",
-    },
-    Example {
-        page: "rubus-bench",
-        line: "rubus bench . --suite queue-depth",
-        does: "Find how many operations at once are worth it.",
-    },
-    Example {
-        page: "rubus-bench",
-        line: "rubus bench /mnt/a /mnt/b --together",
-        does: "Find out whether two disks share a pipe.",
-    },
-    Example {
-        page: "rubus-bench",
-        line: "rubus bench /home/pi --on pi@raspberrypi",
-        does: "Measure a directory of another machine, reached with ssh.",
-    },
-    Example {
-        page: "rubus-compare",
-        line: "rubus compare before.json after.json",
-        does: "Say what became faster or slower, and how sure that is.",
-    },
-    Example {
-        page: "rubus-compare",
-        line: "rubus compare last --reference",
-        does: "Put the last run beside published figures of a similar disk.",
-    },
-    Example {
-        page: "rubus-copy",
-        line: "rubus copy / /mnt/new --system --exclude /swapfile --verify sample",
-        does: "Copy the running system to an empty filesystem, and compare.",
-    },
-    Example {
-        page: "rubus-copy",
-        line: "rubus copy / /mnt/new --system --exclude /swapfile --again --last",
-        does: "Bring that copy up to date, once the services are stopped.",
-    },
-    Example {
-        page: "rubus-serve",
-        line: "rubus serve root.img --size 32GiB --listen 192.168.1.5 --allow 192.168.1.0/24",
-        does: "Make an image if there is none, and let the machines of this network read and write it.",
-    },
-    Example {
-        page: "rubus-serve",
-        line: "rubus serve images/ --read-only --unix /run/images.sock",
-        does: "Let programs on this machine read each image of a directory.",
-    },
-    Example {
-        page: "rubus-plan",
-        line: "rubus plan zswap max-pool-percent=25",
-        does: "Show what the recipe would change here; nothing is changed.",
-    },
-    Example {
-        page: "rubus-apply",
-        line: "rubus apply zswap",
-        does: "Show the steps, ask, and do them; `rubus undo` puts everything back.",
-    },
-    Example {
-        page: "rubus-verify",
-        line: "rubus verify",
-        does: "Look whether everything holds that the last change promises.",
-    },
-    Example {
-        page: "rubus-verify",
-        line: "rubus verify --measure",
-        does: "Also measure again what `rubus apply --measure` measured, and compare.",
-    },
-    Example {
-        page: "rubus-status",
-        line: "rubus status 0001-zswap",
-        does: "Show every step of a change with its planned and its live value.",
-    },
-    Example {
-        page: "rubus-history",
-        line: "rubus history",
-        does: "List the latest runs.",
-    },
-    Example {
-        page: "rubus-history-show",
-        line: "rubus history show 12 --html run12.html",
-        does: "Show run 12 again and write its page.",
-    },
-];
-
 /// The sections that every page ends with.
 const REST: &str = "\
-.SH EXIT STATUS
-.TP
-\\fB0\\fR
-Everything that was asked for was done.
-.TP
-\\fB1\\fR
-It was done and the answer is no: a measurement failed or was cut short, or a comparison found a regression.
-.TP
-\\fB2\\fR
-A wrong argument, or the machine did not allow it.
-.TP
-\\fB3\\fR
-Refused, because data could be lost.
-.TP
-\\fB4\\fR
-A change failed in the middle, and everything was put back.
-.TP
-\\fB5\\fR
-A change failed in the middle, and could not be put back.
 .SH ENVIRONMENT
 .TP
 \\fBXDG_DATA_HOME\\fR

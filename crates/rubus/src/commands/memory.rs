@@ -82,7 +82,7 @@ fn options(args: &BenchMemory) -> PressureOptions {
         content_percent: args.content,
         budget_bytes: args.budget,
         seconds: args.seconds,
-        most: args.most,
+        most: args.max_working_set,
         seed: args.seed,
     }
 }

@@ -27,7 +27,7 @@ pub fn run(general: &General, clones: &NbdClones) -> anyhow::Result<Exit> {
             let generation = reset(directory, name, golden.as_deref()).map_err(in_words)?;
             format!("{name} is the golden image again, generation {generation}\n")
         }
-        NbdClones::ThrowAway { directory, name } => {
+        NbdClones::Remove { directory, name } => {
             throw_away(directory, name).map_err(in_words)?;
             format!("the clone {name} is gone\n")
         }

@@ -63,7 +63,7 @@ fn request(arguments: &NbdCopy) -> CopyRequest {
         overwrite: arguments.overwrite,
         losses: arguments.i_will_lose_everything_on.clone(),
         journal: arguments.journal.clone(),
-        anew: arguments.anew,
+        anew: arguments.restart,
         skip_unreadable: arguments.skip_unreadable,
         verify: !arguments.no_verify,
         connections: usize::from(arguments.connections),

@@ -57,7 +57,7 @@ fn options(arguments: &Serve) -> anyhow::Result<ServeOptions> {
         losses: arguments.i_will_lose_everything_on.clone(),
         clones: clones.map(|directory| Clones {
             directory: directory.clone(),
-            lasting: match arguments.throw_away {
+            lasting: match arguments.temporary {
                 true => Lasting::ThrownAway,
                 false => Lasting::Kept,
             },

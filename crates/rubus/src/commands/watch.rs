@@ -66,7 +66,7 @@ fn live(general: &General, watch: &Watch) -> anyhow::Result<Exit> {
         watch.interval,
     );
     let sampler = Sampler::new(world.files(), &machine);
-    let disks = network_disks::Disks::new(watch.nbd_status.as_deref());
+    let disks = network_disks::Disks::new(watch.server_status.as_deref());
     let recorder = watch.record.as_deref();
     let recorder = recorder.map(|path| Recorder::begin(path, &header));
     let export = watch.prometheus.as_deref();

@@ -73,8 +73,8 @@ impl<'a> Results<'a> {
             },
             Some(Command::Advise(advise)) => {
                 anyhow::ensure!(
-                    advise.page.is_none() || !machines.is_fleet,
-                    "--page names one file, but each machine has its own advice; give one machine"
+                    advise.html.is_none() || !machines.is_fleet,
+                    "--html names one file, but each machine has its own advice; give one machine"
                 );
                 Kind::Advice {
                     advise,

@@ -2,6 +2,8 @@
 
 mod validator;
 
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -209,11 +211,9 @@ fn what_is_said_of_a_network_disk() {
         .args(["serve", "disk.img", "--unix", "socket", "--quiet"])
         .spawn();
     let _server = Server(server.expect("it starts"));
-    let since = std::time::Instant::now();
-    while !home.join("socket").exists() {
-        assert!(since.elapsed().as_secs() < 60, "the server does not listen");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    until("the server does not listen", || {
+        home.join("socket").exists()
+    });
     std::fs::create_dir(home.join("clones")).expect("a directory");
     must_be_valid(&[
         printed(
@@ -228,6 +228,65 @@ fn what_is_said_of_a_network_disk() {
         ),
         printed(home, "nbd-clones", "nbd clones list clones --json"),
     ]);
+}
+
+/// The lines of a server that clients use, query and are refused by, and of those who read its status.
+#[test]
+fn what_a_server_prints_while_it_serves() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let home = home.path();
+    std::fs::write(home.join("disk.img"), [0; 8192]).expect("a file");
+    let events = std::fs::File::create(home.join("events")).expect("a file");
+    let server = std::process::Command::new(env!("CARGO_BIN_EXE_rubus"))
+        .current_dir(home)
+        .args(["serve", "disk.img", "--unix", "socket"])
+        .args(["--status", "status", "--json"])
+        .stderr(events)
+        .spawn();
+    let mut server = Server(server.expect("it starts"));
+    until("the server does not listen", || {
+        home.join("socket").exists() && home.join("status").exists()
+    });
+    let status = UnixStream::connect(home.join("status")).expect("the status");
+    let mut lines = BufReader::new(status).lines();
+    let mut all = vec![line_of("serve-status", &lines.next().unwrap().unwrap())];
+
+    said(home, "nbd list nbd+unix:///?socket=socket --json");
+    said(
+        home,
+        "nbd copy nbd+unix:///disk?socket=socket copy.img --json",
+    );
+    let client = UnixStream::connect(home.join("socket")).expect("the server");
+    drop(client);
+    let text = || std::fs::read_to_string(home.join("events")).expect("events");
+    let has = |event: &str| text().contains(&format!("\"event\":\"{event}\""));
+    for event in ["said", "came", "went", "asked", "left"] {
+        until(event, || has(event));
+    }
+    all.push(line_of("serve-status", &lines.next().unwrap().unwrap()));
+    assert!(!all[1].2["rates"].is_null(), "{all:?}");
+    drop(lines);
+    let id = rustix::process::Pid::from_child(&server.0);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it runs");
+    server.0.wait().expect("it ends");
+    all.extend(text().lines().map(|line| line_of("serve-event", line)));
+    assert!(all.len() > 7, "{all:?}");
+    must_be_valid(&all);
+}
+
+fn line_of(schema: &'static str, line: &str) -> Document {
+    let value = serde_json::from_str(line);
+    let value = value.unwrap_or_else(|why| panic!("{why}: {line}"));
+    (format!("a line: {line}"), schema, value)
+}
+
+/// Waits until something is so that takes another process.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let since = std::time::Instant::now();
+    while !is_so() {
+        assert!(since.elapsed().as_secs() < 60, "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }
 
 /// Else the tests above would prove nothing.

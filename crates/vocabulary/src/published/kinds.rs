@@ -224,7 +224,7 @@ pub const CLASSES: [DeviceClass; 13] = [
         sequential_write: mega(300.0, 150.0, 420.0),
         commits: assumed(seen(500.0, 100.0, 2000.0)),
         euros: (30, 60),
-        risk: degrades("Some USB bridges fail under UAS: see `rubus survey`."),
+        risk: degrades("Some USB adapters fail with UAS: see `rubus survey`."),
         source: "20.6 MB/s of random reads and 28.5 of writes under uas on a Pi 4 (turing-pi-cluster issue 11); 334 to 439 MB/s in order of a SATA \
                  SSD (raspberry-pi-pcie-devices issue 559)",
     },

@@ -264,7 +264,7 @@ pub(super) fn promises(
         let mut partitions = machine.block_devices.iter().filter(of_disk);
         let partuuid = partitions.find_map(|partition| partition.identity.partuuid.clone());
         promise(
-            format!("no swap lies on {}", disk.name),
+            format!("no swap is on {}", disk.name),
             Look::NoSwapOnDisk {
                 disk: disk.name.clone(),
                 partuuid: partuuid.clone(),
@@ -280,7 +280,7 @@ pub(super) fn promises(
             continue;
         }
         promise(
-            format!("nothing is written to {} while nothing is done", disk.name),
+            format!("no writes to {} while the system is idle", disk.name),
             Look::QuietDisk {
                 disk: disk.name.clone(),
                 partuuid,

@@ -1,0 +1,72 @@
+//! docs/options.md: the help of every command on one page, made from the definitions.
+//!
+//! `UPDATE_OPTIONS=1 cargo test -p rubus options_page` writes it again. Only tests have this file.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::Command;
+
+use super::help;
+
+const TOP: &str = "\
+# Every option
+
+What `rubus COMMAND --help` prints, for every command. The options under *On another machine* and
+*For every command* are listed once, here at the top.
+";
+
+/// Headings of options that many commands share.
+const SHARED: [&str; 2] = ["On another machine", "For every command"];
+
+fn page() -> String {
+    let mut command = help::command().term_width(80);
+    command.build();
+    let mut text = TOP.to_owned();
+    add(&command, "rubus", &mut text);
+    text
+}
+
+fn add(command: &Command, name: &str, text: &mut String) {
+    let is_top = name == "rubus";
+    let mut shown = command.clone().mut_args(|arg| {
+        let is_shared = arg.get_help_heading().is_some_and(|h| SHARED.contains(&h));
+        let is_hidden = (is_shared && !is_top) || arg.is_hide_set();
+        arg.hide(is_hidden)
+    });
+    let help = shown.render_long_help().to_string();
+    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    write!(
+        text,
+        "\n## {name}\n\n```text\n{}\n```\n",
+        lines.join("\n").trim_end()
+    )
+    .expect("text");
+    for below in command.get_subcommands() {
+        if below.get_name() != "help" {
+            add(below, &format!("{name} {}", below.get_name()), text);
+        }
+    }
+}
+
+#[test]
+fn the_page_of_options_has_every_command_as_it_is() {
+    let page = page();
+    for words in [
+        "## rubus bench memory\n",
+        "--i-will-lose-everything-on",
+        "## rubus nbd clones merge\n",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
+    if std::env::var_os("UPDATE_OPTIONS").is_some_and(|value| value != "0") {
+        std::fs::write(&path, &page).expect("docs/options.md");
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == page,
+        "docs/options.md is not what the help says; write it again with \
+         UPDATE_OPTIONS=1 cargo test -p rubus options_page"
+    );
+}
