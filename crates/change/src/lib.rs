@@ -20,3 +20,4 @@ pub mod recipe;
 pub mod sight;
 pub mod steps;
 pub mod text;
+pub mod unseen;
