@@ -12,11 +12,14 @@
 pub mod apply;
 pub mod boot;
 pub mod disk;
+pub mod fallen_back;
 pub mod fixture;
 pub mod guard;
+pub mod on_trial;
 pub mod plan;
 pub mod promises;
 pub mod recipe;
 pub mod sight;
 pub mod steps;
 pub mod text;
+pub mod unseen;

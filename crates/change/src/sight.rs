@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::plan::TextFile;
 use crate::recipe::{Seen, Sight};
+use crate::unseen::Unseen;
 use rubus_host::{Files, ReadError};
 
 /// A file larger than this is not one that a plan edits.
@@ -68,7 +69,7 @@ fn sight(files: &dyn Files, path: &Path) -> Sight {
             Ok(target) => Sight::Dangling(target),
             Err(_) => Sight::Absent,
         },
-        Err(error) => Sight::Hidden(error.to_string()),
+        Err(error) => Sight::Hidden(Unseen::from(&error)),
     }
 }
 
@@ -99,7 +100,7 @@ mod tests {
         assert_eq!(*at("/bin/program"), Sight::Something);
         assert_eq!(*at("/big"), Sight::Something);
         assert_eq!(*at("/none"), Sight::Absent);
-        assert!(matches!(at("/secret"), Sight::Hidden(_)));
+        assert!(matches!(at("/secret"), Sight::Hidden(Unseen::Denied(_))));
     }
 
     #[test]

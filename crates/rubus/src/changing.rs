@@ -13,6 +13,7 @@ use rubus_change::plan::volume::{DiskIdentity, Place};
 use rubus_change::plan::{Action, Plan};
 use rubus_change::recipe::{self, Facts, LookAt, Node, NodeKind, TreeSize};
 use rubus_change::steps;
+use rubus_change::unseen::Unseen;
 use rubus_host::{Files, clock, filling};
 use rubus_machine::not_copied::NotCopied;
 use rubus_runs::history::{RunId, RunSummary};
@@ -74,11 +75,11 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> anyhow::Resu
 }
 
 /// What is at the end of a path.
-fn node(path: &Path) -> Result<Option<Node>, String> {
+fn node(path: &Path) -> Result<Option<Node>, Unseen> {
     let found = match std::fs::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(Unseen::from(&error)),
     };
     let kind = found.file_type();
     Ok(Some(Node {

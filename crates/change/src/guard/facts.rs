@@ -4,6 +4,8 @@
 use rubus_host::blockdev::{DeviceNumber, Geometry};
 use rubus_vocabulary::machine::BlockKind;
 
+use crate::unseen::Unseen;
+
 /// What a path turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetFacts {
@@ -24,7 +26,7 @@ pub enum TargetFacts {
         /// The path as the user gave it.
         asked: String,
         /// Why, in the system's words.
-        why: String,
+        why: Unseen,
     },
     /// It exists but is no block device.
     NotBlock {
@@ -89,6 +91,8 @@ pub struct DeviceFacts {
     /// What had to be read to be sure and could not be, a sentence each without a full stop. The
     /// guard lets nothing through that it cannot see.
     pub unreadable: Vec<String>,
+    /// Whether it was not opened because this user may not.
+    pub is_denied: bool,
 }
 
 /// By what a person recognises a device. For a partition these are the facts of its disk.

@@ -34,6 +34,8 @@ use rubus_host::blockdev::{
 use rubus_host::openers::{self, Look};
 use rubus_vocabulary::machine::BlockKind;
 
+use crate::unseen::Unseen;
+
 pub use disks::{Disk, all as disks};
 pub use facts::{Content, DeviceFacts, Identity, Relation, TargetFacts, Use, UseKind};
 pub use file::file_unused;
@@ -226,11 +228,11 @@ fn pin(path: &Path) -> Result<Pinned, TargetFacts> {
         },
         PinError::Denied => TargetFacts::Unreachable {
             asked: asked.clone(),
-            why: "permission denied".into(),
+            why: Unseen::Denied("permission denied".into()),
         },
         PinError::Other(why) => TargetFacts::Unreachable {
             asked: asked.clone(),
-            why,
+            why: Unseen::Other(why),
         },
     })?;
     let what = match node.kind() {
@@ -272,6 +274,7 @@ fn first_look(files: &dyn Files, path: &Path) -> (Option<Pinned>, TargetFacts) {
             let mut facts = gather(files, path, Opened::not(&node), false);
             let why = format!("{} cannot be opened: {error}", facts.path);
             facts.unreadable.push(why);
+            facts.is_denied = error == OpenError::Denied;
             TargetFacts::Device(Box::new(facts))
         }
     };
@@ -354,6 +357,7 @@ fn gather(files: &dyn Files, asked: &Path, opened: Opened<'_>, claimed_by_us: bo
         uses: Vec::new(),
         contents: Vec::new(),
         unreadable: Vec::new(),
+        is_denied: false,
     };
     let node = match sys.by_number(opened.number) {
         Ok(node) => node,

@@ -58,6 +58,15 @@ impl Refusal {
         longest.unwrap_or(Passing::Never)
     }
 
+    /// Whether this user may not even look at it.
+    pub fn is_denied(&self) -> bool {
+        match &self.facts {
+            TargetFacts::Unreachable { why, .. } => why.is_denied(),
+            TargetFacts::Device(device) => device.is_denied,
+            _ => false,
+        }
+    }
+
     /// The facts on which the refusal rests.
     pub fn facts(&self) -> &TargetFacts {
         &self.facts
@@ -221,6 +230,19 @@ mod tests {
         device.contents[1].size_bytes = Some(512 << 20);
         device.contents[2].size_bytes = Some(59 << 30);
         device
+    }
+
+    #[test]
+    fn only_what_this_user_may_not_open_is_denied() {
+        let is_denied = |device: DeviceFacts| {
+            let facts = TargetFacts::Device(Box::new(device));
+            Refusal::new(&facts, judge(&facts, None)).is_denied()
+        };
+        let mut device = disk();
+        device.unreadable = vec!["/dev/sda cannot be opened: permission denied".into()];
+        assert!(!is_denied(device.clone()));
+        device.is_denied = true;
+        assert!(is_denied(device));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Draft, Situation};
+use super::{Draft, Found, Situation};
 use crate::plan::volume::{DiskIdentity, Place, partition_path};
 use rubus_machine::volume::NamedVolume;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
@@ -65,13 +65,13 @@ pub(super) fn take(
     situation: &Situation<'_>,
     draft: &mut Draft,
 ) -> Option<DiskIdentity> {
-    let (found, disk) = match situation.facts.disks.get(path) {
+    let (found, disk): (Found, _) = match situation.facts.disks.get(path) {
         Some(Ok(disk)) => match uses(situation.machine, path) {
-            uses if uses.is_empty() => (words(disk), Some(disk.clone())),
-            uses => (uses.join("; "), None),
+            uses if uses.is_empty() => (words(disk).into(), Some(disk.clone())),
+            uses => (uses.join("; ").into(), None),
         },
-        Some(Err(why)) => (why.clone(), None),
-        None => ("it was not looked at".to_string(), None),
+        Some(Err(why)) => (why.into(), None),
+        None => ("it was not looked at".into(), None),
     };
     draft.check(
         &format!("{} is not in use and can be taken", path.display()),

@@ -104,13 +104,13 @@ pub(super) fn draw(situation: &Situation<'_>, draft: &mut Draft) {
             .and_then(|text| kind(text).ok()),
     ) else {
         let remedy = "say which: rubus plan format device=/dev/sda";
-        return draft.check("it is said which device", false, "no".into(), remedy);
+        return draft.check("it is said which device", false, "no", remedy);
     };
     let Some(device) = disks::find(node, situation, draft) else {
         return;
     };
     if is_done(device, kind, situation) {
-        draft.check("it is as wished already", true, node.into(), "");
+        draft.check("it is as wished already", true, node, "");
         return draft.notes.push(format!(
             "{node} has such a filesystem already; nothing on it is touched. To empty it all the same, take its marks away first: \
              wipefs --all."
@@ -119,7 +119,7 @@ pub(super) fn draw(situation: &Situation<'_>, draft: &mut Draft) {
     if let Some(at) = situation.option("at") {
         if kind == FilesystemKind::Swap {
             let remedy = "leave at= out; the recipe swap makes use of a swap area";
-            return draft.check("a swap area is not mounted", false, at.into(), remedy);
+            return draft.check("a swap area is not mounted", false, at, remedy);
         }
         mounting::check_place(Path::new(at), situation, draft);
     }

@@ -47,6 +47,7 @@ pub use user::{Fault, UserRecipe};
 use crate::plan::promise::Promise;
 use crate::plan::volume::DiskIdentity;
 use crate::plan::{Action, Check, Effort, FORMAT, Gain, Plan, Step, TextFile, Trial};
+use crate::unseen::Unseen;
 use rubus_vocabulary::machine::Machine;
 
 /// All recipes, by name.
@@ -123,12 +124,12 @@ impl LookAt {
 pub struct Facts {
     /// Files, knobs, links and directories.
     pub seen: Seen,
-    /// Disks, by the path that was asked for; or why one cannot be had, in words.
-    pub disks: BTreeMap<PathBuf, Result<DiskIdentity, String>>,
+    /// Disks, by the path that was asked for; or why one cannot be had.
+    pub disks: BTreeMap<PathBuf, Result<DiskIdentity, Unseen>>,
     /// Sizes of trees.
     pub trees: BTreeMap<PathBuf, TreeSize>,
     /// What is at the end of a path, links followed: nothing, a node, or why it cannot be seen.
-    pub nodes: BTreeMap<PathBuf, Result<Option<Node>, String>>,
+    pub nodes: BTreeMap<PathBuf, Result<Option<Node>, Unseen>>,
     /// How the processor compresses a sample of those trees; empty where that was not measured.
     pub compression: Vec<CompressionSpeed>,
     /// Bytes per second with which that sample came from the disk, not from memory, the opening of its files included;
@@ -224,8 +225,8 @@ pub enum Sight {
     Dangling(PathBuf),
     /// Something else: a program, a file too large or too strange to be edited.
     Something,
-    /// It could not be looked at; why, in words.
-    Hidden(String),
+    /// It could not be looked at.
+    Hidden(Unseen),
 }
 
 /// The user's choices.
@@ -367,9 +368,9 @@ impl<'a> Situation<'a> {
 
 impl Situation<'_> {
     /// Whether something is at a path, in words.
-    fn presence(&self, path: &Path) -> String {
+    fn presence(&self, path: &Path) -> Found {
         let shown = path.display();
-        match self.facts.seen.get(path) {
+        let words = match self.facts.seen.get(path) {
             Some(Sight::Text(_) | Sight::Directory(_) | Sight::Something) => {
                 format!("{shown} is there")
             }
@@ -377,9 +378,15 @@ impl Situation<'_> {
             Some(Sight::Dangling(target)) => {
                 format!("{shown} points to {}, which is not there", target.display())
             }
-            Some(Sight::Hidden(why)) => format!("{shown} cannot be seen: {why}"),
+            Some(Sight::Hidden(why)) => {
+                return Found {
+                    words: format!("{shown} cannot be seen: {why}"),
+                    is_denied: why.is_denied(),
+                };
+            }
             None => format!("{shown} was not looked at"),
-        }
+        };
+        words.into()
     }
 }
 
@@ -407,6 +414,45 @@ impl From<Option<bool>> for Answer {
     }
 }
 
+/// What a check found, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Found {
+    words: String,
+    /// Whether this user may not look at it, which says nothing about the machine.
+    is_denied: bool,
+}
+
+impl Found {
+    fn followed_by(mut self, words: &str) -> Found {
+        self.words.push_str(words);
+        self
+    }
+}
+
+impl From<String> for Found {
+    fn from(words: String) -> Found {
+        Found {
+            words,
+            is_denied: false,
+        }
+    }
+}
+
+impl From<&str> for Found {
+    fn from(words: &str) -> Found {
+        words.to_string().into()
+    }
+}
+
+impl From<&Unseen> for Found {
+    fn from(why: &Unseen) -> Found {
+        Found {
+            words: why.to_string(),
+            is_denied: why.is_denied(),
+        }
+    }
+}
+
 /// A plan that is being drawn up. Steps that would change nothing are left out.
 #[derive(Debug, Default)]
 struct Draft {
@@ -425,19 +471,23 @@ struct Draft {
 }
 
 impl Draft {
-    fn check(&mut self, what: &str, answer: impl Into<Answer>, found: String, remedy: &str) {
-        let answer = answer.into();
+    fn check(
+        &mut self,
+        what: &str,
+        answer: impl Into<Answer>,
+        found: impl Into<Found>,
+        remedy: &str,
+    ) {
+        let (answer, found) = (answer.into(), found.into());
         let is_met = answer != Answer::Fails;
-        // What may not be looked at says nothing about the machine.
-        let is_forbidden = found.to_lowercase().contains("permission denied");
-        let remedy = match is_forbidden && !remedy.contains("sudo") {
+        let remedy = match found.is_denied {
             true => "run it with sudo: as this user it cannot be seen",
             false => remedy,
         };
         self.checks.push(Check {
             what: what.into(),
             is_unknown: answer == Answer::Unknown,
-            found,
+            found: found.words,
             is_met,
             remedy: (!is_met).then(|| remedy.into()),
         });

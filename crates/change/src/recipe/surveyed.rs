@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::plan::volume::DiskIdentity;
+use crate::unseen::Unseen;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 use rubus_vocabulary::units::bytes_iec;
 
@@ -10,7 +11,7 @@ use rubus_vocabulary::units::bytes_iec;
 ///
 /// # Errors
 /// Why it is none that could be given a new content, as a sentence.
-pub fn surveyed_disk(machine: &Machine, path: &Path) -> Result<DiskIdentity, String> {
+pub fn surveyed_disk(machine: &Machine, path: &Path) -> Result<DiskIdentity, Unseen> {
     let shown = path.display();
     let name = path.strip_prefix("/dev").ok().and_then(Path::to_str);
     let device = name.and_then(|name| machine.device(name));
@@ -23,7 +24,8 @@ pub fn surveyed_disk(machine: &Machine, path: &Path) -> Result<DiskIdentity, Str
         return Err(format!(
             "{shown} is a part{}; name a whole disk",
             of.unwrap_or_default()
-        ));
+        )
+        .into());
     }
     let size = device.size_bytes.get().filter(|size| *size > 0);
     let size_bytes = size.ok_or_else(|| format!("the size of {shown} is not known"))?;
@@ -90,7 +92,9 @@ mod tests {
         let part = surveyed_disk(&machine, Path::new("/dev/sda1"));
         assert_eq!(
             part,
-            Err("/dev/sda1 is a part of /dev/sda; name a whole disk".into())
+            Err(Unseen::Other(
+                "/dev/sda1 is a part of /dev/sda; name a whole disk".into()
+            ))
         );
         assert!(surveyed_disk(&machine, Path::new("/dev/sdz")).is_err());
     }

@@ -119,7 +119,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let Some(to) = situation.option("to").and_then(|to| To::parse(to).ok()) else {
         let remedy =
             "say where: rubus plan swap to=disk:/dev/sda3, or to=file:/path, to=zram, to=none";
-        return draft.check("the new place is given", false, "no to=".into(), remedy);
+        return draft.check("the new place is given", false, "no to=", remedy);
     };
     let Some(new) = target::resolve(&to, situation, draft) else {
         return;

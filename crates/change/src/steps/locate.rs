@@ -16,6 +16,7 @@ use rubus_vocabulary::machine::BlockKind;
 use rubus_vocabulary::units::bytes_si;
 
 use crate::guard::{self, Disk};
+use crate::unseen::Unseen;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// How often, and how far apart, a partition is looked for that must be there.
@@ -30,18 +31,23 @@ pub fn boot_id(files: &dyn Files) -> Option<String> {
 /// What tells a disk from every other, and what is on it, as a plan keeps it. Only looks.
 ///
 /// # Errors
-/// A text for people when it is no whole disk, is in use, or cannot be looked at.
-pub fn identity(files: &dyn Files, path: &Path) -> Result<DiskIdentity, String> {
+/// When it is no whole disk, is in use, or cannot be looked at.
+pub fn identity(files: &dyn Files, path: &Path) -> Result<DiskIdentity, Unseen> {
     let device = guard::fit(files, path).map_err(|refusal| {
         let reasons = refusal.reasons().iter();
         let sentences = reasons.map(|reason| format!("{} {}", reason.what, reason.next));
-        sentences.collect::<Vec<_>>().join(" ")
+        let words = sentences.collect::<Vec<_>>().join(" ");
+        match refusal.is_denied() {
+            true => Unseen::Denied(words),
+            false => Unseen::Other(words),
+        }
     })?;
     if let Some(disk) = &device.disk {
         return Err(format!(
             "{} is a partition of /dev/{disk}; name the whole disk",
             device.path
-        ));
+        )
+        .into());
     }
     let disks = guard::disks(files)?;
     let disk = disks.into_iter().find(|disk| disk.name == device.name);

@@ -8,6 +8,7 @@ use rubus_change::apply::{
     ASKED_FOR, ApplyContext, Change, ChangeError, ChangeStore, Ending, differences,
 };
 use rubus_change::apply::{commit, give_away, go, lying_on, obstacles, turn};
+use rubus_change::on_trial;
 use rubus_change::plan::journal::Way;
 use rubus_change::plan::volume::Volume;
 use rubus_change::plan::{Action, Plan};
@@ -463,7 +464,7 @@ fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyh
             Ok(Exit::Fine)
         }
         Ok(Ending::OnTrial) => {
-            say(&super::trial::next(change))?;
+            say(&on_trial::next(change))?;
             Ok(Exit::Fine)
         }
         Ok(Ending::Undone) => {

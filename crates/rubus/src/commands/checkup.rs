@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::fallen_back;
+use rubus_change::fallen_back;
+
 use crate::args::{Checkup, General};
 use crate::exit::Exit;
 use crate::measuring;

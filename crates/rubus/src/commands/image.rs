@@ -205,7 +205,7 @@ impl<'a> Scene<'a> {
         let mut facts = self.facts.clone();
         if let (Some(image), Some(device)) = (&mut facts.image, device) {
             let files = Live::new();
-            let found = identity(&files, device.path()).map_err(Refused)?;
+            let found = identity(&files, device.path()).map_err(|why| Refused(why.to_string()))?;
             image.out = DiskIdentity {
                 path: self.out.into(),
                 ..found

@@ -4,6 +4,8 @@
 use std::path::Path;
 
 use rubus_change::apply::{BOOT_ID, Change, differences, not_done};
+use rubus_change::fallen_back;
+use rubus_change::on_trial::{self, Stage};
 use rubus_change::plan::journal::{StepState, Way};
 use rubus_change::plan::promise::{Look, Promise};
 use rubus_change::plan::verify::{Answer, PromiseState, verify};
@@ -13,9 +15,7 @@ use rubus_host::{Files, Live};
 use rubus_vocabulary::machine::Machine;
 
 use super::change::{all_known, must_be_live};
-use super::fallen_back;
 use super::lost::Lost;
-use super::trial::{self, Stage};
 use crate::args::{General, Status};
 use crate::documents::{ChangeStatus, StepStatus};
 use crate::exit::Exit;
@@ -141,7 +141,7 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
         }
         _ => Vec::new(),
     };
-    let stage = trial::stage(change, &promises, &answers, live);
+    let stage = on_trial::stage(change, &promises, &answers, live);
     // What a later change has changed again is that one's business, and is said there.
     let is_last_word = !later.iter().any(|later| later.state.way == Way::Apply);
     // The old system need not hold what the new one promises.
@@ -161,7 +161,7 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
     let needs_start = change.plan.needs_boot && !started_since;
     let waits_for_start = (is_applied || is_on_trial) && needs_start;
     let mut remarks = remarks(change, live);
-    remarks.extend(stage.map(|stage| trial::words(change, stage, None)));
+    remarks.extend(stage.map(|stage| on_trial::words(change, stage, None)));
     if is_applied && needs_start {
         remarks.push("Part of it takes effect only after a restart.".into());
     }

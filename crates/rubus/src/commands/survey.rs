@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use rubus_change::fallen_back;
 use rubus_host::capture::{self, Identities};
 use rubus_host::recorder::Recorder;
 use rubus_machine::rules;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::machine::Machine;
 
-use super::fallen_back;
 use crate::args::{General, Survey};
 use crate::documents::{RuleDocument, SurveyDocument};
 use crate::exit::Exit;

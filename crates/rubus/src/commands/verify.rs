@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rubus_change::apply::{BOOT_ID, Change, Ending};
+use rubus_change::on_trial::{self, Stage};
 use rubus_change::plan::journal::Way;
 use rubus_change::plan::promise::{Look, Promise};
 use rubus_change::plan::verify::{Answer, Found, PromiseState, Unheard, verify, zswap_words};
@@ -18,7 +19,6 @@ use rubus_vocabulary::machine::Machine;
 
 use super::change::{all_known, keep, must_be_live};
 use super::status::remarks;
-use super::trial::{self, Stage};
 use crate::args::{General, Verify};
 use crate::documents::{
     CompressionAt, CompressionSeen, VerifiedChange, VerifyDocument, ZswapCounters,
@@ -108,18 +108,18 @@ pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
 /// Keeps a change whose trial runs and holds everything; says of another one on trial what it waits for.
 fn after_trial(general: &General, mut looked: Looked, live: &Live) -> anyhow::Result<Looked> {
     let promises = &looked.change.plan.promises;
-    let Some(stage) = trial::stage(&looked.change, promises, &looked.answers, live) else {
+    let Some(stage) = on_trial::stage(&looked.change, promises, &looked.answers, live) else {
         return Ok(looked);
     };
-    looked.besides.extend(trial::told_by_firmware(live));
-    let is_kept = trial::may_be_kept(promises, &looked.answers);
+    looked.besides.extend(on_trial::told_by_firmware(live));
+    let is_kept = on_trial::may_be_kept(promises, &looked.answers);
     if stage != Stage::Running || !is_kept {
-        let words = trial::words(&looked.change, stage, Some(is_kept));
+        let words = on_trial::words(&looked.change, stage, Some(is_kept));
         looked.remarks.push(words);
         return Ok(looked);
     }
     let (change, ending) = keep(general, &looked.change.name)?;
-    looked.remarks.push(trial::kept(&ending));
+    looked.remarks.push(on_trial::kept(&ending));
     looked.change = change;
     looked.kept = Some(ending);
     Ok(looked)

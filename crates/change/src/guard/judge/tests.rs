@@ -5,6 +5,7 @@ use rubus_host::blockdev::{DeviceNumber, Geometry};
 
 use super::*;
 use crate::guard::facts::{Content, Identity};
+use crate::unseen::Unseen;
 
 /// A blank 64 GB USB disk with a serial number that nobody uses.
 pub(in crate::guard) fn disk() -> DeviceFacts {
@@ -31,6 +32,7 @@ pub(in crate::guard) fn disk() -> DeviceFacts {
         uses: Vec::new(),
         contents: Vec::new(),
         unreadable: Vec::new(),
+        is_denied: false,
     }
 }
 
@@ -556,7 +558,7 @@ fn what_is_no_device_is_refused_with_or_without_consent() {
         (
             TargetFacts::Unreachable {
                 asked: asked(),
-                why: "permission denied".into(),
+                why: Unseen::Denied("permission denied".into()),
             },
             "cannot be opened: permission denied",
         ),

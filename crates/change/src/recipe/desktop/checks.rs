@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::moving::checks::{self as moving, setting};
-use super::super::{Draft, Situation, disks, zswap};
+use super::super::{Draft, Found, Situation, disks, zswap};
 use super::compression::{Chosen, choose};
 use super::current::{self, FSTAB, Start, disk_name, old_disks, used_bytes};
 use super::fallback::Fallback;
@@ -115,8 +115,8 @@ fn disk<'a>(
         Some(Ok(disk)) => disk,
         other => {
             let why = match other {
-                Some(Err(why)) => why.clone(),
-                _ => format!("{shown} was not looked at"),
+                Some(Err(why)) => Found::from(why),
+                _ => format!("{shown} was not looked at").into(),
             };
             draft.check(
                 &format!("{shown} can be overwritten"),

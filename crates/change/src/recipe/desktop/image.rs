@@ -225,7 +225,7 @@ fn start<'a>(situation: &Situation<'a>, draft: &mut Draft) -> Option<Start<'a>> 
                         ways.push(way);
                     }
                 }
-                format!("config.txt leads to {}", ways.join(", "))
+                format!("config.txt leads to {}", ways.join(", ")).into()
             }
             Err(what) => what.clone(),
         },

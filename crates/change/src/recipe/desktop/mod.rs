@@ -78,7 +78,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
         draft.check(
             "every option is about this machine",
             false,
-            "size= is about an image".into(),
+            "size= is about an image",
             "leave it out, since the root takes what the disk has; for an image name it with --image",
         );
         return;
@@ -87,7 +87,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
         draft.check(
             "the new disk is given",
             false,
-            "there is no device=".into(),
+            "there is no device=",
             &checks::others(situation.machine, Path::new("")),
         );
         return;

@@ -480,7 +480,7 @@ fn every_obstacle_says_what_to_do() {
     meet("no config.txt", &without("/boot/firmware/config.txt"));
     meet("no cmdline.txt", &without("/boot/firmware/cmdline.txt"));
     meet("refused by the guard", &|_, facts| {
-        let refused = Err("/dev/sda is read-only".to_string());
+        let refused = Err("/dev/sda is read-only".to_string().into());
         facts.disks.insert("/dev/sda".into(), refused);
     });
     meet("mounted", &|machine, _| {

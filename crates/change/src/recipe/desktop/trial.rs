@@ -100,7 +100,7 @@ fn checked(is_met: bool, found: &str, draft: &mut Draft) {
     draft.check(
         "the new system can first be started on trial",
         is_met,
-        found.into(),
+        found,
         "put that right, or do without (trial=no)",
     );
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::Plan;
 use crate::recipe::testing::{disk, facts, obstacles, plan, shown, text, wishes};
 use crate::recipe::{Facts, Sight};
+use crate::unseen::Unseen;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
 use rubus_vocabulary::machine::Mount;
@@ -29,7 +30,7 @@ fn looked(wished: &[(&str, &str)]) -> Facts {
     stick.contents = vec!["a FAT32 filesystem 'PHOTOS'".into()];
     facts.disks.insert("/dev/sdb".into(), Ok(stick));
     let busy = "/dev/sda1 is mounted at /srv/data.".to_string();
-    facts.disks.insert("/dev/sda".into(), Err(busy));
+    facts.disks.insert("/dev/sda".into(), Err(busy.into()));
     facts
 }
 
@@ -140,4 +141,25 @@ fn wishes_that_make_no_sense_are_refused() {
     let wished = [("device", "/dev/sdb")];
     let seen = facts(&RECIPE, &nothing, &wished, &[("/x", Sight::Absent)]);
     plan(&RECIPE, &nothing, &seen, &wished);
+}
+
+#[test]
+fn who_may_not_look_is_sent_for_root_whatever_the_words() {
+    let wished = [("device", "/dev/sdb"), ("at", "/mnt/data")];
+    let remedy = |why: Unseen| {
+        let mut facts = looked(&wished);
+        facts.disks.insert("/dev/sdb".into(), Err(why));
+        let plan = plan(&RECIPE, &machine(), &facts, &wished);
+        let checks = plan.checks.into_iter();
+        let unmet = checks.filter(|check| !check.is_met);
+        unmet.filter_map(|check| check.remedy).next().unwrap()
+    };
+    let root = "run it with sudo: as this user it cannot be seen";
+    assert_eq!(remedy(Unseen::Denied("geen toegang".into())), root);
+    // A label of somebody's disk may say anything.
+    let words = "/dev/sdb1 is mounted at /srv/permission denied";
+    assert_eq!(
+        remedy(Unseen::Other(words.into())),
+        "unmount what is on it, or take another disk"
+    );
 }

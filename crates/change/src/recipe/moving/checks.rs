@@ -70,7 +70,7 @@ pub(in crate::recipe) fn system<'a>(
             let first = first.map_or(String::new(), |path| {
                 format!("{} with {}", path.kernel, path.cmdline)
             });
-            format!("config.txt leads to {first}")
+            format!("config.txt leads to {first}").into()
         }
         Err(what) => what.clone(),
     };
@@ -161,9 +161,9 @@ pub(in crate::recipe) fn quiet(situation: &Situation<'_>, draft: &mut Draft) {
             "the supply voltage is sufficient",
             !word.undervoltage_now,
             match (word.undervoltage_now, word.undervoltage_seen) {
-                (true, _) => "too low now".into(),
-                (false, true) => "sufficient now, too low at some time since the boot".into(),
-                (false, false) => "never too low since the boot".into(),
+                (true, _) => "too low now",
+                (false, true) => "sufficient now, too low at some time since the boot",
+                (false, false) => "never too low since the boot",
             },
             "use a stronger power supply or a shorter cable; disks lose data before the board stops",
         ),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::super::{Sight, Situation};
+use super::super::{Found, Sight, Situation};
 use crate::boot::cmdline_txt::CmdlineTxt;
 use crate::boot::config_txt::{BootPath, ConfigTxt, Reader};
 use crate::boot::model::{Kernels, Model};
@@ -106,7 +106,7 @@ pub(in crate::recipe) struct Start<'a> {
 impl<'a> Start<'a> {
     /// # Errors
     /// What is missing, as a sentence.
-    pub(in crate::recipe) fn of(situation: &Situation<'a>) -> Result<Start<'a>, String> {
+    pub(in crate::recipe) fn of(situation: &Situation<'a>) -> Result<Start<'a>, Found> {
         let machine = situation.machine;
         let point = boot_point(machine);
         let config_path = point.join("config.txt");
@@ -121,11 +121,8 @@ impl<'a> Start<'a> {
         let mut includes = BTreeMap::new();
         for name in parsed.includes() {
             let Some(file) = situation.facts.seen.get(&point.join(name)).and_then(text) else {
-                return Err(format!(
-                    "{}, which {} includes",
-                    situation.presence(&point.join(name)),
-                    config_path.display()
-                ));
+                let includes = format!(", which {} includes", config_path.display());
+                return Err(situation.presence(&point.join(name)).followed_by(&includes));
             };
             includes.insert(name.to_string(), file.text.clone());
         }
@@ -157,7 +154,8 @@ impl<'a> Start<'a> {
                     None => "this board",
                     Some(_) => "any board that is known",
                 }
-            ));
+            )
+            .into());
         }
         let mut cmdlines = BTreeMap::new();
         for path in &paths {

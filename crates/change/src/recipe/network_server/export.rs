@@ -111,7 +111,7 @@ fn check_place(image: &str, draft: &mut Draft) {
     draft.check(
         "it is in the same place after a restart",
         !is_passing(image),
-        image.into(),
+        image,
         remedy,
     );
 }

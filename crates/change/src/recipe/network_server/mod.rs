@@ -170,7 +170,7 @@ struct Server<'a> {
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let Some(image) = situation.option("image") else {
         let remedy = "say which: rubus plan network-server image=/srv/disk.img size=32GiB listen=192.168.1.5 allow=192.168.1.0/24";
-        return draft.check("it is said what is served", false, "no".into(), remedy);
+        return draft.check("it is said what is served", false, "no", remedy);
     };
     let program = programs::check_installed(situation, draft);
     units::check_running(situation, draft);

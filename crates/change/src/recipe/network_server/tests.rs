@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::Plan;
 use crate::recipe::testing::{after, disk, facts, obstacles, plan, shown, wishes};
 use crate::recipe::{Facts, Node};
+use crate::unseen::Unseen;
 use rubus_vocabulary::fixture;
 
 const NETWORK: [(&str, &str); 2] = [("listen", "192.168.1.5"), ("allow", "192.168.1.0/24")];
@@ -22,7 +23,7 @@ fn machine() -> Machine {
     fixture::pi3_with_usb_ssd()
 }
 
-fn node(kind: NodeKind, user: u32) -> Result<Option<Node>, String> {
+fn node(kind: NodeKind, user: u32) -> Result<Option<Node>, Unseen> {
     Ok(Some(Node {
         kind,
         user,
@@ -35,7 +36,7 @@ fn node(kind: NodeKind, user: u32) -> Result<Option<Node>, String> {
 }
 
 /// A machine with systemd and rubus, and these nodes.
-fn found(wished: &[(&str, &str)], nodes: &[(&str, Result<Option<Node>, String>)]) -> Facts {
+fn found(wished: &[(&str, &str)], nodes: &[(&str, Result<Option<Node>, Unseen>)]) -> Facts {
     let given = [
         ("/run/systemd/system", Sight::Directory(Vec::new())),
         ("/usr/local/bin/rubus", Sight::Something),
@@ -54,7 +55,7 @@ fn found(wished: &[(&str, &str)], nodes: &[(&str, Result<Option<Node>, String>)]
     facts
 }
 
-fn drawn(wished: &[(&str, &str)], nodes: &[(&str, Result<Option<Node>, String>)]) -> Plan {
+fn drawn(wished: &[(&str, &str)], nodes: &[(&str, Result<Option<Node>, Unseen>)]) -> Plan {
     plan(&RECIPE, &machine(), &found(wished, nodes), wished)
 }
 
@@ -68,7 +69,7 @@ fn written(plan: &Plan, ending: &str) -> String {
 }
 
 /// The image `/srv/disk.img` of that user, and these files of root's.
-fn with_files<'a>(user: u32, files: &[&'a str]) -> Vec<(&'a str, Result<Option<Node>, String>)> {
+fn with_files<'a>(user: u32, files: &[&'a str]) -> Vec<(&'a str, Result<Option<Node>, Unseen>)> {
     let image = ("/srv/disk.img", node(NodeKind::File, user));
     let files = files.iter().map(|path| (*path, node(NodeKind::File, 0)));
     std::iter::once(image).chain(files).collect()
@@ -134,7 +135,7 @@ fn a_device_is_given_away_or_only_read() {
     // In use, or of a kind that the guard does not know: no.
     facts
         .disks
-        .insert(DEVICE.into(), Err("it is mounted".into()));
+        .insert(DEVICE.into(), Err(Unseen::Other("it is mounted".into())));
     let refused = obstacles(&plan(&RECIPE, &machine(), &facts, &wished));
     assert!(refused[0].contains("it is mounted"), "{refused:?}");
     // Who only reads loses nothing.
@@ -273,7 +274,7 @@ fn the_own_socket_is_asked_with_tls_too() {
 fn what_tls_lacks_is_said() {
     let certificates = ("certificates", "/etc/rubus/tls");
     let [server, key, authority, client, client_key] = CERTIFICATES;
-    let hidden = |path| (path, Err("Permission denied".to_string()));
+    let hidden = |path| (path, Err(Unseen::Denied("Permission denied".into())));
     let empty = Node {
         kind: NodeKind::File,
         user: 0,

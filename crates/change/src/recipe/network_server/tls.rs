@@ -155,7 +155,7 @@ impl Tls {
         draft: &mut Draft,
     ) {
         let mut missing = Vec::new();
-        let (mut is_known, mut is_hidden) = (true, false);
+        let (mut is_known, mut is_denied) = (true, false);
         for (name, why) in files {
             let path = self.path(name);
             let shown = path.display();
@@ -164,7 +164,7 @@ impl Tls {
                 Some(Ok(Some(_))) => missing.push(format!("{shown} is empty or no file ({why})")),
                 Some(Ok(None)) => missing.push(format!("there is no {shown} ({why})")),
                 Some(Err(why)) => {
-                    is_hidden = true;
+                    is_denied |= why.is_denied();
                     missing.push(format!("{shown} cannot be seen: {why}"));
                 }
                 None => is_known = false,
@@ -176,7 +176,7 @@ impl Tls {
             ([], false) => "not known: the capture does not say".into(),
             (missing, _) => missing.join("; "),
         };
-        let remedy = match is_hidden {
+        let remedy = match is_denied {
             true => "look as root, with sudo",
             false => remedy,
         };

@@ -194,7 +194,7 @@ fn every_obstacle_says_what_to_do() {
     for (machine, wished) in cases {
         let mut facts = looked(machine, wished);
         let busy = "/dev/sda1 is mounted at /srv/data.".to_string();
-        facts.disks.insert("/dev/sda".into(), Err(busy));
+        facts.disks.insert("/dev/sda".into(), Err(busy.into()));
         let obstacles = obstacles(&drawn(machine, &facts, wished));
         assert!(!obstacles.is_empty(), "{wished:?}");
         said += &format!("{wished:?}\n  {}\n", obstacles.join("\n  "));

@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::Action;
 use crate::recipe::Sight;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text};
+use crate::unseen::Unseen;
 use rubus_vocabulary::fixture;
 
 const USUAL: [(&str, &str); 2] = [("at", "/mnt/ram"), ("size", "200M")];
@@ -78,7 +79,7 @@ fn a_capture_that_says_nothing_of_it_still_has_a_plan() {
     let wished = &USUAL;
     let mut facts = facts(&RECIPE, &machine(), wished, &[]);
     for sight in facts.seen.values_mut() {
-        *sight = Sight::Hidden("not in the capture".into());
+        *sight = Sight::Hidden(Unseen::Other("not in the capture".into()));
     }
     let plan = plan(&RECIPE, &machine(), &facts, wished);
     assert_eq!(obstacles(&plan), [""; 0]);

@@ -384,8 +384,8 @@ fn check_free(
     draft: &mut Draft,
 ) {
     let (is_free, found) = match situation.facts.seen.get(Path::new(path)) {
-        Some(Sight::Absent) => (true, format!("there is no {path} yet")),
-        Some(Sight::Hidden(why)) => (true, format!("{path} was not looked at: {why}")),
+        Some(Sight::Absent) => (true, format!("there is no {path} yet").into()),
+        Some(Sight::Hidden(why)) => (true, format!("{path} was not looked at: {why}").into()),
         _ => (false, situation.presence(Path::new(path))),
     };
     draft.check(

@@ -80,7 +80,7 @@ fn looked(machine: &Machine, wished: &[(&str, &str)]) -> Facts {
     stick.contents = vec!["a FAT32 filesystem 'PHOTOS'".into()];
     facts.disks.insert("/dev/sdb".into(), Ok(stick));
     let busy = "/dev/sda1 is mounted at /srv/data.".to_string();
-    facts.disks.insert("/dev/sda".into(), Err(busy));
+    facts.disks.insert("/dev/sda".into(), Err(busy.into()));
     facts
 }
 

@@ -98,7 +98,7 @@ pub(super) fn draw_up(
     let mut draft = Draft::default();
     for (name, what) in &chosen.missing {
         let remedy = format!("add {name}=...: {what}");
-        draft.check(&format!("{name} is chosen"), false, "no".into(), &remedy);
+        draft.check(&format!("{name} is chosen"), false, "no", &remedy);
     }
     for check in &recipe.checks {
         self::check(check, &chosen, &situation, &mut draft);

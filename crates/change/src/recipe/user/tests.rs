@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::Action;
 use crate::recipe::testing::{after, obstacles, shown, text, wishes};
 use crate::recipe::{Seen, Sight};
+use crate::unseen::Unseen;
 use rubus_vocabulary::fixture;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/recipes.md");
@@ -255,7 +256,10 @@ fn a_file_that_cannot_be_seen_is_unknown() {
                 [[step]]\ndo = \"make_directory\"\nwhy = \"w\"\npath = \"/x\"\n";
     let recipe = UserRecipe::parse(text).unwrap();
     let given = [
-        ("/etc/hidden", Sight::Hidden("Input/output error".into())),
+        (
+            "/etc/hidden",
+            Sight::Hidden(Unseen::Other("Input/output error".into())),
+        ),
         ("/etc/not known", Sight::Something),
     ];
     let checks = plan_of(&recipe, &facts(&recipe, &[], &given), &[]).checks;
@@ -341,7 +345,7 @@ fn with_two_disks(wished: &[(&str, &str)]) -> Result<Plan, Fault> {
     }
     facts.disks.insert(
         "/dev/sda".into(),
-        Err("/dev/sda1 is mounted at /srv/data".into()),
+        Err(Unseen::Other("/dev/sda1 is mounted at /srv/data".into())),
     );
     recipe.plan(&machine, &facts, &wishes(wished), "now")
 }

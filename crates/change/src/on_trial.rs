@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use rubus_change::apply::{BOOT_ID, Change, Ending};
-use rubus_change::boot::tryboot;
-use rubus_change::plan::promise::{Look, Promise};
-use rubus_change::plan::verify::{Answer, PromiseState};
+use crate::apply::{BOOT_ID, Change, Ending};
+use crate::boot::tryboot;
+use crate::plan::promise::{Look, Promise};
+use crate::plan::verify::{Answer, PromiseState};
 use rubus_host::{Files, Live};
 
 /// Where a change is that has a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub enum Stage {
     /// The machine was not started since.
     NotStarted,
     /// The machine runs the new way.
@@ -20,7 +20,7 @@ pub(super) enum Stage {
 }
 
 /// Where a change on trial is; nothing for any other. `answers` are those to `promises`.
-pub(super) fn stage(
+pub fn stage(
     change: &Change,
     promises: &[Promise],
     answers: &[Answer],
@@ -52,7 +52,7 @@ pub(super) fn stage(
 
 /// Whether a trial that runs is passed: root and swap are as promised, and no initial RAM filesystem is known to lack what the
 /// root needs. `answers` are those to `promises`, and behind them those about the initial RAM filesystems.
-pub(super) fn may_be_kept(promises: &[Promise], answers: &[Answer]) -> bool {
+pub fn may_be_kept(promises: &[Promise], answers: &[Answer]) -> bool {
     let pairs = promises.iter().zip(answers);
     let mut deciding = pairs.filter(|(promise, _)| promise.look.decides_trial());
     let mut images = answers.iter().skip(promises.len());
@@ -61,7 +61,7 @@ pub(super) fn may_be_kept(promises: &[Promise], answers: &[Answer]) -> bool {
 }
 
 /// What has to be known of a change on trial. `holds`: whether it may be kept ([`may_be_kept`]).
-pub(super) fn words(change: &Change, stage: Stage, holds: Option<bool>) -> String {
+pub fn words(change: &Change, stage: Stage, holds: Option<bool>) -> String {
     let start = start_of(change);
     match (stage, holds) {
         (Stage::NotStarted, _) => waiting(start),
@@ -83,7 +83,7 @@ pub(super) fn words(change: &Change, stage: Stage, holds: Option<bool>) -> Strin
 }
 
 /// What is to be done next where a change waits for its trial.
-pub(super) fn next(change: &Change) -> String {
+pub fn next(change: &Change) -> String {
     format!(
         "{} waits for its trial.\n  {}   starts the new system once\n  rubus verify   there, keeps it if root and swap are as promised\n\
          If it does not come up, turn the power off and on: the old system starts.\n`rubus undo` takes everything back.\n",
@@ -93,7 +93,7 @@ pub(super) fn next(change: &Change) -> String {
 }
 
 /// What became of keeping it.
-pub(super) fn kept(ending: &Ending) -> String {
+pub fn kept(ending: &Ending) -> String {
     match ending {
         Ending::RolledBack { why } => {
             format!(
@@ -107,7 +107,7 @@ pub(super) fn kept(ending: &Ending) -> String {
 }
 
 /// What the firmware says about this start, where it does.
-pub(super) fn told_by_firmware(live: &Live) -> Option<(String, String)> {
+pub fn told_by_firmware(live: &Live) -> Option<(String, String)> {
     let path = Path::new(tryboot::BOOTLOADER_NODE).join("tryboot");
     let bytes = live.read_prefix(&path, 4).ok()?;
     let words = match tryboot::is_trial(&bytes)? {
@@ -136,7 +136,7 @@ mod tests {
     /// A kernel setting or a busy card is no reason to go back to the old system at every start.
     #[test]
     fn root_swap_and_boot_files_decide_and_the_rest_is_told() {
-        let promises = rubus_change::fixture::long_plan::big_plan().promises;
+        let promises = crate::fixture::long_plan::big_plan().promises;
         let answers = |is_broken: &dyn Fn(&Promise) -> bool| -> Vec<Answer> {
             let each = promises.iter().map(|promise| Answer {
                 what: promise.what.clone(),

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use rubus_change::apply::Change;
-use rubus_change::plan::journal::Way;
-use rubus_change::recipe::{FROM_CARD, NETWORK_ROOT, StartedFromOld};
+use crate::apply::Change;
+use crate::plan::journal::Way;
+use crate::recipe::{FROM_CARD, NETWORK_ROOT, StartedFromOld};
 use rubus_host::Files;
 
 /// What has to be known of this start, whichever change it is of; empty for a usual one.
-pub(super) fn of_machine(files: &dyn Files) -> Vec<String> {
+pub fn of_machine(files: &dyn Files) -> Vec<String> {
     let network = files.text(Path::new(FROM_CARD)).ok();
     let network = network.map(|why| {
         format!(
@@ -26,7 +26,7 @@ pub(super) fn of_machine(files: &dyn Files) -> Vec<String> {
 }
 
 /// The same, of the start of a change.
-pub(super) fn of_change(change: &Change, files: &dyn Files) -> Option<String> {
+pub fn of_change(change: &Change, files: &dyn Files) -> Option<String> {
     let is_in_force = change.state.is_finished || change.state.is_on_trial();
     if !is_in_force || change.state.way != Way::Apply {
         return None;
@@ -55,10 +55,10 @@ fn started_from_old(files: &dyn Files) -> Option<StartedFromOld> {
 
 #[cfg(test)]
 mod tests {
-    use rubus_change::apply::ChangeStore;
-    use rubus_change::fixture::{long_plan::big_plan, plans::small_plan};
-    use rubus_change::plan::volume::Place;
-    use rubus_change::plan::{Action, Plan};
+    use crate::apply::ChangeStore;
+    use crate::fixture::{long_plan::big_plan, plans::small_plan};
+    use crate::plan::volume::Place;
+    use crate::plan::{Action, Plan};
     use rubus_host::Hands;
     use rubus_host::rehearsal::Rehearsal;
 

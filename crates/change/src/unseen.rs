@@ -1,0 +1,47 @@
+//! Why something could not be looked at.
+
+use std::io;
+
+use rubus_host::ReadError;
+
+/// Why something could not be looked at, in words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unseen {
+    /// This user may not; root may.
+    #[error("{0}")]
+    Denied(String),
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Unseen {
+    /// Whether root could look at it.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Unseen::Denied(_))
+    }
+}
+
+impl From<&ReadError> for Unseen {
+    fn from(error: &ReadError) -> Self {
+        match error {
+            ReadError::Denied => Unseen::Denied(error.to_string()),
+            _ => Unseen::Other(error.to_string()),
+        }
+    }
+}
+
+impl From<&io::Error> for Unseen {
+    fn from(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Unseen::Denied(error.to_string()),
+            _ => Unseen::Other(error.to_string()),
+        }
+    }
+}
+
+impl From<String> for Unseen {
+    fn from(why: String) -> Self {
+        Unseen::Other(why)
+    }
+}
