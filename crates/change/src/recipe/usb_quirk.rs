@@ -196,7 +196,7 @@ fn start<'a>(situation: &Situation<'a>, draft: &mut Draft) -> Option<Start<'a>> 
         match &start {
             Ok(start) => {
                 let names: Vec<&str> = start.cmdlines.keys().map(String::as_str).collect();
-                format!("with the command line in {}", names.join(", "))
+                format!("with the command line in {}", names.join(", ")).into()
             }
             Err(what) => what.clone(),
         },

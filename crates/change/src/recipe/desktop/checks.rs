@@ -252,7 +252,7 @@ pub(super) fn suited(situation: &Situation<'_>, choice: &Choice, draft: &mut Dra
         draft.check(
             &format!("{name} can be the new root"),
             false,
-            found.into(),
+            found.to_string(),
             remedy,
         );
     }
