@@ -35,7 +35,8 @@ fn add(command: &Command, name: &str, text: &mut String) {
         arg.hide(is_hidden)
     });
     // `--help` is the longer form where that says more.
-    let help = match shown.get_arguments().any(says_more_at_length) {
+    let is_long = shown.get_arguments().any(says_more_at_length);
+    let help = match is_long {
         true => shown.render_long_help().to_string(),
         false => shown.render_help().to_string(),
     };
