@@ -33,12 +33,31 @@ pub fn asked_for(arguments: impl Iterator<Item = OsString>) -> Option<String> {
             .any(|name| arguments.iter().any(|it| it == name))
     };
     let is_asked = arguments.len() == 2 && has(["--version", "-V"]) && has(["--verbose", "-v"]);
-    is_asked.then(|| text(&OWN))
+    is_asked.then(|| text(&OWN, is_static()))
 }
 
-fn text(build: &Build) -> String {
+/// Whether this program runs without a dynamic linker. The compiler does not know: with zig, it is told that a program
+/// will be dynamic, and zig links it statically.
+fn is_static() -> bool {
+    match std::fs::read("/proc/self/auxv") {
+        Ok(auxv) => has_no_interpreter(&auxv),
+        Err(_) => OWN.features.split(',').any(|word| word == "crt-static"),
+    }
+}
+
+/// Whether the kernel's auxiliary vector names no address of an interpreter; see `getauxval(3)`.
+fn has_no_interpreter(auxv: &[u8]) -> bool {
+    const AT_BASE: usize = 7;
+    const WORD: usize = size_of::<usize>();
+    let word = |bytes: &[u8]| bytes.try_into().ok().map(usize::from_ne_bytes);
+    let is_base = |pair: &&[u8]| word(&pair[..WORD]) == Some(AT_BASE);
+    let base = auxv.chunks_exact(2 * WORD).find(is_base);
+    base.is_none_or(|pair| word(&pair[WORD..]) == Some(0))
+}
+
+fn text(build: &Build, is_static: bool) -> String {
     const NOT_RECORDED: &str = "not recorded (scripts/package records it)";
-    let linking = match build.features.split(',').any(|word| word == "crt-static") {
+    let linking = match is_static {
         true => "static",
         false => "dynamic",
     };
@@ -90,7 +109,7 @@ mod tests {
              optimization: 3\n\
              features:     crt-static, neon\n"
         );
-        assert_eq!(text(&build), expected);
+        assert_eq!(text(&build, true), expected);
     }
 
     #[test]
@@ -101,9 +120,26 @@ mod tests {
             features: "neon",
             ..OWN
         };
-        let said = text(&build);
+        let said = text(&build, false);
         assert_eq!(said.matches("not recorded").count(), 2, "{said}");
         assert!(said.contains(", dynamic\n"), "{said}");
+    }
+
+    #[test]
+    fn a_program_with_an_interpreter_is_dynamic() {
+        let auxv = |pairs: &[[usize; 2]]| {
+            let words = pairs.iter().flatten();
+            words
+                .flat_map(|word| word.to_ne_bytes())
+                .collect::<Vec<u8>>()
+        };
+        assert!(!has_no_interpreter(&auxv(&[
+            [6, 4096],
+            [7, 0x7f00],
+            [0, 0]
+        ])));
+        assert!(has_no_interpreter(&auxv(&[[6, 4096], [7, 0], [0, 0]])));
+        assert!(has_no_interpreter(&auxv(&[[6, 7], [0, 0]])));
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn it_works_for_an_ordinary_user(board: &mut Session) {
     let mut must = |script: &str| board.must(script, "pi", SOON).unwrap();
     assert_eq!(must("command -v rubus").trim(), "/usr/bin/rubus");
     let verbose = must("rubus --version --verbose");
-    assert!(verbose.contains("target: "), "{verbose}");
+    assert!(verbose.contains(", static\n"), "{verbose}");
     let page = must("man -w rubus");
     assert_eq!(page.trim(), "/usr/share/man/man1/rubus.1.gz");
     let page = must("MANWIDTH=80 man rubus | cat");

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use clap::Command;
+use clap::{Arg, Command};
 
 use super::help;
 
@@ -34,7 +34,12 @@ fn add(command: &Command, name: &str, text: &mut String) {
         let is_hidden = (is_shared && !is_top) || arg.is_hide_set();
         arg.hide(is_hidden)
     });
-    let help = shown.render_long_help().to_string();
+    // `--help` is the longer form where that says more.
+    let is_long = shown.get_arguments().any(says_more_at_length);
+    let help = match is_long {
+        true => shown.render_long_help().to_string(),
+        false => shown.render_help().to_string(),
+    };
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
     write!(
         text,
@@ -47,6 +52,13 @@ fn add(command: &Command, name: &str, text: &mut String) {
             add(below, &format!("{name} {}", below.get_name()), text);
         }
     }
+}
+
+fn says_more_at_length(arg: &Arg) -> bool {
+    let mut values = arg.get_possible_values().into_iter();
+    let has_explained_values =
+        !arg.is_hide_possible_values_set() && values.any(|value| value.get_help().is_some());
+    arg.get_long_help().is_some() || has_explained_values
 }
 
 #[test]
