@@ -220,7 +220,7 @@ mod tests {
         let mut later = line("0005-example", Way::Apply, true, &done[..]);
         later.remarks = vec!["It is in force after the next start.".into()];
         let mut broken = line("0006-example", Way::Apply, true, &done[..]);
-        broken.broken = vec!["no swap is on the SD card (on mmcblk0: /var/swap)".into()];
+        broken.broken = vec!["no swap lies on the SD card (on mmcblk0: /var/swap)".into()];
         let mut ahead = line("0007-example", Way::Apply, false, &half[..]);
         ahead.is_ahead_of_journal = true;
         let mut tried = line("0008-example", Way::Apply, false, &half[..]);

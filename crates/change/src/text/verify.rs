@@ -133,7 +133,7 @@ mod tests {
                 "ext4 from /dev/mmcblk0p2",
             ),
             answer(
-                "no swap is on the SD card",
+                "no swap lies on the SD card",
                 PromiseState::Broken,
                 "on mmcblk0: /var/swap, 105 MB, 0 B used, priority -2",
             ),
