@@ -176,7 +176,7 @@ fn detach(device: &str) -> Step<()> {
 
 fn identity(device: &str) -> Step<DiskIdentity> {
     settle();
-    steps::identity(&Live::new(), Path::new(device)).map_err(Stop::Fail)
+    steps::identity(&Live::new(), Path::new(device)).map_err(|why| Stop::Fail(why.to_string()))
 }
 
 /// The user's word for what is on a device now.
