@@ -13,7 +13,7 @@ use rubus_lab::outside::{differences, manifest};
 use rubus_lab::product::{can_boot, rubus_or_skip};
 use rubus_lab::session::{Options, Session};
 
-/// What makes an f2fs, in Debian's packages; the libraries that it takes every board has.
+/// The program from Debian's f2fs-tools that makes an f2fs; every board has its libraries.
 const F2FS_FILES: [&str; 1] = ["*/mkfs.f2fs"];
 const ARCHIVE: &str = "f2fs-tools.tar";
 const EXT4: &str = "ext4 ";

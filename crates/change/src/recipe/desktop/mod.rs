@@ -58,7 +58,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
         .disks
         .extend(wishes.get("device").map(PathBuf::from));
     let wish = wishes.get("compress").map(String::as_str);
-    // With an ext4 too: it is said what compression would have given.
+    // Needed for ext4 and f2fs too: the plan shows what compression would have gained.
     look_at.compression = wish != Some("none");
     look_at
 }
