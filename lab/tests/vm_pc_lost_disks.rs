@@ -157,6 +157,60 @@ fn a_blank_twin_is_not_written_to_without_asking() {
     lab.twin_is_untouched();
 }
 
+/// Once the new root is made nothing of the disk is overwritten any more. The rest of the change waits for that disk all the
+/// same: it neither goes on with the twin nor turns back because a cable is loose.
+#[test]
+fn a_change_waits_for_the_disk_that_its_new_root_is_on() {
+    let Some(lab) = Lab::new(NO_NUMBER) else {
+        return;
+    };
+    let mut board = lab.boot();
+    let apply = Apply::desktop(&mut board);
+    let copy = first_copy(&mut board);
+    interrupted(&mut board, &apply, copy, "");
+    board.cut_power();
+
+    let mut board = lab.boot();
+    is_half_done(&mut board);
+    unplug(&mut board, NAMED);
+    the_disk_is_waited_for(&mut board);
+    unplug(&mut board, TWIN);
+    the_disk_is_waited_for(&mut board);
+    board.throttle_usb(NAMED, None).unwrap();
+    board.plug_usb(NAMED).unwrap();
+    device(&mut board, NAMED);
+    must(&mut board, "rubus resume", LONG);
+    let status = must(&mut board, "rubus status", SOON);
+    assert!(status.contains("-desktop "), "{status}");
+    assert!(!status.contains("undone"), "{status}");
+    board.switch_off().unwrap();
+    lab.twin_is_untouched();
+}
+
+/// The step of a plan that copies the system for the first time.
+fn first_copy(board: &mut Session) -> usize {
+    let device = device(board, NAMED);
+    let plan = format!("rubus plan desktop device={device} compress=zstd:1 {WAIT} --json");
+    let plan: serde_json::Value = serde_json::from_str(&must(board, &plan, SOON)).unwrap();
+    let steps = plan["steps"].as_array().unwrap();
+    let is_copy = |step: &serde_json::Value| step["action"]["do"] == "copy_tree";
+    steps.iter().position(is_copy).expect("it copies the root")
+}
+
+fn the_disk_is_waited_for(board: &mut Session) {
+    let said = refused(board, "rubus resume").expect("the new root is not there");
+    println!("{said}");
+    for words in [
+        "was not resumed, and nothing was touched",
+        "before the interruption is not there",
+        "plug the disk in",
+        "then run `rubus resume` again, or go back with `rubus undo",
+    ] {
+        assert!(said.contains(words), "'{words}' in: {said}");
+    }
+    is_half_done(board);
+}
+
 /// A card and two disks that are equal to the byte.
 struct Lab {
     cache: Cache,
@@ -319,8 +373,8 @@ fn interrupted(board: &mut Session, apply: &Apply, step: usize, act: &str) {
     let journals = format!("$(ls -d /var/lib/rubus/changes/*-{recipe} | tail -n 1)/journal");
     let begun = format!("grep -qs '\"record\":\"begun\",\"step\":{step}}}' {journals}");
     let made = match step {
-        PARTITION => "true".to_owned(),
-        _ => format!("pidof {maker} >/dev/null"),
+        FORMAT => format!("pidof {maker} >/dev/null"),
+        _ => "true".to_owned(),
     };
     // Those of changes before are no concern of this one.
     let script = format!(

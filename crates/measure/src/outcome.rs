@@ -100,6 +100,7 @@ fn result(
     let flush_s = seconds(flush_ns);
     let long_flush = flush_s > 0.5 && flush_s > 0.1 * measured.measured_s;
     measured.include_flush(flush_s);
+    measured.allow_for_slow_changes();
     if measured.measured_s < MIN_DRIFT_S {
         measured
             .caveats

@@ -175,6 +175,8 @@ struct Tally {
     planned_bytes: u64,
     /// Of each job: how often it was narrow.
     by_job: BTreeMap<String, u32>,
+    /// Of each job: how often its interval lay below the truth, and above it.
+    missed: BTreeMap<String, [u32; 2]>,
 }
 
 impl Tally {
@@ -216,6 +218,10 @@ impl Tally {
             self.known += 1;
             self.held += u32::from(found.low <= truth && truth <= found.high);
             self.too_high += u32::from(found.low > truth);
+            if found.high < truth || found.low > truth {
+                let missed = self.missed.entry(result.job.clone()).or_default();
+                missed[usize::from(found.low > truth)] += 1;
+            }
         }
     }
 
@@ -275,7 +281,12 @@ fn sim_the_table_of_checkups() {
                 let low = Tally::of(kind, temper, Endurance::Low, CHECKUPS);
                 rows += &low.row(&format!("{}, 1 GiB", kind.name));
             }
-            rows += &Tally::of(kind, temper, kind.endurance, CHECKUPS).row(kind.name);
+            let tally = Tally::of(kind, temper, kind.endurance, CHECKUPS);
+            println!(
+                "{}: below and above the truth {:?}",
+                kind.name, tally.missed
+            );
+            rows += &tally.row(kind.name);
         }
         println!("{rows}");
     }

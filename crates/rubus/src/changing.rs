@@ -159,13 +159,14 @@ pub fn confirm_losses(
 /// cover what is there now: perhaps another disk of the same model is plugged in, blank or not, or it was used since.
 ///
 /// # Errors
-/// [`Refused`] when a disk is not there or cannot be told from another one, or a loss is not confirmed; the change then stands
-/// where it stood.
+/// [`Refused`] when a disk is not there or cannot be told from another one, what the change made before is not there, or a loss
+/// is not confirmed; the change then stands where it stood.
 pub fn confirm_again(
     change: &Change,
     given: &[String],
     files: &dyn Files,
 ) -> anyhow::Result<Vec<GivenAway>> {
+    steps::find_made(change, files).map_err(|why| stands(change, &why))?;
     let mut confirmed: Vec<GivenAway> = Vec::new();
     for disk in disks_still_lost(change) {
         let now = find(disk, files).map_err(|why| stands(change, &why))?;
@@ -474,6 +475,7 @@ fn about(seconds: f64) -> String {
 mod tests {
     use rubus_change::apply::ChangeStore;
     use rubus_change::fixture::long_plan::big_plan;
+    use rubus_change::plan::Step;
     use rubus_host::fake::FakeFiles;
     use rubus_host::rehearsal::Rehearsal;
 
@@ -531,6 +533,31 @@ mod tests {
         for words in [
             "0001-example was not resumed, and nothing was touched",
             "is not there; plug it in again",
+            "then run `rubus resume` again, or go back with `rubus undo 0001-example`",
+        ] {
+            assert!(why.contains(words), "'{words}' in: {why}");
+        }
+        change.state.way = Way::Undo;
+        assert_eq!(confirm_again(&change, &[], &nothing).unwrap(), []);
+    }
+
+    #[test]
+    fn a_change_whose_new_filesystem_is_not_there_stands() {
+        let machine = &mut Rehearsal::new().directory("/changes");
+        let store = ChangeStore::at("/changes");
+        let mut change = store.begin(big_plan(), Vec::new(), "now", machine).unwrap();
+        // Nothing is overwritten any more: only the rest of the change needs the disk.
+        let overwrites = |step: &Step| !step.action.disks_lost().is_empty();
+        let last = change.plan.steps.iter().rposition(overwrites).unwrap();
+        change.state.steps[..=last].fill(StepState::Done);
+        let nothing = FakeFiles::new().dir("/sys/block");
+        let why = confirm_again(&change, &[], &nothing).unwrap_err();
+        assert!(why.is::<Refused>(), "{why:#}");
+        let why = why.to_string();
+        for words in [
+            "was not resumed, and nothing was touched",
+            "what was made on /dev/sda1 before the interruption is not there: no disk has",
+            "plug the disk in",
             "then run `rubus resume` again, or go back with `rubus undo 0001-example`",
         ] {
             assert!(why.contains(words), "'{words}' in: {why}");

@@ -19,6 +19,16 @@ pub struct Change {
 /// Changes smaller than this share are of no interest to anybody.
 const MIN_CHANGE: f64 = 0.05;
 
+/// How far the mean of `window_s` seconds may be from the level in the long run, as a share of it, because the level changes too
+/// slowly for the window to show: 0.055 / sqrt(window_s), at most 1.
+///
+/// This is 1.96 standard errors of the mean of a level that varies by 2 % with a correlation time of a second. Both figures are an
+/// assumption, not a measurement: a window of three such times cannot tell how slowly a level changes (see [`drift`] for what it
+/// can tell). That it shrinks with the window says that the longer one looks, the more of such a change one has seen.
+pub fn unseen_share(window_s: f64) -> f64 {
+    (0.055 / window_s.max(0.0).sqrt()).min(1.0)
+}
+
 /// The mean of the last third over that of the first third, with its 95 % interval, if they differ
 /// by more than 5 % and, with 99 % confidence, by more than their noise; otherwise nothing.
 ///

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::drift;
 use super::quantile;
 use super::series::Series;
 use super::stalls::Episode;
@@ -165,6 +166,26 @@ impl Measured {
         self.judge_width();
     }
 
+    /// Widens the intervals by what a level that changes too slowly to be seen may have done ([`drift::unseen_share`]), joined like
+    /// independent errors. It comes last, and neither ends a job nor judges it: no length of a job that anybody would wait for makes
+    /// this small, and it says nothing against the measurement.
+    pub fn allow_for_slow_changes(&mut self) {
+        let slow = drift::unseen_share(self.measured_s);
+        let widened = |rate: Estimate| {
+            if rate.value <= 0.0 {
+                return rate;
+            }
+            let (below, above) = (1.0 - rate.low / rate.value, rate.high / rate.value - 1.0);
+            Estimate::new(
+                rate.value,
+                rate.value * (1.0 - below.hypot(slow)).max(0.0),
+                rate.value * (1.0 + above.hypot(slow)),
+            )
+        };
+        self.iops = widened(self.iops);
+        self.bytes_per_second = widened(self.bytes_per_second);
+    }
+
     /// Judges the job by the interval that it has with its flush.
     fn judge_width(&mut self) {
         let (reached, wanted) = (self.iops.relative_half_width(), self.wanted);
@@ -206,6 +227,23 @@ mod tests {
             }
         }
         rule.finish()
+    }
+
+    #[test]
+    fn a_change_too_slow_to_be_seen_widens_both_ends_and_judges_nothing() {
+        let mut measured = after(1000, 1000);
+        let before = measured.clone();
+        measured.allow_for_slow_changes();
+        assert_eq!(measured.outcome, before.outcome);
+        assert_eq!(measured.iops.value, before.iops.value);
+        let up = |rate: Estimate| rate.high / rate.value - 1.0;
+        let slow = 0.055 / before.measured_s.sqrt();
+        assert!((up(measured.iops) - up(before.iops).hypot(slow)).abs() < 1e-12);
+        assert!(measured.bytes_per_second.low < before.bytes_per_second.low);
+        let mut nothing = after(0, 0);
+        let before = nothing.iops;
+        nothing.allow_for_slow_changes();
+        assert_eq!(nothing.iops, before);
     }
 
     #[test]

@@ -598,6 +598,14 @@ pub struct Link {
     pub path: Vec<Hop>,
 }
 
+impl BlockDevice {
+    /// The stick, or the bridge between USB and the disk; absent where the disk is not reached over USB.
+    pub fn usb_device(&self) -> Option<&Hop> {
+        let mut hops = self.path.iter();
+        hops.find(|hop| hop.kind == HopKind::UsbDevice)
+    }
+}
+
 impl Machine {
     /// A block device by its kernel name.
     pub fn device(&self, name: &str) -> Option<&BlockDevice> {

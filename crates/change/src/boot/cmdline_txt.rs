@@ -13,11 +13,11 @@ pub use back::{is_command_line, taken_back};
 
 /// How long the kernel's command line may be, in bytes with the zero at its end: arm (Linux,
 /// arch/arm/include/uapi/asm/setup.h).
-pub const MAX_BYTES_ARM: usize = 1024;
+const MAX_BYTES_ARM: usize = 1024;
 /// The same for arm64 and x86 (arch/arm64/include/uapi/asm/setup.h, arch/x86/include/asm/setup.h).
-pub const MAX_BYTES_64_BIT: usize = 2048;
+const MAX_BYTES_64_BIT: usize = 2048;
 /// What the firmware of a Raspberry Pi adds of its own, at most; the longest seen in captures is some 250.
-pub const FIRMWARE_OWN_BYTES: usize = 512;
+const FIRMWARE_OWN_BYTES: usize = 512;
 /// One sector of an SD card: a file that fits can be overwritten in place all or nothing.
 pub const SECTOR_BYTES: usize = 512;
 
@@ -44,7 +44,9 @@ pub enum CmdlineError {
     #[error("'{0}' cannot be written as a word of the kernel's command line")]
     Unwritable(String),
     /// The line does not fit.
-    #[error("the kernel's command line would have {is} bytes, {most} fit")]
+    #[error(
+        "the kernel's command line would have {is} bytes, {most} fit beside the firmware's own words"
+    )]
     TooLong {
         /// How long it is.
         is: usize,
@@ -190,6 +192,26 @@ impl CmdlineTxt {
             .checked_sub(is)
             .ok_or(CmdlineError::TooLong { is, most: bytes })?;
         Ok(format!("{line}{}\n", " ".repeat(spaces)))
+    }
+
+    /// How many bytes fit beside what the firmware adds of its own.
+    pub const fn room(is_32_bit_arm: bool) -> usize {
+        let most = if is_32_bit_arm {
+            MAX_BYTES_ARM
+        } else {
+            MAX_BYTES_64_BIT
+        };
+        most - FIRMWARE_OWN_BYTES
+    }
+
+    /// # Errors
+    /// [`CmdlineError::TooLong`] when the kernel would cut the line, with what the firmware adds.
+    pub fn fits(&self, is_32_bit_arm: bool) -> Result<(), CmdlineError> {
+        let (is, most) = (self.kernel_bytes(), CmdlineTxt::room(is_32_bit_arm));
+        match is <= most {
+            true => Ok(()),
+            false => Err(CmdlineError::TooLong { is, most }),
+        }
     }
 
     /// How many bytes the line takes in the kernel, with the zero at its end.

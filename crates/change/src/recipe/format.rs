@@ -104,7 +104,7 @@ pub(super) fn draw(situation: &Situation<'_>, draft: &mut Draft) {
             .and_then(|text| kind(text).ok()),
     ) else {
         let remedy = "say which: rubus plan format device=/dev/sda";
-        return draft.check("it is said which device", false, "no", remedy);
+        return draft.check("the device is named", false, "no", remedy);
     };
     let Some(device) = disks::find(node, situation, draft) else {
         return;

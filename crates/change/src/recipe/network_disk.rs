@@ -133,7 +133,12 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let (Some(address), Some(at)) = (situation.option("address"), situation.option("at")) else {
         let remedy =
             "say both: rubus plan network-disk address=nbd://192.168.1.2/disk at=/mnt/network";
-        return draft.check("it is said which disk, and where", false, "no", remedy);
+        return draft.check(
+            "the disk and its mount point are named",
+            false,
+            "no",
+            remedy,
+        );
     };
     let node = situation.option("device").unwrap_or("/dev/nbd0");
     let kind = situation.option("filesystem").unwrap_or("ext4");

@@ -116,7 +116,12 @@ fn look_at(_: &Machine, wishes: &Wishes) -> LookAt {
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let (Some(nodes), Some(at)) = (situation.option("devices"), situation.option("at")) else {
         let remedy = "say both: rubus plan raid0 devices=/dev/sda,/dev/sdb at=/mnt/fast";
-        return draft.check("it is said which disks, and where", false, "no", remedy);
+        return draft.check(
+            "the disks and their mount point are named",
+            false,
+            "no",
+            remedy,
+        );
     };
     let nodes: Vec<&str> = nodes.split(',').collect();
     if is_done(&nodes, at, situation.machine) {

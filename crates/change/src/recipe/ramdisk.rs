@@ -56,7 +56,7 @@ fn look_at(_: &Machine, wishes: &Wishes) -> LookAt {
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let Some(at) = situation.option("at") else {
         let remedy = "say where: rubus plan ramdisk at=/mnt/ram size=200M";
-        return draft.check("it is said which directory", false, "no", remedy);
+        return draft.check("the directory is named", false, "no", remedy);
     };
     let Some(bytes) = check_size(situation, draft) else {
         return;

@@ -6,12 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use super::moving::current::{self, Start};
+use super::moving::raspi_firmware;
 use super::moving::steps::{id_of, keep_command_lines, kept_ending, write};
 use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks};
-use crate::boot::cmdline_txt::{CmdlineTxt, FIRMWARE_OWN_BYTES, MAX_BYTES_64_BIT, MAX_BYTES_ARM};
+use crate::boot::cmdline_txt::CmdlineTxt;
 use crate::plan::promise::{Look, Promise};
 use crate::plan::{RESCUE, TextFile};
-use rubus_vocabulary::machine::{BlockDevice, Hop, HopKind, Machine};
+use rubus_vocabulary::machine::{BlockDevice, Hop, Machine};
 
 pub(super) static RECIPE: Recipe = Recipe {
     name: "usb-quirk",
@@ -42,8 +43,7 @@ pub(super) static RECIPE: Recipe = Recipe {
 const PARAMETER: &str = "usb-storage.quirks";
 /// `IGNORE_UAS`: uas leaves the bridge to usb-storage.
 const IGNORE_UAS: char = 'u';
-/// The hook of Debian's package `raspi-firmware` rewrites cmdline.txt with each update, with the words of the other file.
-const DEBIAN_HOOK: &str = "/etc/kernel/postinst.d/z50-raspi-firmware";
+/// What Debian's package `raspi-firmware` writes into cmdline.txt besides its own words.
 const DEBIAN_WORDS: &str = "/etc/default/raspi-extra-cmdline";
 
 /// Vendor and product id, as the kernel writes them: four small hexadecimal digits each.
@@ -57,7 +57,7 @@ fn bridge(value: &str) -> Result<String, String> {
 
 fn look_at(machine: &Machine, _: &Wishes) -> LookAt {
     let mut paths = current::boot_paths(&current::boot_point(machine));
-    paths.extend([DEBIAN_HOOK, DEBIAN_WORDS].map(PathBuf::from));
+    paths.extend([raspi_firmware::HOOK, DEBIAN_WORDS].map(PathBuf::from));
     paths.extend(Path::new(DEBIAN_WORDS).parent().map(PathBuf::from));
     LookAt::paths(paths)
 }
@@ -167,11 +167,7 @@ fn of_disk(machine: &Machine, node: &str) -> Result<String, (String, String)> {
 fn bridges(machine: &Machine) -> impl Iterator<Item = (&BlockDevice, &Hop)> {
     let disks = machine.block_devices.iter();
     let disks = disks.filter(|device| device.parent.is_none());
-    disks.filter_map(|disk| {
-        let mut hops = disk.path.iter();
-        let bridge = hops.find(|hop| hop.kind == HopKind::UsbDevice)?;
-        Some((disk, bridge))
-    })
+    disks.filter_map(|disk| Some((disk, disk.usb_device()?)))
 }
 
 fn candidates(machine: &Machine) -> String {
@@ -241,28 +237,24 @@ fn fits(
     draft: &mut Draft,
 ) -> bool {
     let arch = situation.machine.system.kernel_arch.text();
-    let most = match arch.unwrap_or_default().starts_with("armv") {
-        true => MAX_BYTES_ARM,
-        false => MAX_BYTES_64_BIT,
-    };
-    let longest = lines.iter().map(|(_, _, line)| line.kernel_bytes());
-    let longest = longest.max().unwrap_or_default() + FIRMWARE_OWN_BYTES;
-    let fits = longest <= most;
-    if !fits {
+    let is_32_bit_arm = arch.unwrap_or_default().starts_with("armv");
+    let too_long = lines
+        .iter()
+        .find_map(|(_, _, line)| line.fits(is_32_bit_arm).err());
+    if let Some(why) = &too_long {
         draft.check(
-            "the kernel's command line has room",
+            "cmdline.txt has room",
             false,
-            format!("it would have {longest} bytes, and the kernel reads {most}"),
+            why.to_string(),
             "take words out of it that you do not need",
         );
     }
-    fits
+    too_long.is_none()
 }
 
 /// Debian's own images: without it the next update of a kernel takes the quirk away.
 fn for_debian(situation: &Situation<'_>, chip: &str, draft: &mut Draft) {
-    let hook = situation.text(Path::new(DEBIAN_HOOK));
-    if !hook.contains(">/boot/firmware/cmdline.txt") {
+    if !raspi_firmware::rewrites_command_line(situation) {
         return;
     }
     let path = Path::new(DEBIAN_WORDS);
@@ -294,8 +286,8 @@ fn told(situation: &Situation<'_>, chip: &str, start: &Start<'_>, draft: &mut Dr
     let mut behind = bridges(machine).filter(|(_, hop)| hop.chip.as_deref() == Some(chip));
     let disk = behind.next();
     draft.gains_unknown = Some(
-        "What it gains is that the resets end; no figure says that beforehand. `dmesg | grep -i uas` shows those of now. Measure \
-         before and after: `--measure=DIR` with a directory on that disk, then `rubus verify --measure`."
+        "The resets should end, which cannot be predicted in figures; `dmesg | grep -i uas` lists those so far. Measure before \
+         and after: `--measure=DIR` with a directory on that disk, then `rubus verify --measure`."
             .into(),
     );
     draft.risks.push(

@@ -20,6 +20,7 @@ mod kept;
 mod last_pass;
 mod locate;
 pub mod lost_journal;
+mod made;
 mod mounts;
 mod partition;
 mod processor;
@@ -43,6 +44,7 @@ pub use consent::fingerprint;
 pub use initramfs::initramfs_answers;
 pub use locate::{boot_id, find_disk, identity};
 pub use lost_journal::{Search, Traces, lost_journal};
+pub use made::find_made;
 
 use crate::apply::{Site, StepError, StepRunner};
 

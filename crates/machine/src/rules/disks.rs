@@ -192,7 +192,7 @@ fn spinning_root(machine: &Machine) -> Vec<Seen> {
 fn stick_says_it_spins(machine: &Machine) -> Vec<Seen> {
     disks(machine)
         .filter(|disk| {
-            disk.rotational.get() == Some(true) && disk.removable.get() == Some(true) && super::usb_device(disk).is_some()
+            disk.rotational.get() == Some(true) && disk.removable.get() == Some(true) && disk.usb_device().is_some()
         })
         .map(|disk| Seen {
             about: disk.name.clone(),
@@ -228,7 +228,7 @@ fn write_through(machine: &Machine) -> Vec<Seen> {
             disk.write_cache.text() == Some("write through")
                 && disk.rotational.get() == Some(false)
                 && disk.removable.get() == Some(false)
-                && super::usb_device(disk).is_some()
+                && disk.usb_device().is_some()
         })
         .map(|disk| Seen {
             about: disk.name.clone(),

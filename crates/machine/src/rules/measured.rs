@@ -1,7 +1,7 @@
 //! What the figures of a run say about the disk, with the machine's facts beside them.
 
 use super::Look::Figures;
-use super::{Rule, Seen, Weight, is_card, narrowest_hop, usb_device};
+use super::{Rule, Seen, Weight, is_card, narrowest_hop};
 use rubus_vocabulary::application_class::A1;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::finding::Finding;
@@ -359,7 +359,7 @@ fn starved(run: &Run) -> Vec<Seen> {
 }
 
 fn no_gain(run: &Run) -> Vec<Seen> {
-    let Some((disk, hop)) = disk(run).and_then(|disk| Some((disk, usb_device(disk)?))) else {
+    let Some((disk, hop)) = disk(run).and_then(|disk| Some((disk, disk.usb_device()?))) else {
         return Vec::new();
     };
     let is_ssd = disk.rotational.get() == Some(false) && disk.removable.get() != Some(true);

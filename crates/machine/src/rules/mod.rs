@@ -15,7 +15,7 @@ mod power;
 mod swap;
 mod usb;
 
-use rubus_vocabulary::machine::{BlockDevice, BlockKind, Hop, HopKind, Machine};
+use rubus_vocabulary::machine::{BlockDevice, BlockKind, Hop, Machine};
 use rubus_vocabulary::result::Run;
 pub use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
 
@@ -166,14 +166,6 @@ fn disks(machine: &Machine) -> impl Iterator<Item = &BlockDevice> {
 fn is_card(device: &BlockDevice) -> bool {
     let is_sd = |mmc: &rubus_vocabulary::machine::Mmc| mmc.kind.text() == Some("SD");
     device.mmc.as_ref().is_some_and(is_sd)
-}
-
-/// The last USB hop of a device: the stick or the bridge.
-fn usb_device(device: &BlockDevice) -> Option<&Hop> {
-    device
-        .path
-        .iter()
-        .find(|hop| hop.kind == HopKind::UsbDevice)
 }
 
 /// The mount whose root is the machine's.

@@ -323,7 +323,7 @@ fn discard(machine: &Machine) -> Vec<Seen> {
         .filter(|mount| has(mount, "discard"))
         .filter(|mount| {
             let below = machine.disks_below(mount.device.as_deref().unwrap_or_default());
-            below.iter().any(|disk| is_card(disk) || super::usb_device(disk).is_some())
+            below.iter().any(|disk| is_card(disk) || disk.usb_device().is_some())
         })
         .map(|mount| Seen {
             about: mount.point.clone(),

@@ -6,7 +6,9 @@ use super::*;
 use crate::fstab::Entry;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture::{pi3_with_usb_ssd, unreadable_machine};
-use rubus_vocabulary::machine::{Mount, SdStatus, Setting, SwapArea, SwapManager, Throttling};
+use rubus_vocabulary::machine::{
+    HopKind, Mount, SdStatus, Setting, SwapArea, SwapManager, Throttling,
+};
 
 mod machines;
 

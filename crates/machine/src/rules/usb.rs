@@ -1,7 +1,7 @@
 //! USB: ports, bridges, drivers, what shares a bus.
 
 use super::Look::Facts;
-use super::{Rule, Seen, Weight, disks, usb_device};
+use super::{Rule, Seen, Weight, disks};
 use crate::ceiling;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Link, Machine, SharedBus};
 use rubus_vocabulary::units::rate_si;
@@ -82,7 +82,7 @@ fn fast_disk_in_slow_port(machine: &Machine) -> Vec<Seen> {
     let has_usb3_ports = has_usb3 || matches!(board, Some("4B" | "400" | "5" | "500" | "500+"));
     disks(machine)
         .filter_map(|disk| {
-            let hop = usb_device(disk)?;
+            let hop = disk.usb_device()?;
             let (now, most) = (hop.line_bits_per_second.get()?, hop.max_line_bits_per_second.get()?);
             if now >= 5_000_000_000 || most < 5_000_000_000 {
                 return None;
@@ -104,7 +104,7 @@ fn fast_disk_in_slow_port(machine: &Machine) -> Vec<Seen> {
 }
 
 fn full_speed(machine: &Machine) -> Vec<Seen> {
-    let slow = disks(machine).filter_map(|disk| Some((disk, usb_device(disk)?)));
+    let slow = disks(machine).filter_map(|disk| Some((disk, disk.usb_device()?)));
     slow.filter(|(_, hop)| hop.line_bits_per_second.get() == Some(12_000_000))
         .map(|(disk, hop)| Seen {
             about: disk.name.clone(),
@@ -118,7 +118,7 @@ fn full_speed(machine: &Machine) -> Vec<Seen> {
 }
 
 fn bulk_only(machine: &Machine) -> Vec<Seen> {
-    let slow = disks(machine).filter_map(|disk| Some((disk, usb_device(disk)?)));
+    let slow = disks(machine).filter_map(|disk| Some((disk, disk.usb_device()?)));
     slow.filter(|(disk, hop)| {
         hop.driver.text() == Some("usb-storage")
             && hop.line_bits_per_second.get() >= Some(5_000_000_000)
@@ -152,7 +152,7 @@ const UAS_SWITCHED_OFF: [&str; 3] = ["0984:0301", "4971:1012", "174c:5106"];
 const BROKEN_FUA: [&str; 2] = ["152d:0567", "152d:0578"];
 
 fn uas_trouble(machine: &Machine) -> Vec<Seen> {
-    let with_uas = disks(machine).filter_map(|disk| Some((disk, usb_device(disk)?)));
+    let with_uas = disks(machine).filter_map(|disk| Some((disk, disk.usb_device()?)));
     with_uas
         .filter(|(_, hop)| hop.driver.text() == Some("uas"))
         .filter_map(|(disk, hop)| {
@@ -177,7 +177,7 @@ fn uas_trouble(machine: &Machine) -> Vec<Seen> {
 }
 
 fn no_trim(machine: &Machine) -> Vec<Seen> {
-    let over_usb = disks(machine).filter_map(|disk| Some((disk, usb_device(disk)?)));
+    let over_usb = disks(machine).filter_map(|disk| Some((disk, disk.usb_device()?)));
     over_usb
         .filter(|(disk, _)| {
             disk.discard_max_bytes.get() == Some(0)

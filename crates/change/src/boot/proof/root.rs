@@ -1,6 +1,6 @@
 //! The command line and the root that it names.
 
-use super::super::cmdline_txt::{CmdlineTxt, FIRMWARE_OWN_BYTES, MAX_BYTES_64_BIT, MAX_BYTES_ARM};
+use super::super::cmdline_txt::CmdlineTxt;
 use super::super::config_txt::BootPath;
 use super::{Facts, check};
 use crate::plan::Check;
@@ -62,10 +62,7 @@ fn fits(cmdline: &CmdlineTxt, starts: &[&BootPath]) -> Outcome {
         let name = path.kernel.rsplit('/').next().unwrap_or_default();
         matches!(name, "kernel.img" | "kernel7.img" | "kernel7l.img")
     });
-    let most = match is_32_bit {
-        true => MAX_BYTES_ARM,
-        false => MAX_BYTES_64_BIT,
-    } - FIRMWARE_OWN_BYTES;
+    let most = CmdlineTxt::room(is_32_bit);
     let bytes = cmdline.kernel_bytes();
     match bytes <= most {
         true => Ok(format!(

@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::edits::with_assignment;
+use super::super::moving::raspi_firmware;
 use super::super::{Sight, Situation};
 use super::scene::Scene;
 use crate::boot::cmdline_txt::CmdlineTxt;
@@ -15,10 +16,9 @@ use crate::plan::{Action, TextFile};
 
 /// Settings of the hooks, which are a shell's.
 pub(super) const SETTINGS: &str = "/etc/default/raspi-firmware";
-const HOOK: &str = "/etc/kernel/postinst.d/z50-raspi-firmware";
 
 pub(super) fn paths() -> Vec<PathBuf> {
-    vec![SETTINGS.into(), HOOK.into()]
+    vec![SETTINGS.into(), raspi_firmware::HOOK.into()]
 }
 
 /// Which root the command line is written for.
@@ -34,8 +34,7 @@ pub(super) fn settings(
     scene: &Scene<'_>,
     named: Named,
 ) -> Option<String> {
-    let hook = situation.text(Path::new(HOOK));
-    if !hook.contains(">/boot/firmware/cmdline.txt") {
+    if !raspi_firmware::rewrites_command_line(situation) {
         return None;
     }
     let (_, old, new) = scene.cmdlines.first()?;

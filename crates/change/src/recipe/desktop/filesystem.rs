@@ -66,13 +66,12 @@ impl RootFilesystem {
 
     /// What every kernel has to bring.
     pub(super) fn needed(self) -> Needed {
-        const REMEDY: &str = "use the kernel of Raspberry Pi OS (sudo apt install linux-image-rpi-v8) or Debian, which have it; \
-             one of your own needs the lines CONFIG_BTRFS_FS=m and CONFIG_ZSWAP=y";
         match self {
             RootFilesystem::Btrfs => Needed {
                 module: "btrfs",
                 config: "BTRFS_FS",
-                remedy: REMEDY,
+                remedy: "use the kernel of Raspberry Pi OS (sudo apt install linux-image-rpi-v8) or Debian, which have it; \
+             one of your own needs the lines CONFIG_BTRFS_FS=m and CONFIG_ZSWAP=y",
             },
             RootFilesystem::Ext4 => Needed {
                 module: "ext4",

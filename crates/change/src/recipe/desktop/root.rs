@@ -5,9 +5,7 @@ use std::path::Path;
 use super::super::disks::volumes;
 use super::layout::{NewDisk, SWAP_POINT, SWAP_SUBVOLUME};
 use super::memory::SWAP_PRIORITY;
-use crate::boot::cmdline_txt::{
-    CmdlineError, CmdlineTxt, FIRMWARE_OWN_BYTES, MAX_BYTES_64_BIT, MAX_BYTES_ARM,
-};
+use crate::boot::cmdline_txt::{CmdlineError, CmdlineTxt};
 use rubus_machine::fstab::{Entry, Fstab};
 use rubus_machine::in_use::is_on;
 use rubus_machine::volume::Name;
@@ -120,13 +118,6 @@ pub(super) fn cmdline(
         None => drop(line.remove("rootflags")),
     }
     line.set_flag("rootwait")?;
-    let most = match is_32_bit_arm {
-        true => MAX_BYTES_ARM,
-        false => MAX_BYTES_64_BIT,
-    };
-    let is = line.kernel_bytes() + FIRMWARE_OWN_BYTES;
-    match is <= most {
-        true => Ok((line.text().to_string(), removed)),
-        false => Err(CmdlineError::TooLong { is, most }),
-    }
+    line.fits(is_32_bit_arm)?;
+    Ok((line.text().to_string(), removed))
 }

@@ -12,7 +12,7 @@ use super::current::{self, Start};
 use super::kernels::Kernel;
 use super::options::{Choice, TrialWish};
 use super::scene::Scene;
-use crate::boot::cmdline_txt::{CmdlineTxt, FIRMWARE_OWN_BYTES, MAX_BYTES_ARM};
+use crate::boot::cmdline_txt::CmdlineTxt;
 use crate::boot::model::Model;
 use crate::boot::tryboot::{self, Ability};
 use crate::plan::{Action, TextFile, Trial};
@@ -222,9 +222,10 @@ fn with_panic(text: &str) -> String {
     if line.get("panic").is_some() || line.set("panic", PANIC_S).is_err() {
         return text.into();
     }
-    match line.kernel_bytes() + FIRMWARE_OWN_BYTES <= MAX_BYTES_ARM {
-        true => line.text().into(),
-        false => text.into(),
+    // Which processor reads it is not known here.
+    match line.fits(true) {
+        Ok(()) => line.text().into(),
+        Err(_) => text.into(),
     }
 }
 

@@ -7,6 +7,7 @@
 pub(super) mod checks;
 pub(super) mod current;
 pub(super) mod kernels;
+pub(super) mod raspi_firmware;
 pub(super) mod steps;
 pub(super) mod time;
 

@@ -76,7 +76,7 @@ fn what_is_missing_or_taken_is_an_obstacle() {
     );
     let nothing = obstacles(&drawn(&[], &[]));
     assert!(
-        nothing[0].starts_with("it is said which disk, and where"),
+        nothing[0].starts_with("the disk and its mount point are named"),
         "{nothing:?}"
     );
 }

@@ -13,9 +13,7 @@ use super::current::FSTAB;
 use super::kernels::modules_for;
 use super::scene::Scene;
 use super::{HELPER, IP_WORD, LABEL, ROOT_WORD, WAIT_WORD, initramfs_files};
-use crate::boot::cmdline_txt::{
-    CmdlineError, CmdlineTxt, FIRMWARE_OWN_BYTES, MAX_BYTES_64_BIT, MAX_BYTES_ARM,
-};
+use crate::boot::cmdline_txt::{CmdlineError, CmdlineTxt};
 use crate::plan::volume::{FilesystemKind, NewFilesystem, Place, Volume};
 use crate::plan::{Action, Pass, Step, TextFile};
 use rubus_machine::fstab::{Entry, Fstab};
@@ -291,13 +289,6 @@ pub(super) fn cmdline(
         Some(ip) => line.set(IP_WORD, ip)?,
     }
     let arch = situation.machine.system.kernel_arch.text();
-    let most = match arch.unwrap_or_default().starts_with("armv") {
-        true => MAX_BYTES_ARM,
-        false => MAX_BYTES_64_BIT,
-    };
-    let is = line.kernel_bytes() + FIRMWARE_OWN_BYTES;
-    match is <= most {
-        true => Ok(line.text().to_string()),
-        false => Err(CmdlineError::TooLong { is, most }),
-    }
+    line.fits(arch.unwrap_or_default().starts_with("armv"))?;
+    Ok(line.text().to_string())
 }

@@ -5,6 +5,7 @@ use super::super::{Facts, Sight};
 use super::*;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
+use rubus_vocabulary::machine::HopKind;
 
 const CMDLINE: &str = "console=tty1 root=PARTUUID=1f3c5a77-02 rootfstype=ext4 rootwait quiet\n";
 const DEVICE: [(&str, &str); 1] = [("device", "/dev/sda")];
@@ -89,7 +90,7 @@ fn on_debian_the_next_update_keeps_it() {
     let machine = machine();
     let mut facts = facts_of(&machine, CMDLINE);
     let hook = "#!/bin/sh\ncat >/boot/firmware/cmdline.txt <<EOF\n";
-    facts.seen.insert(DEBIAN_HOOK.into(), text(hook));
+    facts.seen.insert(raspi_firmware::HOOK.into(), text(hook));
     facts.seen.insert(DEBIAN_WORDS.into(), text("cma=128M\n"));
     let plan = plan(&RECIPE, &machine, &facts, &DEVICE);
     let words = plan.steps.iter().find_map(|step| match &step.action {

@@ -1,0 +1,77 @@
+//! The recipe `usb-quirk` on a disk behind a bridge that the kernel serves with uas: after a restart usb-storage serves it, and
+//! after undoing uas again, with the boot partition as before.
+
+use crate::common::desktop::{LONG, MAY_DIFFER, SOON, must};
+use rubus_lab::board::Board;
+use rubus_lab::cache::Cache;
+use rubus_lab::kit::{Kit, UsbDisk};
+use rubus_lab::outside::{differences, manifest};
+use rubus_lab::product::{can_boot, rubus_or_skip};
+use rubus_lab::session::{Options, Session};
+
+const TEST: &str = "vm_pc_usb_quirk";
+
+#[test]
+fn a_bridge_goes_from_uas_to_usb_storage_and_back() {
+    if !can_boot(TEST, Board::Pc) {
+        return;
+    }
+    let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {
+        return;
+    };
+    let cache = Cache::of_this_machine();
+    let kit = Kit::temporary(&cache, Board::Pc, &[UsbDisk::as_sold().with_uas()]).unwrap();
+    let options = Options {
+        push: vec![rubus],
+        ..Options::default()
+    };
+    let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
+    let before = manifest(&kit.sd()).unwrap();
+
+    let mut board = boot();
+    assert_eq!(driver(&mut board), "uas");
+    let usb = board.usb_device(0).unwrap();
+    let measured =
+        format!("mount {usb}1 /mnt && rubus apply usb-quirk device={usb} --measure=/mnt --yes");
+    let said = must(&mut board, &measured, LONG);
+    assert!(said.contains("is applied"), "{said}");
+    let verified = board.run("rubus verify", "root", SOON).unwrap();
+    assert!(
+        verified.text().contains("after the next start"),
+        "{}",
+        verified.text()
+    );
+    board.switch_off().unwrap();
+
+    let mut board = boot();
+    assert_eq!(driver(&mut board), "usb-storage");
+    let usb = board.usb_device(0).unwrap();
+    let again = must(
+        &mut board,
+        &format!("rubus plan usb-quirk device={usb}"),
+        SOON,
+    );
+    assert!(again.contains("already"), "{again}");
+    must(&mut board, &format!("mount {usb}1 /mnt"), SOON);
+    let verified = board.run("rubus verify --measure", "root", LONG).unwrap();
+    let said = format!("{}\n{}", verified.text(), verified.complaint_text());
+    assert_eq!(verified.status, 0, "{said}");
+    assert!(said.contains("usb-storage serves"), "{said}");
+    must(&mut board, "umount /mnt && rubus undo --yes", SOON);
+    board.switch_off().unwrap();
+
+    let mut back = boot();
+    assert_eq!(driver(&mut back), "uas");
+    must(&mut back, "rubus resume || true", SOON);
+    back.switch_off().unwrap();
+    let lost = differences(&before, &manifest(&kit.sd()).unwrap(), MAY_DIFFER);
+    assert!(lost.is_empty(), "on the card:\n{}", lost.join("\n"));
+}
+
+/// Which driver serves the USB disk, as the kernel's own links say it.
+fn driver(board: &mut Session) -> String {
+    let script = "for driver in uas usb-storage; do
+  if ls /sys/bus/usb/drivers/$driver 2>/dev/null | grep -q '^[0-9]'; then echo $driver; fi
+done";
+    must(board, script, SOON).trim().to_string()
+}
