@@ -360,6 +360,8 @@ fn an_unusable_history_is_kept_as_it_is_and_costs_no_result() {
     let target = SmallFilesystem::new(FilesystemKind::Tmpfs, 512 * MIB).unwrap();
     let target_path = target.path().display().to_string();
     let database = home.database().display().to_string();
+    let second = "[reads]\nrw=randread\nbs=4k\nsize=16m\ntime_based\nruntime=1\n";
+    std::fs::write(home.path().join("second.fio"), second).unwrap();
     let noise = b"not a database at all, and long enough to look like something".repeat(100);
     for (name, bytes) in [("noise", noise), ("torn", torn), ("newer", newer)] {
         for companion in ["-wal", "-shm"] {
@@ -367,7 +369,14 @@ fn an_unusable_history_is_kept_as_it_is_and_costs_no_result() {
         }
         std::fs::write(home.database(), &bytes).unwrap();
         check_refusal(&home.run(&["history"]), 2, &[&database]);
-        let answer = home.run(&["bench", &target_path, "--read-only", "--json", "-"]);
+        let answer = home.run(&[
+            "bench",
+            "--fio-job",
+            "second.fio",
+            &target_path,
+            "--json",
+            "-",
+        ]);
         assert_eq!(answer.status, Some(0), "{name}: {answer}");
         assert!(answer.stderr.contains(&database), "{name}: {answer}");
         assert!(!run::results(&answer.json()).is_empty(), "{name}: {answer}");

@@ -14,7 +14,7 @@ use rubus_lab::product::{can_boot, rubus_or_skip};
 const TEST: &str = "vm_pc_power_cuts_replayed";
 
 /// Cuts, half of them on the way back.
-const CUTS: usize = 60;
+const CUTS: usize = 30;
 
 /// The starting value of the cuts, or the hash of a commit, of which that is made.
 const SEED: &str = "RUBUS_LAB_LOSSY";

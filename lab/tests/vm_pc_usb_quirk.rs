@@ -44,7 +44,12 @@ fn a_bridge_goes_from_uas_to_usb_storage_and_back() {
     board.switch_off().unwrap();
 
     let mut board = boot();
-    assert_eq!(driver(&mut board), "usb-storage");
+    let told = must(
+        &mut board,
+        "cat /proc/cmdline /sys/module/usb_storage/parameters/quirks /sys/bus/usb/devices/*/idProduct; dmesg | grep -i 'uas\\|usb-storage'",
+        SOON,
+    );
+    assert_eq!(driver(&mut board), "usb-storage", "{told}");
     let usb = board.usb_device(0).unwrap();
     let again = must(
         &mut board,

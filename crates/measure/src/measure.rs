@@ -143,8 +143,11 @@ fn run_to_end(
         let mut most = LOOK;
         let mut ended = true;
         for runner in runners.iter_mut() {
-            if !runner.poll(most, rig) {
-                ended = false;
+            let had_ended = runner.has_ended();
+            let has_ended = runner.poll(most, rig);
+            ended &= has_ended;
+            // Where one has just ended, others may have to stop now: a reader beside a writer is not to go on alone.
+            if !has_ended || !had_ended {
                 most = Duration::ZERO;
             }
         }

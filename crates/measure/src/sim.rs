@@ -118,6 +118,8 @@ pub(crate) struct Unrest {
 
 /// The device at work.
 pub(crate) struct State {
+    /// Jobs that have not ended.
+    working: usize,
     pub(crate) device: Device,
     random: Rng,
     free_ns: Vec<u64>,
@@ -224,6 +226,7 @@ impl SimRig {
         SimRig {
             clock_ns: Rc::new(Cell::new(0)),
             state: Rc::new(RefCell::new(State {
+                working: 0,
                 device,
                 random: Rng::from_seed(seed),
                 free_ns: vec![0; servers],
@@ -280,6 +283,7 @@ impl Rig for SimRig {
             warm_up_operations: work.warm_up_operations,
         };
         let mailbox = Arc::new(Mailbox::default());
+        self.state.borrow_mut().working += 1;
         let mut running = SimRunning {
             clock_ns: Rc::clone(&self.clock_ns),
             state: Rc::clone(&self.state),
@@ -401,7 +405,20 @@ struct SimRunning {
     issued: u64,
 }
 
+/// Of jobs that run beside one another the first is so far ahead of the others at most: what they ask the device for
+/// meanwhile comes behind what the first has asked for.
+const TOGETHER: Duration = Duration::from_millis(1);
+
 impl SimRunning {
+    fn is_alone(&self) -> bool {
+        self.state.borrow().working <= 1
+    }
+
+    fn finish(&self, tally: Tally, end: WorkerEnd) {
+        tally.finish(end);
+        self.state.borrow_mut().working -= 1;
+    }
+
     fn issue(&mut self, now_ns: u64) {
         let kind = Kind {
             is_write: self.work.direction == Direction::Write,
@@ -428,7 +445,7 @@ impl SimRunning {
         let operation = self.in_flight.swap_remove(index);
         let mut tally = self.tally.take()?;
         if let Err(error) = operation.ends {
-            tally.finish(WorkerEnd::Failed(error));
+            self.finish(tally, WorkerEnd::Failed(error));
             return Some(ends_ns);
         }
         let go_on = if self.work.queue_depth == 1 {
@@ -446,7 +463,7 @@ impl SimRunning {
             self.tally = Some(tally);
         } else {
             let end = tally.why_over();
-            tally.finish(end);
+            self.finish(tally, end);
         }
         Some(ends_ns)
     }
@@ -455,6 +472,10 @@ impl SimRunning {
 impl Running for SimRunning {
     fn poll(&mut self, most: Duration) -> bool {
         let now_ns = self.clock_ns.get();
+        let most = match self.is_alone() {
+            true => most,
+            false => most.min(TOGETHER),
+        };
         let until_ns = now_ns + most.as_nanos() as u64;
         let mut reached_ns = now_ns;
         while self.tally.is_some() {

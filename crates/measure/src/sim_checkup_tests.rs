@@ -170,6 +170,8 @@ struct Tally {
     known: u32,
     held: u32,
     too_high: u32,
+    /// The reader beside a writer: the most that its rate was above the truth, as a ratio.
+    bystander_excess: f64,
     longest_s: f64,
     most_bytes: u64,
     planned_bytes: u64,
@@ -218,6 +220,9 @@ impl Tally {
             self.known += 1;
             self.held += u32::from(found.low <= truth && truth <= found.high);
             self.too_high += u32::from(found.low > truth);
+            if result.job == job_names::BYSTANDER_READ {
+                self.bystander_excess = self.bystander_excess.max(found.value / truth);
+            }
             if found.high < truth || found.low > truth {
                 let missed = self.missed.entry(result.job.clone()).or_default();
                 missed[usize::from(found.low > truth)] += 1;
@@ -257,7 +262,7 @@ impl Tally {
 fn sim_a_checkup_settles_most_figures_of_a_steady_device_in_its_time() {
     // The fast ones take long to simulate in a build for tests.
     for kind in &KINDS[..3] {
-        let tally = Tally::of(kind, Temper::Steady, kind.endurance, 2);
+        let tally = Tally::of(kind, Temper::Steady, kind.endurance, 3);
         assert!(
             tally.longest_s <= MAX_S,
             "{}: {} s",
@@ -266,7 +271,19 @@ fn sim_a_checkup_settles_most_figures_of_a_steady_device_in_its_time() {
         );
         assert!(tally.most_bytes <= tally.planned_bytes, "{}", kind.name);
         assert!(tally.narrow() >= 8.0, "{}: {:?}", kind.name, tally.by_job);
-        assert!(tally.held * 100 >= tally.known * 90, "{}", kind.name);
+        assert!(
+            tally.held * 100 >= tally.known * 93,
+            "{}: below and above {:?}",
+            kind.name,
+            tally.missed
+        );
+        // The writer's bytes are spent first; the reader ends with it and does not go on alone.
+        assert!(
+            tally.bystander_excess < 1.1,
+            "{}: {}",
+            kind.name,
+            tally.bystander_excess
+        );
     }
 }
 
