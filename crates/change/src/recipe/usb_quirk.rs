@@ -295,6 +295,11 @@ fn told(situation: &Situation<'_>, chip: &str, start: &Start<'_>, draft: &mut Dr
          the other, hardly change."
             .into(),
     );
+    draft.risks.push(
+        "A bridge that speaks UAS alone is not there after the restart, and a system on its disk does not start. Nearly all \
+         speak both: `lsusb -v` shows bInterfaceProtocol 80 beside 98."
+            .into(),
+    );
     let serves = disk.and_then(|(_, hop)| hop.driver.text());
     if serves == Some("usb-storage") {
         draft.notes.push(
