@@ -17,7 +17,10 @@ use rubus_lab::ceph_running::Running;
 use rubus_lab::devices::left;
 use rubus_lab::firmware::Switches;
 use rubus_lab::kit::{Kit, UsbDisk};
-use rubus_lab::model::{self, Kind, rig::Rig};
+use rubus_lab::model::judge::Judgement;
+use rubus_lab::model::ledger::Ledger;
+use rubus_lab::model::rig::Rig;
+use rubus_lab::model::{self, Subject, reread};
 use rubus_lab::power_cuts::{self, Campaign, missing};
 use rubus_lab::session::{self, Options, Session};
 use rubus_lab::test_table::{self, Company, Row, Table, Tier};
@@ -165,12 +168,19 @@ struct TestsArguments {
 
 #[derive(Debug, Args)]
 struct ModelArguments {
-    /// Only these kinds
-    #[arg(long, value_name = "KIND", num_args = 1.., value_enum)]
-    only: Vec<Kind>,
+    /// Only these subjects
+    #[arg(long, value_name = "SUBJECT", num_args = 1.., value_enum)]
+    only: Vec<Subject>,
     /// Write the page with every case to this file
     #[arg(long, value_name = "FILE", conflicts_with = "only")]
     write: Option<PathBuf>,
+    /// Write the predictions to this file, each before it is measured [default:
+    /// beside the page as .predictions.jsonl, or target/model.predictions.jsonl]
+    #[arg(long, value_name = "FILE")]
+    predictions: Option<PathBuf>,
+    /// Measure nothing: make the summary of this page again from its tables
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "write", "predictions", "json"])]
+    judge: Option<PathBuf>,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
@@ -459,35 +469,57 @@ fn clean(cache: &Cache) -> u8 {
     u8::from(removed.iter().any(|line| line.starts_with("could not")))
 }
 
-/// Measures the kinds of cases and says how good the predictions are.
+/// Measures the subjects and says how good the predictions are.
 fn hold_model(arguments: &ModelArguments) -> Result<u8> {
+    if let Some(path) = &arguments.judge {
+        return judge_again(path);
+    }
     let named = std::env::var_os("RUBUS_BIN").map(PathBuf::from);
     let rubus = match arguments.rubus.clone().or(named) {
         Some(path) => path,
         None => product::rubus_here()?,
     };
-    let kinds = match arguments.only.as_slice() {
-        [] => Kind::ALL.to_vec(),
+    let subjects = match arguments.only.as_slice() {
+        [] => Subject::ALL.to_vec(),
         some => some.to_vec(),
     };
     for line in left::remove() {
         let _ = writeln!(stderr(), "left by a run that was killed: {line}");
     }
-    let report = model::run(&kinds, &Rig::new(&rubus, arguments.again)?, &mut |line| {
+    let predictions = match (&arguments.predictions, &arguments.write) {
+        (Some(path), _) => path.clone(),
+        (None, Some(page)) => page.with_extension("predictions.jsonl"),
+        (None, None) => PathBuf::from("target/model.predictions.jsonl"),
+    };
+    let ledger = Ledger::new(&predictions)?;
+    let rig = Rig::new(&rubus, arguments.again)?;
+    let report = model::run(&subjects, &rig, &ledger, &mut |line| {
         // Nothing can be done when standard error is closed.
         let _ = writeln!(stderr(), "{line}");
-    });
-    let page = model::page::markdown(&report);
+    })?;
+    let page = model::page::markdown(&report)?;
     if let Some(path) = &arguments.write {
         std::fs::write(path, &page).with_context(|| format!("could not write {path:?}"))?;
     }
-    let judged = model::judge::Judgement::of(&report.cases);
+    let judged = Judgement::that_counts(&reread::scores(&page)?);
     match (arguments.json, &arguments.write) {
         (true, _) => writeln!(stdout(), "{}", serde_json::to_string_pretty(&report)?)?,
         (false, Some(_)) => writeln!(stdout(), "{judged}")?,
         (false, None) => writeln!(stdout(), "{page}")?,
     }
-    Ok(u8::from(!judged.is_good() || report.cases.is_empty()))
+    Ok(u8::from(
+        !judged.missed().is_empty() || report.cases.is_empty(),
+    ))
+}
+
+/// Makes the summary of a page again.
+fn judge_again(path: &Path) -> Result<u8> {
+    let page = std::fs::read_to_string(path).with_context(|| format!("could not read {path:?}"))?;
+    let again = reread::judge(&page).with_context(|| format!("cannot judge {path:?}"))?;
+    std::fs::write(path, &again).with_context(|| format!("could not write {path:?}"))?;
+    let judged = Judgement::that_counts(&reread::scores(&again)?);
+    writeln!(stdout(), "{judged}")?;
+    Ok(u8::from(!judged.missed().is_empty()))
 }
 
 /// Runs a campaign and prints a row for each cut; the page has all of them at any time.

@@ -7,8 +7,9 @@ use crate::common::program::binary;
 use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::model::judge::Judgement;
+use rubus_lab::model::ledger::Ledger;
 use rubus_lab::model::rig::Rig;
-use rubus_lab::model::{self, Kind};
+use rubus_lab::model::{self, Subject};
 
 /// The median that a right model stays below even where others disturb some of the cases. On a quiet machine it is 2 to 3 %.
 const MEDIAN: f64 = 0.08;
@@ -25,20 +26,27 @@ fn stripes_are_as_wide_as_their_members_and_no_wider_than_their_port() {
     }
     for attempt in 1..=ATTEMPTS {
         let rig = Rig::new(binary(), 1).expect("a rig");
-        let found = model::run(&[Kind::Stripes], &rig, &mut report);
+        let predictions = rig.directory().join("predictions.jsonl");
+        let ledger = Ledger::new(&predictions).expect("a file for the predictions");
+        let found = model::run(&[Subject::Stripes], &rig, &ledger, &mut report);
+        let found = found.expect("the predictions");
         assert_eq!(found.left_out, [], "nothing is left out");
+        assert_eq!(
+            found.refused, [""; 0],
+            "each was predicted before it was measured"
+        );
         for case in &found.cases {
             report(&format!(
                 "{:45} predicted {:10.0}, measured {:10.0}, {:+6.1} %{}",
-                case.name,
-                case.predicted.value,
+                case.forecast.name,
+                case.forecast.predicted.value,
                 case.measured.value,
                 case.error() * 100.0,
                 if case.is_disturbed { ", disturbed" } else { "" }
             ));
         }
         assert_eq!(found.cases.len(), 12);
-        let judged = Judgement::of(&found.cases);
+        let judged = Judgement::of_cases(&found.cases);
         let is_good = judged.median < MEDIAN && judged.ninetieth < NINETIETH;
         if is_good && judged.in_order == judged.pairs {
             return;

@@ -1,12 +1,13 @@
 //! Compression by btrfs before a slow device: each method, with data that compress more and less.
 
 use anyhow::Result;
-use rubus_advise::{Kind as Pipe, Step};
+use rubus_advise::{Kind as Pipe, Operation, Step};
 use rubus_vocabulary::estimate::Estimate;
 
-use super::Kind;
-use super::case::{Case, Unit};
+use super::Subject;
+use super::case::{Forecast, Kind, Unit, Whole, share_of_second};
 use super::commits::Mounted;
+use super::ledger::Ledger;
 use super::parts::{operation, rate};
 use super::rig::{Job, Measured, Rig, job};
 use crate::devices::needs::Need;
@@ -29,6 +30,8 @@ const LIMIT: u64 = 24_000_000;
 const EXTENT: u64 = 128 << 10;
 /// So many of them are under way: what may be dirty, or is read ahead.
 const EXTENTS: u32 = 32;
+/// From so busy beside the other one, both stages decide together.
+const AS_NARROW: f64 = 0.8;
 const METHODS: [&str; 5] = ["zlib:3", "lzo", "zstd:1", "zstd:3", "zstd:9"];
 /// Percent of each block that are zeros, how such data are called, and the file's bytes: about a second's work at the limit.
 const DATA: [(u32, &str, u64); 3] = [
@@ -37,12 +40,12 @@ const DATA: [(u32, &str, u64); 3] = [
     (85, "six sevenths zeros", 128 * MIB),
 ];
 
-pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
+pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     let device = LoopDevice::new(768 * MIB)?;
     let node = device.path().display().to_string();
     programs::run("mkfs.btrfs", &["-q", "-f", "-m", "single", &node])?;
     let limit = LimitForAll::new(device.number()?, Limits::default())?;
-    let mut cases = Vec::new();
+    let mut wholes = Vec::new();
     for method in METHODS {
         let options = format!("noatime,compress-force={method}");
         let mounted = Mounted::new(device.path(), &options)?;
@@ -55,6 +58,21 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
             let alone = rig.fastest(2, run)?;
             // Twice a file that is written, and twice one to be read.
             let arrived = (written(&device)? - before) as f64 / (4 * bytes) as f64;
+            let mut forecasts = Vec::new();
+            for (direction, verb) in [("write", "writing"), ("read", "reading")] {
+                let path = path(job(&alone, direction)?, arrived);
+                let operation = operation(EXTENT, EXTENTS);
+                let forecast = Forecast::new(
+                    Subject::Btrfs,
+                    kind(&path, &operation),
+                    format!("{verb} {data}, {method}"),
+                    format!("{verb} {data}"),
+                    Unit::BytesPerSecond,
+                    (&path, operation),
+                );
+                forecasts.push((forecast, direction));
+            }
+            ledger.write(forecasts.iter().map(|(forecast, _)| forecast))?;
             limit.change(Limits {
                 read_bytes_per_second: Some(LIMIT),
                 write_bytes_per_second: Some(LIMIT),
@@ -62,20 +80,12 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
             })?;
             let both = rig.fastest(1, run)?;
             limit.change(Limits::default())?;
-            for (direction, verb) in [("write", "writing"), ("read", "reading")] {
-                let path = path(job(&alone, direction)?, arrived);
-                cases.push(Case::new(
-                    Kind::Btrfs,
-                    format!("{verb} {data}, {method}"),
-                    format!("{verb} {data}"),
-                    Unit::BytesPerSecond,
-                    (&path, operation(EXTENT, EXTENTS)),
-                    job(&both, direction)?,
-                ));
+            for (forecast, direction) in &forecasts {
+                wholes.push(forecast.whole(job(&both, direction)?));
             }
         }
     }
-    Ok(cases)
+    Ok(wholes)
 }
 
 fn of(rw: &str, zeros: u32, bytes: u64) -> Job {
@@ -83,6 +93,14 @@ fn of(rw: &str, zeros: u32, bytes: u64) -> Job {
     Job::once(rw, rw, MIB, bytes)
         .with("buffer_compress_percentage", zeros)
         .with("fallocate", "none")
+}
+
+/// Where either the processors or the disk have far less to do, what the other did alone is what is predicted.
+fn kind(path: &[Step], operation: &Operation) -> Kind {
+    match share_of_second(path, operation) < AS_NARROW {
+        true => Kind::Identity,
+        false => Kind::Composition,
+    }
 }
 
 /// The processors' work on the data as they are, and what is left of them on the device.
@@ -107,4 +125,21 @@ fn written(device: &LoopDevice) -> Result<u64> {
         * sectors
             .and_then(|field| field.parse::<u64>().ok())
             .unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_disk_alone_limits_is_an_identity() {
+        let kind_at = |alone: f64| {
+            let found = Measured::of_rate("", Estimate::exact(alone));
+            kind(&path(&found, 1.0), &operation(EXTENT, EXTENTS))
+        };
+        assert_eq!(kind_at(400e6), Kind::Identity);
+        assert_eq!(kind_at(24e6), Kind::Composition);
+        // The same with the processors.
+        assert_eq!(kind_at(2e6), Kind::Identity);
+    }
 }

@@ -1,11 +1,12 @@
 //! A cipher in the path: LUKS, done by a server's filter, before what takes its time.
 
-use anyhow::{Context, Result};
-use rubus_advise::{Kind as Pipe, Operation};
+use anyhow::{Context, Result, bail};
+use rubus_advise::{Kind as Pipe, Operation, Step};
 use rubus_vocabulary::estimate::Estimate;
 
-use super::Kind;
-use super::case::{Case, Unit};
+use super::Subject;
+use super::case::{Forecast, Kind, Unit, Whole};
+use super::ledger::Ledger;
 use super::network::bend;
 use super::parts::{even, fixed, of_pair, size};
 use super::rig::{Measured, Rig};
@@ -23,7 +24,7 @@ const DELAY_S: f64 = 0.002;
 const WORKERS: u32 = 16;
 const SUITES: [&str; 2] = ["queue-depth", "block-size"];
 
-pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
+pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     let image = rig.directory().join("luks.img");
     let name = image.to_string_lossy().into_owned();
     let arguments = ["create", "-q", "-f", "luks", "--object"];
@@ -54,54 +55,88 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
         alone.push(rig.sweep(plain.address(), suite, &[])?);
     }
     drop(plain);
+    let [by_depth, by_size] = &alone[..] else {
+        bail!("not every sweep was made");
+    };
+    let mut said = depths(by_depth);
+    said.extend(sizes(by_size));
+    ledger.write(said.iter().map(|(forecast, _)| forecast))?;
     let slow = serve(&name, true)?;
-    let mut both = Vec::new();
+    let mut found = Vec::new();
     for suite in SUITES {
-        both.push(rig.sweep(slow.address(), suite, &[])?);
+        found.push(rig.sweep(slow.address(), suite, &[])?);
     }
-    let disk = fixed(Pipe::Device, "disk", WORKERS, Estimate::exact(DELAY_S));
-    let mut cases = Vec::new();
-    let best = alone[0]
+    let whole = |(forecast, wanted): &(Forecast, Wanted)| {
+        let mut found = found[wanted.suite].iter();
+        let is_it = |one: &&Measured| (one.block_bytes, one.depth) == (wanted.bytes, wanted.depth);
+        let one = found.find(is_it);
+        Ok(forecast.whole(one.with_context(|| format!("{} was not measured", forecast.name))?))
+    };
+    said.iter().map(whole).collect()
+}
+
+/// What measures a case: which of the sweeps, and where in it.
+struct Wanted {
+    suite: usize,
+    bytes: u64,
+    depth: u32,
+}
+
+fn disk() -> Step {
+    fixed(Pipe::Device, "disk", WORKERS, Estimate::exact(DELAY_S))
+}
+
+fn depths(alone: &[Measured]) -> Vec<(Forecast, Wanted)> {
+    let best = alone
         .iter()
         .max_by(|a, b| a.iops.value.total_cmp(&b.iops.value));
-    let mut deep = of_pair(
-        Pipe::Cipher,
-        "cipher",
-        alone[0].iter().filter(|found| found.depth == 1),
-        best,
-    );
-    deep.push(disk.clone());
-    for found in &both[0] {
+    let one = alone.iter().filter(|found| found.depth == 1);
+    let mut path = of_pair(Pipe::Cipher, "cipher", one, best);
+    path.push(disk());
+    let of = |found: &Measured| {
         let operation = Operation {
             bytes: found.block_bytes,
             depth: found.depth,
             bend: bend(),
         };
-        let title = format!("4 KiB reads, {} in flight", found.depth);
-        let path = (deep.as_slice(), operation);
-        cases.push(Case::new(
-            Kind::Cipher,
-            title,
+        let forecast = Forecast::new(
+            Subject::Cipher,
+            Kind::Composition,
+            format!("4 KiB reads, {} in flight", found.depth),
             "by depth",
             Unit::Iops,
-            path,
-            found,
-        ));
-    }
-    let by_size: Vec<&Measured> = alone[1].iter().collect();
-    let mut one = of_pair(Pipe::Cipher, "cipher", by_size.clone(), by_size);
-    one.push(disk);
-    for found in &both[1] {
-        cases.push(Case::new(
-            Kind::Cipher,
+            (&path, operation),
+        );
+        (forecast, Wanted::like(found, 0))
+    };
+    alone.iter().map(of).collect()
+}
+
+fn sizes(alone: &[Measured]) -> Vec<(Forecast, Wanted)> {
+    let mut path = of_pair(Pipe::Cipher, "cipher", alone, alone);
+    path.push(disk());
+    let of = |found: &Measured| {
+        let forecast = Forecast::new(
+            Subject::Cipher,
+            Kind::Composition,
             format!("{} reads, one at a time", size(found.block_bytes)),
             "by size",
             Unit::BytesPerSecond,
-            (one.as_slice(), even(found.block_bytes, 1)),
-            found,
-        ));
+            (&path, even(found.block_bytes, 1)),
+        );
+        (forecast, Wanted::like(found, 1))
+    };
+    alone.iter().map(of).collect()
+}
+
+impl Wanted {
+    fn like(found: &Measured, suite: usize) -> Wanted {
+        Wanted {
+            suite,
+            bytes: found.block_bytes,
+            depth: found.depth,
+        }
     }
-    Ok(cases)
 }
 
 fn serve(image: &str, is_slow: bool) -> Result<NbdServer> {

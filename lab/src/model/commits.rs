@@ -7,8 +7,9 @@ use rubus_advise::Kind as Pipe;
 use rubus_vocabulary::estimate::Estimate;
 use tempfile::TempDir;
 
-use super::Kind;
-use super::case::{Case, Unit};
+use super::Subject;
+use super::case::{Forecast, Kind, Unit, Whole};
+use super::ledger::Ledger;
 use super::parts::{even, fixed};
 use super::rig::{Job, Measured, Rig};
 use crate::devices::needs::Need;
@@ -36,18 +37,18 @@ const UNLIMITED: u64 = 1_000_000;
 /// How many commit at once.
 const WRITERS: [u32; 3] = [2, 4, 8];
 
-pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
-    let mut cases = Vec::new();
+pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
+    let mut wholes = Vec::new();
     for filesystem in ["ext4", "btrfs"] {
-        let counted = Counted::new(rig, filesystem)?;
-        cases.extend(by_one(&counted)?);
+        let counted = Counted::new(rig, ledger, filesystem)?;
+        wholes.extend(by_one(&counted)?);
         for writers in WRITERS {
-            cases.extend(by_several(&counted, writers)?);
+            wholes.extend(by_several(&counted, writers)?);
         }
         // What is left to be written need not be waited for.
         counted.limit(UNLIMITED)?;
     }
-    Ok(cases)
+    Ok(wholes)
 }
 
 /// A filesystem that is mounted for as long as this lives.
@@ -84,13 +85,14 @@ impl Drop for Mounted {
 struct Counted<'a> {
     filesystem: &'static str,
     rig: &'a Rig,
+    ledger: &'a Ledger,
     mounted: Mounted,
     limit: LimitForAll,
     _device: LoopDevice,
 }
 
 impl<'a> Counted<'a> {
-    fn new(rig: &'a Rig, filesystem: &'static str) -> Result<Counted<'a>> {
+    fn new(rig: &'a Rig, ledger: &'a Ledger, filesystem: &'static str) -> Result<Counted<'a>> {
         let device = LoopDevice::new(384 * MIB)?;
         let node = device.path().display().to_string();
         match filesystem {
@@ -102,6 +104,7 @@ impl<'a> Counted<'a> {
         Ok(Counted {
             filesystem,
             rig,
+            ledger,
             mounted: Mounted::new(device.path(), "noatime")?,
             limit,
             _device: device,
@@ -132,9 +135,7 @@ impl<'a> Counted<'a> {
     }
 
     /// A case of so many writers whose commits are `each` writes: this job, at the limit.
-    fn case(&self, name: &str, writers: u32, each: f64, job: &Job) -> Result<Case> {
-        self.limit(LIMIT)?;
-        let found = self.rig.undisturbed(|| self.run(job))?;
+    fn whole(&self, name: &str, writers: u32, each: f64, job: &Job) -> Result<Whole> {
         let commit_s = Estimate::exact(each / LIMIT as f64);
         let path = [fixed(Pipe::Filesystem, "device", 1, commit_s)];
         let group = match writers {
@@ -142,14 +143,28 @@ impl<'a> Counted<'a> {
             _ => format!("commits, {writers} at once"),
         };
         let filesystem = self.filesystem;
-        Ok(Case::new(
-            Kind::Commits,
+        let forecast = Forecast::new(
+            Subject::Commits,
+            kind(writers, each),
             format!("{filesystem}: {name} ({each:.1} writes per commit)"),
             group,
             Unit::Iops,
             (&path, even(BLOCK, writers)),
-            found.first().context("the commits were not measured")?,
-        ))
+        );
+        self.ledger.write([&forecast])?;
+        self.limit(LIMIT)?;
+        let found = self.rig.undisturbed(|| self.run(job))?;
+        let found = found.first().context("the commits were not measured")?;
+        Ok(forecast.whole(found))
+    }
+}
+
+/// What a case is worth. The number of writes that a lone writer's commit is holds what is predicted. Several share writes, and how
+/// many depends on the device's speed, which is another one where they are counted; unless there is but one write, which is not shared.
+fn kind(writers: u32, each: f64) -> Kind {
+    match writers > 1 && each > 1.1 {
+        true => Kind::Composition,
+        false => Kind::Identity,
     }
 }
 
@@ -175,7 +190,7 @@ fn commits(how: &str, blocks: u64) -> Job {
 }
 
 /// One commit after the other.
-fn by_one(on: &Counted<'_>) -> Result<Vec<Case>> {
+fn by_one(on: &Counted<'_>) -> Result<Vec<Whole>> {
     let overwrite = |blocks: u64| commits("fdatasync", blocks).with("overwrite", 1);
     // So many commits last some seconds at the limit, so that what the throttle lets through at first does not count.
     type Way<'a> = (&'a str, u64, &'a dyn Fn(u64) -> Job);
@@ -189,7 +204,7 @@ fn by_one(on: &Counted<'_>) -> Result<Vec<Case>> {
     let case = |(name, blocks, of): Way<'_>| {
         on.limit(UNLIMITED)?;
         let each = on.writes_per_commit(blocks, of)?;
-        on.case(name, 1, each, &of(blocks))
+        on.whole(name, 1, each, &of(blocks))
     };
     ways.into_iter().map(case).collect()
 }
@@ -203,7 +218,7 @@ fn several(writers: u32, is_in_place: bool, blocks: u64) -> Job {
 }
 
 /// Several that commit at once.
-fn by_several(on: &Counted<'_>, writers: u32) -> Result<Vec<Case>> {
+fn by_several(on: &Counted<'_>, writers: u32) -> Result<Vec<Whole>> {
     // What all of them commit while their writes are counted.
     const COMMITS: u64 = 320;
     let case = |(name, is_in_place, file_bytes): (&str, bool, u64)| {
@@ -216,7 +231,7 @@ fn by_several(on: &Counted<'_>, writers: u32) -> Result<Vec<Case>> {
             .with("ramp_time", "500ms")
             .with("runtime", "5s");
         let name = format!("{name}, {writers} writers at once");
-        on.case(&name, writers, each, &timed)
+        on.whole(&name, writers, each, &timed)
     };
     // A file that is appended to does not come to its end at the limit; one that is overwritten is written as a whole before.
     let ways = [
@@ -236,6 +251,13 @@ mod tests {
         assert_eq!(each((160, 40 + 960), (800, 40 + 4800)), 6.0);
         // Something else wrote while the few were counted.
         assert_eq!(each((160, 1000), (800, 900)), 0.1);
+    }
+
+    #[test]
+    fn only_writes_that_are_shared_can_be_predicted_wrong() {
+        assert_eq!(kind(1, 6.0), Kind::Identity);
+        assert_eq!(kind(4, 1.0), Kind::Identity);
+        assert_eq!(kind(4, 4.3), Kind::Composition);
     }
 
     #[test]

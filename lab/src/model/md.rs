@@ -3,8 +3,9 @@
 use anyhow::{Context, Result};
 use rubus_advise::{Kind as Pipe, Step, Stripe};
 
-use super::Kind;
-use super::case::{Case, Unit};
+use super::Subject;
+use super::case::{Forecast, Kind, Unit, Whole};
+use super::ledger::Ledger;
 use super::parts::{even, of_sizes, size};
 use super::rig::{Job, Measured, Rig, job, job_file, results_of};
 use crate::board::{Board, Throttle};
@@ -41,15 +42,28 @@ const ARRAYS: [(&str, &[usize]); 3] = [
     ("3 disks, 2 of them on one bus", &[0, 1, 2]),
 ];
 
-pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
+pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     // On the board the program is found by its name.
     let program = rig.directory().join("rubus");
     std::fs::copy(rig.program(), &program).context("could not copy the program")?;
     let mut board = RaidBoard::boot(&Cache::of_this_machine(), program)?;
     let stages = Stages::measure(rig, &mut board)?;
     board.limit(Some(DISK), Some(BUS))?;
-    let mut cases = Vec::new();
+    let mut wholes = Vec::new();
     for (title, disks) in ARRAYS {
+        let path = stages.path(disks);
+        let forecast = |(bytes, depth)| {
+            Forecast::new(
+                Subject::Md,
+                Kind::Composition,
+                format!("{title}, {} reads, {depth} in flight", size(bytes)),
+                size(bytes),
+                Unit::BytesPerSecond,
+                (&path, even(bytes, depth)),
+            )
+        };
+        let forecasts: Vec<Forecast> = pairs(&DEPTHS).map(forecast).collect();
+        ledger.write(&forecasts)?;
         let plan = board.plan(disks)?;
         let array = board.make_array(disks, &plan)?;
         // A new ext4 goes on to write its empty tables for minutes, unless nothing may be written.
@@ -57,20 +71,12 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
         let found = reads(rig, &mut board, &[array], &DEPTHS)?;
         board.must(&format!("mount -o remount,rw {MOUNTED_AT}"))?;
         board.take_back()?;
-        let path = stages.path(disks);
-        for (bytes, depth) in pairs(&DEPTHS) {
-            cases.push(Case::new(
-                Kind::Md,
-                format!("{title}, {} reads, {depth} in flight", size(bytes)),
-                size(bytes),
-                Unit::BytesPerSecond,
-                (&path, even(bytes, depth)),
-                job(&found, &name(bytes, depth))?,
-            ));
+        for (forecast, (bytes, depth)) in forecasts.iter().zip(pairs(&DEPTHS)) {
+            wholes.push(forecast.whole(job(&found, &name(bytes, depth))?));
         }
     }
     board.switch_off()?;
-    Ok(cases)
+    Ok(wholes)
 }
 
 /// What each part of the way does alone, by size.

@@ -1,41 +1,46 @@
 //! The pipe model against set-ups that were measured for real.
 //!
-//! Each case measures the stages of a path *alone*, lets the model say what they give together, and then measures the whole path with
-//! the program's own engine. What a stage was taken from is no case. Kinds whose constants were chosen by looking at some depths or
-//! sizes are judged on others, which are marked as held out.
+//! Each case measures the stages of a path *alone*, lets the model say what they give together, writes that to a file, and then
+//! measures the whole path with the program's own engine. What a stage was taken from is no case. Subjects whose constants were
+//! chosen by looking at some depths or sizes are judged on others, which are marked as held out.
 //!
-//! Reading order: [`case`] (what a case is), [`rig`] (how something is measured), one file per kind, [`judge`] and [`page`] (what
-//! comes out).
+//! Reading order: [`case`] (what a case is and what it is worth), [`rig`] (how something is measured), [`ledger`] (the file of the
+//! predictions), one file per subject, [`judge`], [`summary`] and [`page`] (what comes out), [`reread`] (the same from a page).
 
 mod btrfs;
 pub mod case;
 mod cipher;
 mod commits;
 pub mod judge;
+pub mod ledger;
 mod md;
 mod network;
 mod notes;
 pub mod page;
 mod parts;
+pub mod reread;
 pub mod rig;
 mod sizes;
 mod stripes;
+pub mod summary;
 mod swap;
 
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::devices::needs::{Need, first_missing};
-use case::Case;
+use case::{Case, Whole};
+use judge::Judgement;
+use ledger::{Joined, Ledger};
 use rig::Rig;
 
 /// What is composed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum Subject {
     /// A device that limits operations and bytes, by size and depth
     Sizes,
     /// Members of a stripe, each on its own port or all on one
@@ -54,17 +59,17 @@ pub enum Kind {
     Swap,
 }
 
-impl Kind {
+impl Subject {
     /// All of them, in the order of the page.
-    pub const ALL: [Kind; 8] = [
-        Kind::Sizes,
-        Kind::Stripes,
-        Kind::Md,
-        Kind::Commits,
-        Kind::Btrfs,
-        Kind::Network,
-        Kind::Cipher,
-        Kind::Swap,
+    pub const ALL: [Subject; 8] = [
+        Subject::Sizes,
+        Subject::Stripes,
+        Subject::Md,
+        Subject::Commits,
+        Subject::Btrfs,
+        Subject::Network,
+        Subject::Cipher,
+        Subject::Swap,
     ];
 
     /// Its name on the command line.
@@ -76,40 +81,40 @@ impl Kind {
     /// A sentence on what is measured and what the model is told.
     pub fn about(self) -> &'static str {
         match self {
-            Kind::Sizes => sizes::ABOUT,
-            Kind::Stripes => stripes::ABOUT,
-            Kind::Md => md::ABOUT,
-            Kind::Commits => commits::ABOUT,
-            Kind::Btrfs => btrfs::ABOUT,
-            Kind::Network => network::ABOUT,
-            Kind::Cipher => cipher::ABOUT,
-            Kind::Swap => swap::ABOUT,
+            Subject::Sizes => sizes::ABOUT,
+            Subject::Stripes => stripes::ABOUT,
+            Subject::Md => md::ABOUT,
+            Subject::Commits => commits::ABOUT,
+            Subject::Btrfs => btrfs::ABOUT,
+            Subject::Network => network::ABOUT,
+            Subject::Cipher => cipher::ABOUT,
+            Subject::Swap => swap::ABOUT,
         }
     }
 
     fn needs(self) -> &'static [Need] {
         match self {
-            Kind::Sizes => sizes::NEEDS,
-            Kind::Stripes => stripes::NEEDS,
-            Kind::Md => md::NEEDS,
-            Kind::Commits => commits::NEEDS,
-            Kind::Btrfs => btrfs::NEEDS,
-            Kind::Network => network::NEEDS,
-            Kind::Cipher => cipher::NEEDS,
-            Kind::Swap => swap::NEEDS,
+            Subject::Sizes => sizes::NEEDS,
+            Subject::Stripes => stripes::NEEDS,
+            Subject::Md => md::NEEDS,
+            Subject::Commits => commits::NEEDS,
+            Subject::Btrfs => btrfs::NEEDS,
+            Subject::Network => network::NEEDS,
+            Subject::Cipher => cipher::NEEDS,
+            Subject::Swap => swap::NEEDS,
         }
     }
 
-    fn cases(self, rig: &Rig) -> Result<Vec<Case>> {
+    fn wholes(self, rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
         match self {
-            Kind::Sizes => sizes::cases(rig),
-            Kind::Stripes => stripes::cases(rig),
-            Kind::Md => md::cases(rig),
-            Kind::Commits => commits::cases(rig),
-            Kind::Btrfs => btrfs::cases(rig),
-            Kind::Network => network::cases(rig),
-            Kind::Cipher => cipher::cases(rig),
-            Kind::Swap => swap::cases(rig),
+            Subject::Sizes => sizes::wholes(rig, ledger),
+            Subject::Stripes => stripes::wholes(rig, ledger),
+            Subject::Md => md::wholes(rig, ledger),
+            Subject::Commits => commits::wholes(rig, ledger),
+            Subject::Btrfs => btrfs::wholes(rig, ledger),
+            Subject::Network => network::wholes(rig, ledger),
+            Subject::Cipher => cipher::wholes(rig, ledger),
+            Subject::Swap => swap::wholes(rig, ledger),
         }
     }
 }
@@ -117,49 +122,73 @@ impl Kind {
 /// Everything that came out.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was measured, by kind.
+    /// What was predicted and measured, by subject.
     pub cases: Vec<Case>,
-    /// Kinds that could not run here, and why.
-    pub left_out: Vec<(Kind, String)>,
+    /// Subjects that could not run here, and why.
+    pub left_out: Vec<(Subject, String)>,
+    /// Cases that cannot be judged, and why.
+    pub refused: Vec<String>,
+    /// The file with the predictions.
+    pub predictions: String,
     /// The machine, in words.
     pub machine: String,
     /// Seconds that all of it took.
     pub elapsed_s: f64,
 }
 
-/// Measures the kinds, one after the other. A kind that fails is left out with its reason; the others go on. `tell` gets a line for each
-/// step.
-pub fn run(kinds: &[Kind], rig: &Rig, tell: &mut dyn FnMut(&str)) -> Report {
+/// Measures the subjects, one after the other. One that fails is left out with its reason; the others go on. `tell` gets a line for
+/// each step.
+///
+/// # Errors
+/// When the predictions cannot be read from their file again.
+pub fn run(
+    subjects: &[Subject],
+    rig: &Rig,
+    ledger: &Ledger,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Report> {
     let began = Instant::now();
-    let (mut cases, mut left_out) = (Vec::new(), Vec::new());
-    for &kind in kinds {
-        if let Some(reason) = first_missing(kind.needs()) {
-            tell(&format!("{}: left out: {reason}", kind.name()));
-            left_out.push((kind, reason));
+    let (mut wholes, mut left_out) = (Vec::new(), Vec::new());
+    for &subject in subjects {
+        let name = subject.name();
+        if let Some(reason) = first_missing(subject.needs()) {
+            tell(&format!("{name}: left out: {reason}"));
+            left_out.push((subject, reason));
             continue;
         }
         let since = Instant::now();
-        tell(&format!("{} ...", kind.name()));
-        match kind.cases(rig) {
+        tell(&format!("{name} ..."));
+        match subject.wholes(rig, ledger) {
             Ok(found) => {
-                let judged = judge::Judgement::of(&found);
-                let seconds = since.elapsed().as_secs_f64();
-                tell(&format!("{}: {judged}; {seconds:.0} s", kind.name()));
-                cases.extend(found);
+                let judged = Judgement::of_cases(&cases(ledger, &found)?.cases);
+                tell(&format!(
+                    "{name}: {judged}; {:.0} s",
+                    since.elapsed().as_secs_f64()
+                ));
+                wholes.extend(found);
             }
             Err(error) => {
-                tell(&format!("{}: failed: {error:#}", kind.name()));
-                left_out.push((kind, format!("it failed: {error:#}")));
+                tell(&format!("{name}: failed: {error:#}"));
+                left_out.push((subject, format!("it failed: {error:#}")));
             }
         }
     }
-    for case in &mut cases {
-        case.note = notes::of(case);
-    }
-    Report {
+    let Joined { cases, refused } = cases(ledger, &wholes)?;
+    Ok(Report {
         cases,
         left_out,
+        refused,
+        predictions: ledger.path().display().to_string(),
         machine: rig::machine(),
         elapsed_s: began.elapsed().as_secs_f64(),
+    })
+}
+
+/// What was measured, with what the file says of it.
+fn cases(ledger: &Ledger, wholes: &[Whole]) -> Result<Joined> {
+    let mut joined = ledger::join(&ledger::read(ledger.path())?, wholes);
+    for case in &mut joined.cases {
+        case.note = notes::of(case);
     }
+    Ok(joined)
 }

@@ -4,8 +4,9 @@ use anyhow::{Context, Result};
 use rubus_advise::{Bend, Kind as Pipe, Operation, Step};
 use rubus_vocabulary::estimate::Estimate;
 
-use super::Kind;
-use super::case::{Case, Unit};
+use super::Subject;
+use super::case::{Forecast, Kind, Purpose, Unit, Whole};
+use super::ledger::Ledger;
 use super::parts::{fixed, of_pair, of_rounds, rate};
 use super::rig::{Measured, Rig};
 use crate::devices::needs::Need;
@@ -22,6 +23,8 @@ pub(super) const NEEDS: &[Need] = &[
 ];
 
 const BLOCK: u64 = 4096;
+/// What a sweep over depths measures.
+pub(super) const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 const MIB: u64 = 1 << 20;
 
 /// A server of even service times behind a delay follows the sharp lines nearly.
@@ -65,30 +68,67 @@ const SET_UPS: [Slow; 4] = [
     },
 ];
 
-pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
+pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
+    let mut wholes = Vec::new();
     let server = NbdServer::nbdkit(&["memory", "64M"])?;
-    let alone = rig.sweep(server.address(), "queue-depth", &[])?;
+    let alone = sweep(rig, server.address())?;
+    let said = rounds("nbdkit", &alone, Purpose::HeldOut)?;
+    ledger.write(said.iter().map(|(forecast, _)| forecast))?;
+    wholes.extend(measured(&said, &sweep(rig, server.address())?)?);
     drop(server);
-    let mut cases = slow_servers(rig, &server_of(&alone)?)?;
-    cases.extend(rounds("nbdkit", &alone)?);
+    wholes.extend(slow_servers(rig, ledger, &server_of(&alone)?)?);
     let server = NbdServer::qemu(64 * MIB, &[])?;
-    let alone = rig.sweep(server.address(), "queue-depth", &[])?;
+    let said = rounds("qemu-nbd", &sweep(rig, server.address())?, Purpose::HeldOut)?;
+    ledger.write(said.iter().map(|(forecast, _)| forecast))?;
+    wholes.extend(measured(&said, &sweep(rig, server.address())?)?);
     drop(server);
-    cases.extend(rounds("qemu-nbd", &alone)?);
     let server = own_server(rig)?;
-    let alone = rig.sweep(&server.address(), "queue-depth", &[])?;
-    let own = rounds("rubus serve", &alone)?;
-    cases.extend(own.into_iter().map(Case::chosen));
-    Ok(cases)
+    let alone = sweep(rig, &server.address())?;
+    let said = rounds("rubus serve", &alone, Purpose::Chosen)?;
+    ledger.write(said.iter().map(|(forecast, _)| forecast))?;
+    wholes.extend(measured(&said, &sweep(rig, &server.address())?)?);
+    Ok(wholes)
 }
 
-fn slow_servers(rig: &Rig, server: &[Step]) -> Result<Vec<Case>> {
+fn sweep(rig: &Rig, address: &str) -> Result<Vec<Measured>> {
+    rig.sweep(address, "queue-depth", &[])
+}
+
+/// What a sweep gave for each of these predictions.
+fn measured(said: &[(Forecast, u32)], found: &[Measured]) -> Result<Vec<Whole>> {
+    let whole = |(forecast, depth): &(Forecast, u32)| Ok(forecast.whole(at(found, *depth)?));
+    said.iter().map(whole).collect()
+}
+
+fn at(found: &[Measured], depth: u32) -> Result<&Measured> {
+    let mut found = found.iter();
+    found
+        .find(|found| found.depth == depth)
+        .with_context(|| format!("depth {depth} was not measured"))
+}
+
+fn slow_servers(rig: &Rig, ledger: &Ledger, server: &[Step]) -> Result<Vec<Whole>> {
+    let mut said = Vec::new();
+    for (number, slow) in SET_UPS.into_iter().enumerate() {
+        let mut path = server.to_vec();
+        path.extend(slow.path());
+        let of = |depth: u32| {
+            let kind = Kind::Composition;
+            let forecast = forecast(kind, &slow.title(), depth, &path, bend());
+            match (number, depth) {
+                (0, 8) => (forecast.chosen(), depth),
+                _ => (forecast, depth),
+            }
+        };
+        said.push(DEPTHS.map(of));
+    }
+    ledger.write(said.iter().flatten().map(|(forecast, _)| forecast))?;
     // They hardly need a processor, so they are measured at the same time.
     let found: Vec<Result<Vec<Measured>>> = std::thread::scope(|scope| {
         let threads = SET_UPS.map(|slow| {
             scope.spawn(move || {
                 let server = slow.start()?;
-                rig.sweep(server.address(), "queue-depth", &[])
+                sweep(rig, server.address())
             })
         });
         let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Vec<Measured>>>| {
@@ -98,35 +138,27 @@ fn slow_servers(rig: &Rig, server: &[Step]) -> Result<Vec<Case>> {
         };
         threads.into_iter().map(join).collect()
     });
-    let mut cases = Vec::new();
-    for (number, (slow, found)) in SET_UPS.into_iter().zip(found).enumerate() {
-        let mut path = server.to_vec();
-        path.extend(slow.path());
-        for found in found? {
-            let case = case(&slow.title(), &path, bend(), &found);
-            cases.push(match (number, found.depth) {
-                (0, 8) => case.chosen(),
-                _ => case,
-            });
-        }
+    let mut wholes = Vec::new();
+    for (said, found) in said.iter().zip(found) {
+        wholes.extend(measured(said, &found?)?);
     }
-    Ok(cases)
+    Ok(wholes)
 }
 
-fn case(title: &str, path: &[Step], bend: Bend, found: &Measured) -> Case {
+fn forecast(kind: Kind, title: &str, depth: u32, path: &[Step], bend: Bend) -> Forecast {
     let operation = Operation {
         bytes: BLOCK,
-        depth: found.depth,
+        depth,
         bend,
     };
-    Case::new(
-        Kind::Network,
-        format!("{title}: {} in flight", found.depth),
+    Forecast::new(
+        Subject::Network,
+        kind,
+        format!("{title}: {depth} in flight"),
         // A server with one in flight is no alternative to another one with 64.
-        format!("4 KiB reads, {} in flight", found.depth),
+        format!("4 KiB reads, {depth} in flight"),
         Unit::Iops,
         (path, operation),
-        found,
     )
 }
 
@@ -176,19 +208,19 @@ impl Slow {
     }
 }
 
-/// The depths between 1 and 64 of a server that shares the processors with its client.
-fn rounds(name: &str, found: &[Measured]) -> Result<Vec<Case>> {
-    let known = |depth: u32| {
-        let mut found = found.iter();
-        found
-            .find(|found| found.depth == depth)
-            .with_context(|| format!("{name}: depth {depth} was not measured"))
-    };
+/// The depths between 1 and 64 of a server that shares the processors with its client. Nothing limits it but itself.
+fn rounds(name: &str, alone: &[Measured], purpose: Purpose) -> Result<Vec<(Forecast, u32)>> {
+    let known = |depth: u32| at(alone, depth).with_context(|| name.to_string());
     let path = of_rounds("server", known(1)?, known(64)?);
-    let between = found.iter().filter(|found| (2..64).contains(&found.depth));
-    Ok(between
-        .map(|found| case(name, &path, bend_of_rounds(), found))
-        .collect())
+    let of = |depth: u32| {
+        let forecast = forecast(Kind::Blind, name, depth, &path, bend_of_rounds());
+        match purpose {
+            Purpose::HeldOut => (forecast, depth),
+            Purpose::Chosen => (forecast.chosen(), depth),
+        }
+    };
+    let between = DEPTHS.into_iter().filter(|depth| (2..64).contains(depth));
+    Ok(between.map(of).collect())
 }
 
 /// The program's server with an image of its own.

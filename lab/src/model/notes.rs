@@ -1,22 +1,22 @@
 //! Why some predictions miss, so that measuring everything again keeps what was found out.
 
-use super::Kind;
+use super::Subject;
 use super::case::Case;
 
 /// Errors below this need no explanation.
 const NOTABLE: f64 = 0.10;
 
-/// Kind, a part of the case's name, the sign of the error (positive: predicted too fast), and why.
-const NOTES: &[(Kind, &str, f64, &str)] = &[
+/// Subject, a part of the case's name, the sign of the error (positive: predicted too fast), and why.
+const NOTES: &[(Subject, &str, f64, &str)] = &[
     (
-        Kind::Swap,
+        Subject::Swap,
         "zswap, then disk: 1.40",
         1.0,
         "just behind the cliff the share of pages on the disk is a small difference of large numbers",
     ),
-    (Kind::Network, "nbdkit:", -1.0, WAKING),
-    (Kind::Network, "qemu-nbd:", -1.0, WAKING),
-    (Kind::Network, "rubus serve:", 1.0, TURNS),
+    (Subject::Network, "nbdkit:", -1.0, WAKING),
+    (Subject::Network, "qemu-nbd:", -1.0, WAKING),
+    (Subject::Network, "rubus serve:", 1.0, TURNS),
 ];
 
 /// Of servers that hand each request to another thread.
@@ -35,8 +35,10 @@ pub(super) fn of(case: &Case) -> Option<&'static str> {
     }
     let mut known = NOTES.iter();
     known
-        .find(|(kind, part, sign, _)| {
-            *kind == case.kind && case.name.contains(part) && case.error() * sign > 0.0
+        .find(|(subject, part, sign, _)| {
+            *subject == case.forecast.subject
+                && case.forecast.name.contains(part)
+                && case.error() * sign > 0.0
         })
         .map(|note| note.3)
 }

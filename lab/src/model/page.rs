@@ -2,118 +2,62 @@
 
 use std::fmt::Write as _;
 
+use anyhow::Result;
 use rubus_advise::seeds::{self, SeedCase};
 use rubus_vocabulary::estimate::Estimate;
 
 use super::case::{Case, Purpose, Unit};
-use super::judge::{DIFFERS_BY, IN_ORDER, Judgement, MEDIAN, NINETIETH};
-use super::{Kind, Report};
+use super::reread;
+use super::summary::{self, percent};
+use super::{Report, Subject};
+
+/// Stands in the last column of a case with which something was chosen.
+pub(super) const CHOSEN: &str = "chosen";
+/// Stands behind the share of the time in which programs waited, when that was too much to the end.
+pub(super) const DISTURBED: &str = " !";
 
 /// Everything as Markdown: how good it is, every case, and the published figures.
-pub fn markdown(report: &Report) -> String {
-    let mut page = String::from(INTRODUCTION);
-    summary(&mut page, report);
-    for kind in Kind::ALL {
-        let cases: Vec<&Case> = report
-            .cases
-            .iter()
-            .filter(|case| case.kind == kind)
+///
+/// The summary is made from the digits in the tables, so that whoever has the page can make it again.
+///
+/// # Errors
+/// When the tables cannot be read again.
+pub fn markdown(report: &Report) -> Result<String> {
+    let mut tables = String::new();
+    for subject in Subject::ALL {
+        let of_it = report.cases.iter();
+        let cases: Vec<&Case> = of_it
+            .filter(|case| case.forecast.subject == subject)
             .collect();
         if !cases.is_empty() {
-            table(&mut page, kind, &cases);
+            table(&mut tables, subject, &cases);
         }
     }
-    published(&mut page, &seeds::cases());
-    page
+    published(&mut tables, &seeds::cases());
+    Ok(summary::head(&facts(report), &reread::scores(&tables)?) + &tables)
 }
 
-const INTRODUCTION: &str = "\
-# How right the model is
-
-Made by `rubus-lab model --write MODEL.md` (root, Linux; about eighteen minutes on a quiet machine). The model says what a storage path
-gives from what its stages were measured to give alone. Here each case measures the stages alone, predicts, and then measures the
-whole path with the engine of `rubus bench`. What a stage was taken from is no case. Every case is in the tables, misses included.
-
-- *error*: predicted against measured, as a share of the measured rate; positive when predicted too fast.
-- *held out*: nothing of the model was chosen by looking at the case; where *chosen* stands, something was.
-- *holds*: the 95 % intervals of prediction and measurement have a number in common.
-- *starved*: share of the time in which some program waited for a processor. What hardly needs a processor is measured again, up to
-  twice, when that exceeds 25 %; `!` marks what was disturbed to the end. What needs the processors itself is measured more than once, and
-  the fastest counts.
-- *in order*: pairs of alternatives for the same purpose whose measured rates differ by more than 20 %, and the faster was predicted faster;
-  *close*: those of them that differ by less than 50 %. Servers of network disks are alternatives at the same depth.
-
-What a case is worth differs by its kind. *Identity*: compression by btrfs, whose narrowest stage was the disk in every case, so the compressor
-was never what was tested; most commits and swap cases, whose inputs hold what is predicted. *Interpolation*: sizes, within one sweep. *Composition*:
-stripes, md, ciphers and network disks, of stages measured apart; their limits are the lab's own throttles, except the servers'. No spinning disk, flash
-translation layer, card or USB bridge was predicted. A small error over all cases says little of those; look at the servers of network disks, for
-which nothing was set.
-
-";
-
-fn summary(page: &mut String, report: &Report) {
-    let all = Judgement::of(&report.cases);
-    let held_out = Judgement::of(report.cases.iter().filter(|case| is_held_out(case)));
-    let undisturbed = Judgement::of(report.cases.iter().filter(|case| !case.is_disturbed));
-    let _ = writeln!(
-        page,
-        "Machine: {}; {:.0} s.\n",
-        report.machine, report.elapsed_s
-    );
-    page.push_str("| cases | number | median error | 90th percentile | worst | pairs in order | close pairs in order |\n|---|---:|---:|---:|---:|---:|---:|\n");
-    let mut row = |name: &str, judged: &Judgement| {
-        let _ = writeln!(
-            page,
-            "| {name} | {} | {} | {} | {} | {} of {} | {} of {} |",
-            judged.cases,
-            percent(judged.median),
-            percent(judged.ninetieth),
-            percent(judged.worst),
-            judged.in_order,
-            judged.pairs,
-            judged.close_in_order,
-            judged.close
-        );
-    };
-    row("all", &all);
-    row("held out", &held_out);
-    if undisturbed.cases < all.cases {
-        row("undisturbed", &undisturbed);
+/// What no table holds.
+fn facts(report: &Report) -> Vec<String> {
+    let mut facts = vec![
+        format!("Machine: {}; {:.0} s.", report.machine, report.elapsed_s),
+        format!(
+            "Predictions: each was written to `{}` before the whole that it predicts was measured, and is judged as it stands there.",
+            report.predictions
+        ),
+    ];
+    for (subject, reason) in &report.left_out {
+        facts.push(format!("Not measured: {} ({reason}).", subject.name()));
     }
-    for kind in Kind::ALL {
-        let judged = Judgement::of(report.cases.iter().filter(|case| case.kind == kind));
-        if judged.cases > 0 {
-            row(&kind.name(), &judged);
-        }
-    }
-    let verdict = if all.is_good() { "met" } else { "not met" };
-    let _ = writeln!(
-        page,
-        "\nAimed at: median ≤ {}, 90th percentile ≤ {}, ≥ {} of the pairs that differ by more than {} in order: {verdict}.",
-        percent(MEDIAN),
-        percent(NINETIETH),
-        percent(IN_ORDER),
-        percent(DIFFERS_BY)
-    );
-    let overlap = report.cases.iter().filter(|case| case.overlaps()).count();
-    let _ = writeln!(
-        page,
-        "\nThe 95 % intervals of prediction and measurement overlap in {overlap} of {} cases. If both were right, more than 99 % would; the others are \
-         predicted surer than the model knows.",
-        report.cases.len()
-    );
-    for (kind, reason) in &report.left_out {
-        let _ = writeln!(page, "\nNot measured: {} ({reason}).", kind.name());
-    }
+    let refused = report.refused.iter();
+    facts.extend(refused.map(|why| format!("Not judged: {why}.")));
+    // One line each, as they are found again.
+    facts.iter().map(|fact| fact.replace('\n', " ")).collect()
 }
 
-fn is_held_out(case: &Case) -> bool {
-    case.purpose == Purpose::HeldOut
-}
-
-fn table(page: &mut String, kind: Kind, cases: &[&Case]) {
-    let _ = writeln!(page, "\n## {}\n\n{}\n", title(kind), kind.about());
-    page.push_str("| case | predicted | measured | unit | error | holds | narrowest pipe | starved | |\n|---|---:|---:|---|---:|---|---|---:|---|\n");
+fn table(page: &mut String, subject: Subject, cases: &[&Case]) {
+    let _ = writeln!(page, "\n## {}\n\n{}\n", title(subject), subject.about());
+    page.push_str("| case | kind | alternatives | predicted | measured | unit | error | holds | narrowest pipe | starved | |\n|---|---|---|---:|---:|---|---:|---|---|---:|---|\n");
     let mut notes: Vec<&str> = Vec::new();
     for case in cases {
         let note = case.note.map(|note| {
@@ -124,8 +68,9 @@ fn table(page: &mut String, kind: Kind, cases: &[&Case]) {
             }) + 1
         });
         let mut marks = Vec::new();
-        if !is_held_out(case) {
-            marks.push("chosen".to_string());
+        let forecast = &case.forecast;
+        if forecast.purpose == Purpose::Chosen {
+            marks.push(CHOSEN.to_string());
         }
         if case.again > 0 {
             marks.push(format!("measured {} times", case.again + 1));
@@ -135,16 +80,18 @@ fn table(page: &mut String, kind: Kind, cases: &[&Case]) {
         }
         let _ = writeln!(
             page,
-            "| {} | {} | {} | {} | {:+.1} % | {} | {} | {:.0} %{} | {} |",
-            case.name,
-            estimate(&case.predicted, case.unit),
-            estimate(&case.measured, case.unit),
-            unit(case.unit),
+            "| {} | {} | {} | {} | {} | {} | {:+.1} % | {} | {} | {:.0} %{} | {} |",
+            forecast.name,
+            forecast.kind.name(),
+            forecast.group,
+            estimate(&forecast.predicted, forecast.unit),
+            estimate(&case.measured, forecast.unit),
+            unit(forecast.unit),
             case.error() * 100.0,
             if case.overlaps() { "yes" } else { "no" },
-            case.narrowest,
+            forecast.narrowest,
             case.starved * 100.0,
-            if case.is_disturbed { " !" } else { "" },
+            if case.is_disturbed { DISTURBED } else { "" },
             marks.join(", ")
         );
     }
@@ -184,16 +131,16 @@ fn published(page: &mut String, cases: &[SeedCase]) {
     let _ = writeln!(page, "\nFrom {}.", sources.join("; "));
 }
 
-fn title(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Sizes => "Sizes and depths of one device",
-        Kind::Stripes => "Stripes, on ports of their own and on one",
-        Kind::Md => "RAID-0 by md on an emulated board",
-        Kind::Commits => "Commits, by one writer and by several",
-        Kind::Btrfs => "Compression by btrfs",
-        Kind::Network => "Network disks",
-        Kind::Cipher => "A cipher in the path",
-        Kind::Swap => "Swap",
+pub(super) fn title(subject: Subject) -> &'static str {
+    match subject {
+        Subject::Sizes => "Sizes and depths of one device",
+        Subject::Stripes => "Stripes, on ports of their own and on one",
+        Subject::Md => "RAID-0 by md on an emulated board",
+        Subject::Commits => "Commits, by one writer and by several",
+        Subject::Btrfs => "Compression by btrfs",
+        Subject::Network => "Network disks",
+        Subject::Cipher => "A cipher in the path",
+        Subject::Swap => "Swap",
     }
 }
 
@@ -221,18 +168,81 @@ fn number(value: f64) -> String {
     }
 }
 
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match (percent - percent.round()).abs() < 0.05 {
-        true => format!("{percent:.0} %"),
-        false => format!("{percent:.1} %"),
-    }
-}
-
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters
         .next()
         .map(|letter| letter.to_uppercase().to_string());
     first.unwrap_or_default() + letters.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::case::{Forecast, Kind};
+
+    fn case(name: &str, predicted: f64, measured: f64) -> Case {
+        Case {
+            forecast: Forecast {
+                subject: Subject::Stripes,
+                name: name.into(),
+                kind: Kind::Composition,
+                group: "4 KiB".into(),
+                purpose: Purpose::HeldOut,
+                unit: Unit::BytesPerSecond,
+                predicted: Estimate::exact(predicted),
+                narrowest: "port".into(),
+            },
+            measured: Estimate::exact(measured),
+            starved: 0.5,
+            again: 0,
+            is_disturbed: true,
+            note: Some("the port was slow"),
+        }
+    }
+
+    fn report() -> Report {
+        let mut two = case("two", 2e6, 1e6);
+        two.forecast.kind = Kind::Identity;
+        two.forecast.purpose = Purpose::Chosen;
+        Report {
+            cases: vec![case("one", 1e6, 1.25e6), two],
+            left_out: vec![(Subject::Swap, "needs\nroot".into())],
+            refused: vec!["stripes, three: predicted and never measured".into()],
+            predictions: "said.jsonl".into(),
+            machine: "a small one".into(),
+            elapsed_s: 9.0,
+        }
+    }
+
+    #[test]
+    fn each_row_has_its_kind_and_its_alternatives() {
+        let page = markdown(&report()).unwrap();
+        let rows: Vec<&str> = page
+            .lines()
+            .filter(|line| line.contains("| 4 KiB |"))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "| one | composition | 4 KiB | 1.00 | 1.25 | MB/s | -20.0 % | no | port | 50 % ! | (1) |",
+                "| two | identity | 4 KiB | 2.00 | 1.00 | MB/s | +100.0 % | no | port | 50 % ! | chosen, (1) |",
+            ]
+        );
+        for fact in [
+            "\nMachine: a small one; 9 s.\n",
+            "\nPredictions: each was written to `said.jsonl` before the whole that it predicts was measured, and is judged as it stands \
+             there.\n",
+            "\nNot measured: swap (needs root).\n",
+            "\nNot judged: stripes, three: predicted and never measured.\n",
+        ] {
+            assert!(page.contains(fact), "{page}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_judged_again_is_the_same() {
+        let page = markdown(&report()).unwrap();
+        assert_eq!(reread::judge(&page).unwrap(), page);
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use rubus_vocabulary::estimate::Estimate;
@@ -25,6 +25,8 @@ const RAMP_MS: u32 = 500;
 pub struct Measured {
     /// The job's name.
     pub job: String,
+    /// When measuring began; long ago when that was not noted.
+    pub began: SystemTime,
     /// Bytes per operation.
     pub block_bytes: u64,
     /// Operations in flight.
@@ -46,6 +48,7 @@ impl Measured {
     pub fn of_rate(job: &str, per_second: Estimate) -> Measured {
         Measured {
             job: job.into(),
+            began: UNIX_EPOCH,
             block_bytes: 1,
             depth: 1,
             iops: per_second,
@@ -185,10 +188,11 @@ impl Rig {
     ) -> Result<Vec<Measured>> {
         let mut best: Option<(f64, Vec<Measured>)> = None;
         for again in 0..=self.again {
-            let since = Waiting::now();
+            let (began, since) = (SystemTime::now(), Waiting::now());
             let mut found = measure()?;
             let starved = since.share();
             for one in &mut found {
+                one.began = began;
                 one.starved = starved;
                 one.again = again;
                 one.is_disturbed = starved > BUSY;
@@ -216,10 +220,11 @@ impl Rig {
     ) -> Result<Vec<Measured>> {
         let mut best: Vec<Measured> = Vec::new();
         for _ in 0..times {
-            let since = Waiting::now();
+            let (began, since) = (SystemTime::now(), Waiting::now());
             let mut found = measure()?;
             let starved = since.share();
             for (i, one) in found.iter_mut().enumerate() {
+                one.began = began;
                 one.starved = starved;
                 match best.get_mut(i) {
                     Some(kept) if kept.iops.value < one.iops.value => *kept = one.clone(),
@@ -280,6 +285,7 @@ fn read_result(result: &Value) -> Result<Measured> {
     };
     Ok(Measured {
         job: result["job"].as_str().unwrap_or_default().into(),
+        began: UNIX_EPOCH,
         block_bytes: result["block_bytes"].as_u64().unwrap_or(1),
         depth: result["queue_depth"]
             .as_u64()

@@ -3,8 +3,9 @@
 use anyhow::Result;
 use rubus_advise::Kind as Pipe;
 
-use super::Kind;
-use super::case::{Case, Unit};
+use super::Subject;
+use super::case::{Forecast, Kind, Unit, Whole};
+use super::ledger::Ledger;
 use super::parts::{even, of_pair, size};
 use super::rig::{Job, Rig, job};
 use crate::devices::needs::Need;
@@ -18,7 +19,7 @@ pub(super) const NEEDS: &[Need] = &[Need::Root, Need::Loop, Need::BlockThrottle]
 const MIB: u64 = 1 << 20;
 const KNOWN: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10];
 
-pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
+pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     let device = LoopDevice::new(128 * MIB)?;
     let group = BlockGroup::new()?;
     let limits = Limits {
@@ -27,7 +28,6 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
         ..Limits::default()
     };
     group.limit(device.number()?, limits)?;
-    let name = |bytes: u64, depth: u32| format!("{bytes} at {depth}");
     let mut wanted: Vec<(u64, u32)> = Vec::new();
     for bytes in [8 << 10, 32 << 10, 128 << 10, 384 << 10] {
         wanted.extend([1, 8, 64].map(|depth| (bytes, depth)));
@@ -36,25 +36,38 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
     let known = KNOWN
         .iter()
         .flat_map(|&bytes| [1, 32].map(|depth| (bytes, depth)));
-    let jobs: Vec<Job> = known
-        .chain(wanted.iter().copied())
-        .map(|(bytes, depth)| Job::timed(name(bytes, depth), "randread", bytes, depth))
-        .collect();
-    let found = rig.undisturbed(|| rig.jobs(Some(&group), Some(device.path()), &jobs))?;
+    let known: Vec<(u64, u32)> = known.collect();
+    let measure = |wanted: &[(u64, u32)]| {
+        let job =
+            |&(bytes, depth): &(u64, u32)| Job::timed(name(bytes, depth), "randread", bytes, depth);
+        let jobs: Vec<Job> = wanted.iter().map(job).collect();
+        rig.undisturbed(|| rig.jobs(Some(&group), Some(device.path()), &jobs))
+    };
+    let stages = measure(&known)?;
     let at = |depth: u32| {
-        let of_size = |&bytes: &u64| job(&found, &name(bytes, depth));
+        let of_size = |&bytes: &u64| job(&stages, &name(bytes, depth));
         KNOWN.iter().map(of_size).collect::<Result<Vec<_>>>()
     };
     let path = of_pair(Pipe::Device, "device", at(1)?, at(32)?);
-    let cases = wanted.iter().map(|&(bytes, depth)| {
-        Ok(Case::new(
-            Kind::Sizes,
+    let forecast = |&(bytes, depth): &(u64, u32)| {
+        Forecast::new(
+            Subject::Sizes,
+            Kind::Interpolation,
             format!("{} reads, {depth} in flight", size(bytes)),
             "one device",
             Unit::BytesPerSecond,
             (&path, even(bytes, depth)),
-            job(&found, &name(bytes, depth))?,
-        ))
-    });
-    cases.collect()
+        )
+    };
+    let forecasts: Vec<Forecast> = wanted.iter().map(forecast).collect();
+    ledger.write(&forecasts)?;
+    let found = measure(&wanted)?;
+    let whole = |(forecast, &(bytes, depth)): (&Forecast, &(u64, u32))| {
+        Ok(forecast.whole(job(&found, &name(bytes, depth))?))
+    };
+    forecasts.iter().zip(&wanted).map(whole).collect()
+}
+
+fn name(bytes: u64, depth: u32) -> String {
+    format!("{bytes} at {depth}")
 }

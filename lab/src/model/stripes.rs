@@ -3,8 +3,9 @@
 use anyhow::{Context, Result};
 use rubus_advise::{Kind as Pipe, Step, Stripe};
 
-use super::Kind;
-use super::case::{Case, Unit};
+use super::Subject;
+use super::case::{Forecast, Kind, Unit, Whole};
+use super::ledger::Ledger;
 use super::parts::{even, of_pair, rate, size};
 use super::rig::{Job, Measured, Rig, job};
 use crate::devices::needs::Need;
@@ -56,7 +57,7 @@ impl Members {
     }
 }
 
-pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
+pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     let members = Members::new()?;
     let stripe = |devices: &[LoopDevice], bytes: u64| {
         let names: Vec<_> = devices
@@ -75,58 +76,28 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
             .collect();
         rig.undisturbed(|| rig.jobs(Some(&members.group), None, &jobs))
     };
-    let mut cases = Vec::new();
-    let separate = run(&members.separate, &[1, 2, 3])?;
-    let alone = |count| -> Result<Vec<&Measured>> {
-        SIZES
-            .iter()
-            .map(|&bytes| job(&separate, &name(count, bytes)))
-            .collect()
-    };
-    let one = alone(1)?;
-    let slow: Vec<Measured> = one.iter().map(|found| halved(found)).collect();
-    let member = |n: usize, found: &[&Measured]| {
-        let found: Vec<&Measured> = found.to_vec();
-        of_pair(
-            Pipe::Device,
-            &format!("member {n}"),
-            found.clone(),
-            found.clone(),
-        )
-    };
-    let mut add = |title: &str, count: usize, paths: Vec<Vec<Step>>, found: &[Measured]| {
-        for bytes in SIZES {
-            let path = [Step::Stripe(Stripe {
-                chunk_bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-                members: paths.clone(),
-            })];
-            cases.push(Case::new(
-                Kind::Stripes,
-                format!("{title}, {} reads", size(bytes)),
-                size(bytes),
-                Unit::BytesPerSecond,
-                (&path, even(bytes, DEPTH)),
-                job(found, &name(count, bytes))?,
-            ));
-        }
-        anyhow::Ok(())
-    };
-    for count in [2, 3] {
-        let paths = (0..count).map(|n| member(n, &one)).collect();
-        add(
-            &format!("{count} on ports of their own"),
-            count,
-            paths,
-            &separate,
-        )?;
-    }
+    let alone = run(&members.separate, &[1])?;
+    let one: Vec<&Measured> = alone.iter().collect();
+    let slow: Vec<Measured> = alone.iter().map(halved).collect();
+    let slow: Vec<&Measured> = slow.iter().collect();
+    let mut wholes = Vec::new();
+    let several = [2, 3].map(|count| Stripes {
+        title: format!("{count} on ports of their own"),
+        kind: Kind::Composition,
+        paths: (0..count).map(|n| member(n, &one)).collect(),
+    });
+    let said = Said::new(ledger, &several)?;
+    wholes.extend(said.wholes(&run(&members.separate, &[2, 3])?)?);
     members
         .group
         .limit(members.separate[0].number()?, limits(0.5))?;
-    let uneven = run(&members.separate, &[3])?;
-    let slow: Vec<&Measured> = slow.iter().collect();
-    let paths = vec![member(0, &slow), member(1, &one), member(2, &one)];
-    add("one member half as fast as two others", 3, paths, &uneven)?;
+    let uneven = Stripes {
+        title: "one member half as fast as two others".into(),
+        kind: Kind::Composition,
+        paths: vec![member(0, &slow), member(1, &one), member(2, &one)],
+    };
+    let said = Said::new(ledger, &[uneven])?;
+    wholes.extend(said.wholes(&run(&members.separate, &[3])?)?);
     let limit = Limits {
         read_bytes_per_second: Some(16_000_000),
         ..Limits::default()
@@ -136,17 +107,71 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
     let port =
         rig.undisturbed(|| rig.jobs(Some(&members.group), Some(members.port.path()), &alone))?;
     let port = port.first().context("the port was not measured")?;
-    let found = run(&members.behind, &[1, 2, 3])?;
-    for count in [1, 2, 3] {
+    let behind = [1, 2, 3].map(|count| {
         let below = |n: usize| {
             let mut path = member(n, &one);
             path.push(rate(Pipe::Bus, "port", port.bytes_per_second));
             path
         };
-        let paths = (0..count).map(below).collect();
-        add(&format!("{count} behind one port"), count, paths, &found)?;
+        Stripes {
+            title: format!("{count} behind one port"),
+            // One that leaves room at the port is the member that was measured alone.
+            kind: match count {
+                1 => Kind::Identity,
+                _ => Kind::Composition,
+            },
+            paths: (0..count).map(below).collect(),
+        }
+    });
+    let said = Said::new(ledger, &behind)?;
+    wholes.extend(said.wholes(&run(&members.behind, &[1, 2, 3])?)?);
+    Ok(wholes)
+}
+
+/// A set-up, and the way to each of its members.
+struct Stripes {
+    title: String,
+    kind: Kind,
+    paths: Vec<Vec<Step>>,
+}
+
+/// What was predicted, and the name of the job that measures it.
+struct Said(Vec<(Forecast, String)>);
+
+impl Said {
+    fn new(ledger: &Ledger, set_ups: &[Stripes]) -> Result<Said> {
+        let mut said = Vec::new();
+        for set_up in set_ups {
+            for bytes in SIZES {
+                let path = [Step::Stripe(Stripe {
+                    chunk_bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+                    members: set_up.paths.clone(),
+                })];
+                let forecast = Forecast::new(
+                    Subject::Stripes,
+                    set_up.kind,
+                    format!("{}, {} reads", set_up.title, size(bytes)),
+                    size(bytes),
+                    Unit::BytesPerSecond,
+                    (&path, even(bytes, DEPTH)),
+                );
+                said.push((forecast, name(set_up.paths.len(), bytes)));
+            }
+        }
+        ledger.write(said.iter().map(|(forecast, _)| forecast))?;
+        Ok(Said(said))
     }
-    Ok(cases)
+
+    fn wholes(&self, found: &[Measured]) -> Result<Vec<Whole>> {
+        let whole = |(forecast, name): &(Forecast, String)| Ok(forecast.whole(job(found, name)?));
+        self.0.iter().map(whole).collect()
+    }
+}
+
+/// A member, as it does alone.
+fn member(n: usize, found: &[&Measured]) -> Vec<Step> {
+    let found = found.to_vec();
+    of_pair(Pipe::Device, &format!("member {n}"), found.clone(), found)
 }
 
 fn name(count: usize, bytes: u64) -> String {

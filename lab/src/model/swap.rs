@@ -1,14 +1,16 @@
 //! More memory touched than there is: pages in memory, in the compressed pool, and on a slow disk.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use rubus_advise::{Cost, Kind as Pipe, Resource, Stage, Step, Tier};
 use rubus_vocabulary::estimate::Estimate;
 use serde_json::Value;
 
-use super::Kind;
-use super::case::{Case, Unit};
+use super::Subject;
+use super::case::{Forecast, Kind, Unit, Whole};
+use super::ledger::Ledger;
 use super::parts::even;
 use super::rig::{Job, Measured, Rig};
 use crate::devices::needs::Need;
@@ -76,7 +78,7 @@ impl Rung {
     }
 }
 
-pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
+pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     // On a disk: memory that swaps to memory would wait for itself.
     let device = LoopDevice::on_disk(2 << 30)?;
     let group = BlockGroup::new()?;
@@ -95,7 +97,7 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
             .value;
     // One page at a time.
     let _alone = Settings::set(&[(PathBuf::from(PAGE_CLUSTER), "0")])?;
-    let mut cases = Vec::new();
+    let mut wholes = Vec::new();
     for zswap in [false, true] {
         let enabled = if zswap { "Y" } else { "N" };
         let zswap_file = |name: &str| Path::new(ZSWAP).join(name);
@@ -105,13 +107,27 @@ pub(super) fn cases(rig: &Rig) -> Result<Vec<Case>> {
         ];
         let _settings = Settings::set(&wanted)?;
         let _swap = SwapOn::new(&device)?;
-        let rungs = pressure(rig, &group, if zswap { "2.2" } else { "1.6" })?;
-        cases.extend(judge(&rungs, disk_s, zswap)?);
+        let measure = || pressure(rig, &group, if zswap { "2.2" } else { "1.6" });
+        // Once to see where the pages are, and once more for what is predicted from that.
+        let said = forecasts(&measure()?, disk_s, zswap)?;
+        ledger.write(said.iter().map(|(forecast, _)| forecast))?;
+        let began = SystemTime::now();
+        let rungs = measure()?;
+        for (forecast, overcommit) in &said {
+            let is_it = |rung: &&Rung| (rung.overcommit - overcommit).abs() < 0.005;
+            let rung = rungs.iter().find(is_it);
+            let rung = rung.with_context(|| format!("{} was not measured", forecast.name))?;
+            wholes.push(forecast.whole(&Measured {
+                began,
+                ..Measured::of_rate("touches", Estimate::exact(rung.touches))
+            }));
+        }
     }
-    Ok(cases)
+    Ok(wholes)
 }
 
-fn judge(rungs: &[Rung], disk_s: f64, zswap: bool) -> Result<Vec<Case>> {
+/// What is predicted at each size that is no stage, and the size.
+fn forecasts(rungs: &[Rung], disk_s: f64, zswap: bool) -> Result<Vec<(Forecast, f64)>> {
     let memory = rungs
         .iter()
         .find(|rung| rung.overcommit < 0.9)
@@ -148,17 +164,17 @@ fn judge(rungs: &[Rung], disk_s: f64, zswap: bool) -> Result<Vec<Case>> {
             tier(on_disk, "swap disk", disk_s),
         ])];
         let with = if zswap { "zswap, then disk" } else { "disk" };
-        let measured = Measured::of_rate("touches", Estimate::exact(rung.touches));
-        Case::new(
-            Kind::Swap,
+        let forecast = Forecast::new(
+            Subject::Swap,
+            // The share of the pages that is on the disk is seen at the very size.
+            Kind::Identity,
             format!("{with}: {:.2} times the memory", rung.overcommit),
             "touches",
             Unit::TouchesPerSecond,
             (&path, even(4096, 1)),
-            &measured,
-        )
+        );
         // What counts as nothing on the disk was set after such rungs had been seen.
-        .chosen()
+        (forecast.chosen(), rung.overcommit)
     });
     Ok(judged.collect())
 }
