@@ -119,7 +119,9 @@ impl Evidence {
             low_ns = up_to_ns;
         }
         // The longest is known by itself.
-        count.max(u64::from(self.longest_ns >= ns))
+        count
+            .max(u64::from(self.longest_ns >= ns))
+            .min(self.commits)
     }
 }
 
@@ -317,6 +319,9 @@ fn disturbed(seen: &Evidence, stalls: &[Stall]) -> Option<String> {
 }
 
 fn too_few(seen: &Evidence) -> String {
+    if seen.commits == 0 {
+        return "no commit was finished while it was measured; measure again".into();
+    }
     let commits = counted(seen.commits, "commit", "commits");
     let per_second = seen.commits as f64 / seen.seconds.max(1e-9);
     let needed_s = 1.5 * P99_OPERATIONS as f64 / per_second.max(1e-9);
@@ -548,8 +553,11 @@ mod tests {
             "{words}"
         );
         // What is fast on a busy machine is fast.
-        seen.p99_ns = steady(2.0).p99_ns;
-        assert_eq!(self::answer(&seen).0, Answer::Yes);
+        let fast = Evidence {
+            held_up: seen.held_up,
+            ..steady(2.0)
+        };
+        assert_eq!(self::answer(&fast).0, Answer::Yes);
     }
 
     #[test]
@@ -563,7 +571,9 @@ mod tests {
             words.ends_with("measure longer to decide: --time 5m"),
             "{words}"
         );
-        assert_eq!(self::answer(&Evidence::default()).0, Answer::Undecided);
+        let (answer, words) = self::answer(&Evidence::default());
+        assert_eq!(answer, Answer::Undecided);
+        assert!(words.contains("no commit was finished"), "{words}");
     }
 
     #[test]
