@@ -5,9 +5,8 @@
 
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::result::{JobResult, LatencyBins, Stall, StallCause};
+use rubus_vocabulary::result::{JobResult, LatencyBins, LatencyIntervals, Stall, StallCause};
 use rubus_vocabulary::stats::histogram::P99_OPERATIONS;
-use rubus_vocabulary::stats::quantile::poisson_bounds;
 use rubus_vocabulary::units::{counted, duration_ns};
 use serde::Serialize;
 
@@ -17,8 +16,6 @@ use super::{Limits, SECONDS, Workload};
 const RARE: u64 = 1000;
 /// From so many commits on, the fastest of them says what all need at least.
 const FEW: u64 = 10;
-/// Slow commits come in clusters: their number varies by so much more than that of independent ones.
-const CLUSTERS: f64 = 2.0;
 
 /// The answer in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -72,38 +69,18 @@ impl Evidence {
     pub fn of(result: &JobResult) -> Evidence {
         let latency = &result.latency_ns;
         let intervals = result.latency_intervals;
-        let seen = Evidence {
+        Evidence {
             commits: result.operations,
             seconds: result.elapsed_s,
             shortest_ns: latency.min,
             median_ns: latency.p50,
-            p99_ns: intervals.and_then(|found| found.p99_ns),
+            p99_ns: intervals.and_then(|found| p99(&found)),
             longest_ns: latency.max.unwrap_or(0),
             bins: result.latency_bins.clone().unwrap_or_default(),
             stalls: result.stalls.clone(),
             held_up: result.doubts.iter().find_map(held_up),
             is_cut_short: false,
-        };
-        seen.with_an_end()
-    }
-
-    /// Where the interval of the 99th percentile has no upper end, the count of slow commits gives one: the latency that surely
-    /// less than 1 % of the commits exceed.
-    fn with_an_end(mut self) -> Evidence {
-        let Some(p99) = self.p99_ns.filter(|p99| p99.high.is_infinite()) else {
-            return self;
-        };
-        let bins = self.bins.up_to_ns.iter().zip(&self.bins.operations);
-        let (mut beyond, mut end_ns) = (0, f64::INFINITY);
-        for (&up_to_ns, &operations) in bins.rev() {
-            if CLUSTERS * poisson_bounds(beyond).1 > 0.01 * self.commits as f64 {
-                break;
-            }
-            end_ns = up_to_ns.min(self.longest_ns) as f64;
-            beyond += operations;
         }
-        self.p99_ns = Some(Estimate::new(p99.value, p99.low, end_ns.max(p99.value)));
-        self
     }
 
     /// Commits that surely took `ns` or longer.
@@ -157,6 +134,15 @@ pub struct Judgement {
     pub stall_ms: f64,
     /// Where the limits come from.
     pub source: String,
+}
+
+/// The 99th percentile. Both of its upper ends hold at 97.5 %: the one of its interval, which may be none, and the latency that
+/// surely less than 1 % exceed.
+fn p99(found: &LatencyIntervals) -> Option<Estimate> {
+    let p99 = found.p99_ns?;
+    let at_most = found.p99_at_most_ns.unwrap_or(f64::INFINITY);
+    let high = p99.high.min(at_most).max(p99.value);
+    Some(Estimate::new(p99.value, p99.low, high))
 }
 
 fn held_up(doubt: &Doubt) -> Option<String> {
@@ -615,20 +601,20 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_without_an_end_gets_one_from_the_count_of_slow_commits() {
-        let unbounded = |commits, slow| {
-            let mut seen = steady(2.0);
-            seen.commits = commits;
-            seen.p99_ns = Some(Estimate::new(2.4e6, 2.2e6, f64::INFINITY));
-            seen.bins = bins(&[(2.8, commits - slow), (80.0, slow)]);
-            seen.longest_ns = 80_000_000;
-            let seen = seen.with_an_end();
-            seen.p99_ns.expect("it stays").high
+    fn the_shorter_of_two_upper_ends_counts() {
+        let bounded = |high, at_most| {
+            let found = LatencyIntervals {
+                p50_ns: None,
+                p99_ns: Some(Estimate::new(2.4e6, 2.2e6, high)),
+                p99_at_most_ns: at_most,
+            };
+            p99(&found).expect("there is one").high
         };
-        // Twice the upper Poisson bound of 30 is 86, of 60 it is 154.
-        assert_eq!(unbounded(12_000, 30), 2.8e6);
-        assert_eq!(unbounded(12_000, 60), 80e6);
-        // Too few for any.
-        assert_eq!(unbounded(700, 1), f64::INFINITY);
+        assert_eq!(bounded(f64::INFINITY, Some(2.8e6)), 2.8e6);
+        assert_eq!(bounded(40e6, Some(2.8e6)), 2.8e6);
+        assert_eq!(bounded(2.6e6, Some(2.8e6)), 2.6e6);
+        assert_eq!(bounded(f64::INFINITY, None), f64::INFINITY);
+        // Never below the figure itself.
+        assert_eq!(bounded(2.6e6, Some(2.3e6)), 2.4e6);
     }
 }

@@ -72,15 +72,19 @@ const DEVICES: [Truth; 24] = [
         80.0,
     ),
     with_tail(
-        device("SSD, 1 in 300 takes 200 ms", 1.0, YesBut),
+        device("SSD, 1 in 300 takes 100 ms", 1.0, YesBut),
         0.0033,
-        150.0,
+        100.0,
     ),
     with_tail(device("card, 1 in 20 takes 60 ms", 3.0, No), 0.05, 60.0),
     with_tail(device("card, 1 in 10 takes 100 ms", 5.0, No), 0.1, 100.0),
     with_tail(device("card, 1 in 33 takes 90 ms", 2.0, No), 0.03, 90.0),
     with_tail(device("SSD, 1 in 20 takes 6 ms", 2.0, YesBut), 0.05, 6.0),
-    with_tail(device("1 in 100 takes 100 ms", 2.0, Undecided), 0.01, 100.0),
+    with_tail(
+        device("1 in 100 takes 20 ms or longer", 2.0, Undecided),
+        0.012,
+        100.0,
+    ),
     with_pause(device("NVMe with one stall", 0.8, No), 30.0, 1.6),
     with_pause(device("SSD with a long stall", 2.5, No), 11.0, 8.0),
     with_pause(

@@ -11,7 +11,7 @@ pub(super) const DATABASE: Workload = Workload {
         edge_ns: 100 * MS,
         stall_ns: 1000 * MS,
     },
-    stall_means: "interrupts whoever waits for an answer",
+    stall_means: "interrupts the users",
     source: "10 transactions in a row within 0.1 s feel instant, within 1 s do not interrupt (Nielsen, Response Times, 1993)",
     make,
 };
