@@ -10,6 +10,8 @@ use rubus_vocabulary::stats::histogram::P99_OPERATIONS;
 use rubus_vocabulary::units::{counted, duration_ns};
 use serde::Serialize;
 
+use rubus_draw::words::span;
+
 use super::{Limits, SECONDS, Workload};
 
 /// Rarer than once in so many, commits beyond the edge are not worth a word.
@@ -213,7 +215,7 @@ fn decide(workload: &Workload, seen: &Evidence, stalls: &[Stall]) -> (Answer, St
     if seen.is_cut_short {
         let words = format!(
             "the measurement was stopped after {}; let it run to its end",
-            duration(seen.seconds * 1e9)
+            span(seen.seconds)
         );
         return (Answer::Undecided, words);
     }
@@ -300,7 +302,7 @@ fn disturbed(seen: &Evidence, stalls: &[Stall]) -> Option<String> {
     Some(format!(
         "commits waited for {} because {because}; repeat the measurement of {} without that",
         duration(stall.length_ms * 1e6),
-        duration(seen.seconds * 1e9)
+        span(seen.seconds)
     ))
 }
 
@@ -313,7 +315,7 @@ fn too_few(seen: &Evidence) -> String {
     let needed_s = 1.5 * P99_OPERATIONS as f64 / per_second.max(1e-9);
     format!(
         "only {commits} in {}, too few for the 99th percentile; {}",
-        duration(seen.seconds * 1e9),
+        span(seen.seconds),
         longer(seen, needed_s)
     )
 }
