@@ -19,6 +19,7 @@ mod capacity;
 mod completions;
 mod course;
 mod engine;
+pub mod enough;
 mod error;
 mod event;
 mod far_end;

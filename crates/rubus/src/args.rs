@@ -14,6 +14,7 @@ mod copy;
 mod cpu;
 #[cfg(test)]
 mod documented;
+mod enough;
 pub mod help;
 mod history;
 mod looking;
@@ -33,6 +34,7 @@ pub use attach::{Attach, Detach};
 pub use compare::Compare;
 pub use copy::{Copy, HowMuch};
 pub use cpu::BenchCpu;
+pub use enough::Enough;
 pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
@@ -201,6 +203,7 @@ pub enum Command {
     Checkup(Checkup),
     Survey(Survey),
     Bench(Box<Bench>),
+    Enough(Enough),
     Suites(Suites),
     Compare(Compare),
     History(History),

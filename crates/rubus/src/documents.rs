@@ -9,6 +9,7 @@ use rubus_copy::receipt::{Comparison, CopyReceipt};
 use rubus_fleet::figures::Outliers;
 use rubus_fleet::settings::Difference;
 use rubus_machine::parse::btrfs::{Compression, Share};
+use rubus_measure::enough::Judgement;
 use rubus_measure::verdict::Verdict;
 use rubus_memory::zswap::{Reading, Report};
 use rubus_vocabulary::finding::Finding;
@@ -78,6 +79,16 @@ pub struct FleetBoard<'a> {
     /// What it is advised, for advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<&'a Advice>,
+}
+
+/// Whether storage is fast enough for a program, and the run that says so.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct EnoughDocument<'a> {
+    #[serde(flatten)]
+    pub judgement: Judgement,
+    /// What was measured.
+    pub run: &'a Run,
 }
 
 /// A rule of the survey.

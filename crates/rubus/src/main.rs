@@ -77,6 +77,7 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
             Some(args::BenchOf::Memory(memory)) => commands::memory::run(&general, memory),
             None => commands::bench::run(&general, &bench),
         },
+        Some(Command::Enough(enough)) => commands::enough::run(&general, &enough),
         Some(Command::Suites(suites)) => commands::suites::run(&general, &suites),
         Some(Command::Compare(compare)) => commands::compare::run(&general, &compare),
         Some(Command::Share(share)) => commands::share::run(&general, &share),

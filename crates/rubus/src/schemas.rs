@@ -33,9 +33,9 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::survey::document;
 use crate::documents::{
-    ChangeStatus, CompressionAt, CompressionDocument, CompressionSeen, CopyDocument, FleetBoard,
-    FleetDocument, RecipeDocument, RuleDocument, RunDocument, SurveyDocument, VerifiedChange,
-    VerifyDocument, WatchDocument, ZswapCounters, ZswapDocument,
+    ChangeStatus, CompressionAt, CompressionDocument, CompressionSeen, CopyDocument,
+    EnoughDocument, FleetBoard, FleetDocument, RecipeDocument, RuleDocument, RunDocument,
+    SurveyDocument, VerifiedChange, VerifyDocument, WatchDocument, ZswapCounters, ZswapDocument,
 };
 
 #[path = "../tests/schemas/validator.rs"]
@@ -86,6 +86,7 @@ fn all() -> Vec<(&'static str, &'static str, Value)> {
         of::<Vec<Entry>>("gallery", "rubus gallery --json"),
         of::<Vec<Reference>>("references", "rubus compare --list-references --json"),
         of::<Vec<SuiteSummary>>("suites", "rubus suites --json"),
+        of::<EnoughDocument>("enough", "rubus enough --json"),
         of::<Vec<RuleDocument>>("rules", "rubus survey --rules --json"),
         of::<Vec<RecipeDocument>>("recipes", "rubus recipes --json"),
         of::<WatchDocument>("watch", "rubus watch --once --json"),
@@ -460,5 +461,14 @@ fn what_no_command_prints_without_root_is_as_its_schema_says() {
     };
     let compression = value(&|| serde_json::to_value(&compression));
     all.push(("a compression".into(), "compression", compression));
+    let run = fixture::slow_sd_card_run();
+    let etcd = rubus_measure::enough::by_name("etcd").expect("it is listed");
+    let seen = rubus_measure::enough::Evidence::of(&run.results[0]);
+    let enough = EnoughDocument {
+        judgement: rubus_measure::enough::judge(etcd, &seen),
+        run: &run,
+    };
+    let enough = value(&|| serde_json::to_value(&enough));
+    all.push(("an answer".into(), "enough", enough));
     validator::must_be_valid(&all);
 }

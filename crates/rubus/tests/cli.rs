@@ -137,7 +137,7 @@ fn the_survey_of_a_capture_is_the_same_json_wherever_it_runs() {
 #[test]
 fn usage_errors_are_status_2_and_say_what_would_be_right() {
     let home = home();
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["surveyy"], "survey"),
         (&["bench"], "TARGET"),
         (&["checkup", "/nonexistent"], "/nonexistent"),
@@ -147,6 +147,8 @@ fn usage_errors_are_status_2_and_say_what_would_be_right() {
             "/nonexistent.tar",
         ),
         (&["history", "show", "12"], "no history yet"),
+        (&["enough", "etdc"], "'etcd'"),
+        (&["enough", "etcd", "Cargo.toml"], "not a directory"),
     ];
     for (arguments, expected) in cases {
         let output = rubus(home.path())

@@ -29,6 +29,10 @@ pub struct LatencyIntervals {
     pub p50_ns: Option<Estimate>,
     /// Of the 99th percentile.
     pub p99_ns: Option<Estimate>,
+    /// The latency that surely less than 1 % of the operations exceed; see [`Batches::at_most`]. Absent in older runs, and where
+    /// no latency is long enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_at_most_ns: Option<f64>,
 }
 
 /// Histograms of stretches of equal length, the last one possibly cut short.
@@ -130,12 +134,11 @@ impl Batches {
     /// The intervals of the median and, from 300 operations on, of the 99th percentile; nothing when neither has one.
     pub fn intervals(&self) -> Option<LatencyIntervals> {
         let operations: u64 = self.batches.iter().map(|batch| count(batch)).sum();
+        let is_enough = operations >= P99_OPERATIONS;
         let found = LatencyIntervals {
             p50_ns: self.quantile(0.5),
-            p99_ns: match operations >= P99_OPERATIONS {
-                true => self.quantile(0.99),
-                false => None,
-            },
+            p99_ns: is_enough.then(|| self.quantile(0.99)).flatten(),
+            p99_at_most_ns: is_enough.then(|| self.at_most(0.99)).flatten(),
         };
         (found != LatencyIntervals::default()).then_some(found)
     }
@@ -150,10 +153,7 @@ impl Batches {
     /// (Woodruff, Journal of the American Statistical Association 47, 1952). Beside it stands the interval of the mean of the
     /// batches' own quantiles; on each side the wider of the two counts.
     pub fn quantile(&self, share: f64) -> Option<Estimate> {
-        let whole = match self.open < self.factor {
-            true => &self.batches[..self.batches.len().saturating_sub(1)],
-            false => &self.batches[..],
-        };
+        let whole = self.whole();
         let operations: Vec<f64> = whole.iter().map(|batch| count(batch) as f64).collect();
         let total: f64 = operations.iter().sum();
         if whole.len() < MIN_BATCHES || total < 1.0 {
@@ -181,6 +181,46 @@ impl Batches {
             .max(value * spread.exp())
             .max(value * (1.0 + RESOLUTION));
         Some(Estimate::new(value, low, high))
+    }
+
+    /// The shortest latency in nanoseconds of which the interval of the share of operations below it lies above `share`: what the
+    /// quantile surely does not exceed (97.5 %). Nothing when there are too few batches, or no latency is long enough.
+    ///
+    /// The interval of [`Batches::quantile`] asks how the share below the quantile itself varies, which says little where hardly
+    /// anything is slower; this asks at each latency.
+    pub fn at_most(&self, share: f64) -> Option<f64> {
+        let whole = self.whole();
+        let operations: Vec<f64> = whole.iter().map(|batch| count(batch) as f64).collect();
+        let total: f64 = operations.iter().sum();
+        if whole.len() < MIN_BATCHES || total < 1.0 {
+            return None;
+        }
+        let all = whole
+            .iter()
+            .fold(Vec::new(), |sum, batch| joined(&sum, batch));
+        let mut before = 0.0;
+        for &(bucket, count) in &all {
+            before += count as f64;
+            let (low, width) = range_of(usize::from(bucket));
+            let (found, value) = (before / total, (low + width) as f64);
+            // Without the cost of its interval where the share alone is too small.
+            if found < share {
+                continue;
+            }
+            let (reach, _) = self.share_bounds(whole, &operations, found, value);
+            if found - reach.max(cluster_bound(whole, value) / total) >= share {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// The batches without one that was cut short.
+    fn whole(&self) -> &[Vec<(u16, u64)>] {
+        match self.open < self.factor {
+            true => &self.batches[..self.batches.len().saturating_sub(1)],
+            false => &self.batches[..],
+        }
     }
 
     /// How far the interval of the share below `value` reaches down and up.
@@ -213,6 +253,23 @@ impl Batches {
             (reach_above * per_share).max(least(tail(fewest))),
         )
     }
+}
+
+/// By how many more operations than were seen the expected number of those slower than `value` may be larger.
+///
+/// Slow operations come in clusters, of about as many as the variance of their number in a batch is larger than its mean; the
+/// number of clusters is a Poisson one.
+fn cluster_bound(whole: &[Vec<(u16, u64)>], value: f64) -> f64 {
+    let slower = |batch: &Vec<(u16, u64)>| count(batch) as f64 - below(batch, value);
+    let slower: Vec<f64> = whole.iter().map(slower).collect();
+    let seen: f64 = slower.iter().sum();
+    let mean = seen / slower.len() as f64;
+    let cluster = match mean > 0.0 {
+        true => (variance(&slower) / mean).max(1.0),
+        false => 1.0,
+    };
+    let clusters = seen / cluster;
+    cluster * (poisson_bounds(clusters.round() as u64).1 - clusters)
 }
 
 /// Half width, as a logarithm, of the mean of the quantiles of groups of batches.
@@ -357,6 +414,47 @@ mod tests {
         // Two operations beyond the quantile: its upper end is not known.
         let tail = batches(10, |_| 1e6).quantile(0.998).unwrap();
         assert!(tail.high.is_infinite() && tail.low > 1e6, "{tail:?}");
+    }
+
+    /// Of 200 series of a minute with 200 operations a second, how many are surely below 20 ms at the 99th percentile when
+    /// such a share is slower, in clusters of that many.
+    fn surely_fast(share: f64, cluster: u64) -> u32 {
+        let mut rng = Rng::from_seed(11);
+        let mut found = 0;
+        for _ in 0..200 {
+            let (mut histogram, mut batches) = (Histogram::new(), Batches::new());
+            let mut slow = 0;
+            for operation in 0..12_000 {
+                if rng.unit() < share / cluster as f64 {
+                    slow += cluster;
+                }
+                let is_slow = slow > 0;
+                slow = slow.saturating_sub(1);
+                histogram.record(if is_slow { 40_000_000 } else { 2_000_000 });
+                if operation % 100 == 99 {
+                    batches.cut(&histogram);
+                }
+            }
+            found += u32::from(batches.at_most(0.99).is_some_and(|ns| ns < 2e7));
+        }
+        found
+    }
+
+    #[test]
+    fn what_a_quantile_does_not_exceed_is_rarely_too_short() {
+        // Exactly 1 %: each one is wrong, and 2.5 % of 200 may be; twice that with no more than six clusters in each.
+        for cluster in [1, 5, 20] {
+            let wrong = surely_fast(0.01, cluster);
+            assert!(wrong <= 10, "clusters of {cluster}: {wrong}");
+        }
+        assert_eq!(surely_fast(0.02, 1), 0);
+    }
+
+    #[test]
+    fn what_a_quantile_does_not_exceed_is_found_where_little_is_slow() {
+        assert_eq!(surely_fast(0.0, 1), 200);
+        assert!(surely_fast(0.004, 1) >= 180);
+        assert!(surely_fast(0.002, 5) >= 175);
     }
 
     #[test]

@@ -219,6 +219,29 @@ pub const PAGES: &[Page] = &[
         )],
     },
     Page {
+        name: "rubus-enough",
+        statuses: &[
+            (0, "yes, or yes with a reservation"),
+            (1, "no, or undecided"),
+            MISTAKE,
+            GUARDED,
+        ],
+        examples: &[
+            (
+                "rubus enough etcd /var/lib",
+                "Say whether etcd can keep its data below /var/lib.",
+            ),
+            (
+                "rubus enough etcd /mnt/ssd --time 10m --json",
+                "Look longer, for rarer stalls, and print the result as JSON.",
+            ),
+            (
+                "rubus enough home-assistant",
+                "Say whether this directory's storage suits Home Assistant's recorder.",
+            ),
+        ],
+    },
+    Page {
         name: "rubus-suites",
         statuses: PLAIN,
         examples: &[("rubus suites", "Show what each suite measures and writes.")],

@@ -15,6 +15,7 @@ pub mod completions;
 pub mod compression;
 pub mod copy;
 pub mod cpu;
+pub mod enough;
 pub mod gallery;
 pub mod history;
 pub mod image;

@@ -191,6 +191,19 @@ fn what_is_said_of_this_machine() {
     must_be_valid(&all);
 }
 
+#[test]
+fn what_is_said_of_storage_and_nothing_is_left_there() {
+    // Where the tests are built is a disk, which the temporary directory need not be.
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let home = home.path();
+    std::fs::create_dir(home.join("storage")).expect("a directory");
+    let answer = printed(home, "enough", "enough etcd storage --time 10s --json");
+    assert!(answer.2["commits"].as_u64() > Some(0), "{}", answer.2);
+    must_be_valid(&[answer]);
+    let left = std::fs::read_dir(home.join("storage")).expect("the directory");
+    assert_eq!(left.count(), 0);
+}
+
 /// A server that ends with the test.
 struct Server(std::process::Child);
 

@@ -56,6 +56,7 @@ mod tests {
         let run = fixture::slow_sd_card_run();
         let mut result = run.job(job_names::RANDOM_READ).unwrap().clone();
         result.latency_intervals = Some(LatencyIntervals {
+            p99_at_most_ns: None,
             p50_ns: Some(Estimate::new(591_000.0, 400_000.0, 592_000.0)),
             p99_ns: None,
         });

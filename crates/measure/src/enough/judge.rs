@@ -1,0 +1,622 @@
+//! The answer, from the tail of the commits: pure.
+//!
+//! In this order: a wait beyond the workload's limit is a no, whatever the percentiles; then the 95 % interval of the 99th
+//! percentile decides, as far as it lies on one side of a limit; else nothing is decided.
+
+use rubus_vocabulary::doubt::Doubt;
+use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::result::{JobResult, LatencyBins, LatencyIntervals, Stall, StallCause};
+use rubus_vocabulary::stats::histogram::P99_OPERATIONS;
+use rubus_vocabulary::units::{counted, duration_ns};
+use serde::Serialize;
+
+use rubus_draw::words::span;
+
+use super::{Limits, SECONDS, Workload};
+
+/// Rarer than once in so many, commits beyond the edge are not worth a word.
+const RARE: u64 = 1000;
+/// From so many commits on, the fastest of them says what all need at least.
+const FEW: u64 = 10;
+
+/// The answer in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It is fast enough.
+    Yes,
+    /// It is, with a reservation: at the edge, or with slow commits now and then.
+    YesBut,
+    /// It is not.
+    No,
+    /// What was seen does not decide it.
+    Undecided,
+}
+
+impl Answer {
+    /// Whether the storage can be used.
+    pub fn is_yes(self) -> bool {
+        matches!(self, Answer::Yes | Answer::YesBut)
+    }
+}
+
+/// What was seen of the commits.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// How many.
+    pub commits: u64,
+    /// In so many seconds.
+    pub seconds: f64,
+    /// The shortest, in nanoseconds.
+    pub shortest_ns: Option<u64>,
+    /// The median, in nanoseconds.
+    pub median_ns: Option<u64>,
+    /// The 99th percentile with its interval, in nanoseconds.
+    pub p99_ns: Option<Estimate>,
+    /// The longest, in nanoseconds.
+    pub longest_ns: u64,
+    /// How they are distributed.
+    pub bins: LatencyBins,
+    /// Times in which nothing was done.
+    pub stalls: Vec<Stall>,
+    /// The machine held the program up, so that slow commits may not be the storage's fault: how, and what to do.
+    pub held_up: Option<String>,
+    /// The measurement was stopped before its end.
+    pub is_cut_short: bool,
+}
+
+impl Evidence {
+    /// Of the commits of a job.
+    pub fn of(result: &JobResult) -> Evidence {
+        let latency = &result.latency_ns;
+        let intervals = result.latency_intervals;
+        Evidence {
+            commits: result.operations,
+            seconds: result.elapsed_s,
+            shortest_ns: latency.min,
+            median_ns: latency.p50,
+            p99_ns: intervals.and_then(|found| p99(&found)),
+            longest_ns: latency.max.unwrap_or(0),
+            bins: result.latency_bins.clone().unwrap_or_default(),
+            stalls: result.stalls.clone(),
+            held_up: result.doubts.iter().find_map(held_up),
+            is_cut_short: false,
+        }
+    }
+
+    /// Commits that surely took `ns` or longer.
+    fn at_least(&self, ns: u64) -> u64 {
+        let mut low_ns = 0;
+        let mut count = 0;
+        for (&up_to_ns, &operations) in self.bins.up_to_ns.iter().zip(&self.bins.operations) {
+            // Where bins were left out, a bin begins about a ninth below its end.
+            low_ns = low_ns.max(up_to_ns - up_to_ns / 9);
+            if low_ns >= ns {
+                count += operations;
+            }
+            low_ns = up_to_ns;
+        }
+        // The longest is known by itself.
+        count
+            .max(u64::from(self.longest_ns >= ns))
+            .min(self.commits)
+    }
+}
+
+/// Is it fast enough, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Judgement {
+    /// For what.
+    pub workload: String,
+    /// The answer in a word.
+    pub answer: Answer,
+    /// The answer with its reason, as a sentence.
+    pub sentence: String,
+    /// Commits that were measured.
+    pub commits: u64,
+    /// Seconds of measuring.
+    pub measured_s: f64,
+    /// The median, in milliseconds; null: there was no commit.
+    pub median_ms: Option<f64>,
+    /// The 99th percentile in milliseconds with its 95 % interval; null: too few commits.
+    pub p99_ms: Option<Estimate>,
+    /// The longest, in milliseconds.
+    pub longest_ms: f64,
+    /// Commits that took longer than the edge.
+    pub beyond_edge: u64,
+    /// Stalls beyond the limit.
+    pub stalls: Vec<Stall>,
+    /// 99 % of the commits shall take no longer, in milliseconds.
+    pub good_ms: f64,
+    /// Up to this the storage is at the edge, in milliseconds.
+    pub edge_ms: f64,
+    /// A single wait of this length is too long, in milliseconds.
+    pub stall_ms: f64,
+    /// Where the limits come from.
+    pub source: String,
+}
+
+/// The 99th percentile. Both of its upper ends hold at 97.5 %: the one of its interval, which may be none, and the latency that
+/// surely less than 1 % exceed.
+fn p99(found: &LatencyIntervals) -> Option<Estimate> {
+    let p99 = found.p99_ns?;
+    let at_most = found.p99_at_most_ns.unwrap_or(f64::INFINITY);
+    let high = p99.high.min(at_most).max(p99.value);
+    Some(Estimate::new(p99.value, p99.low, high))
+}
+
+fn held_up(doubt: &Doubt) -> Option<String> {
+    let is_it = matches!(
+        doubt,
+        Doubt::CpuStarved { .. } | Doubt::CpuStolen { .. } | Doubt::Stopped { .. }
+    );
+    is_it.then(|| format!("{}: {}", doubt.what(), doubt.remedy()))
+}
+
+/// Whether what was seen is fast enough for the workload.
+pub fn judge(workload: &Workload, seen: &Evidence) -> Judgement {
+    let limits = &workload.limits;
+    let stall_ms = ms(limits.stall_ns);
+    let stalls = seen.stalls.iter();
+    let stalls: Vec<Stall> = stalls
+        .copied()
+        .filter(|stall| stall.length_ms >= stall_ms)
+        .collect();
+    let (answer, why) = decide(workload, seen, &stalls);
+    let sentence = match answer {
+        Answer::Yes => format!("yes: {why}"),
+        Answer::YesBut => format!("yes, but {why}"),
+        Answer::No => format!("no, because {why}"),
+        Answer::Undecided => format!("undecided: {why}"),
+    };
+    Judgement {
+        workload: workload.name.into(),
+        answer,
+        sentence,
+        commits: seen.commits,
+        measured_s: seen.seconds,
+        median_ms: seen.median_ns.map(ms),
+        p99_ms: seen
+            .p99_ns
+            .map(|p99| Estimate::new(p99.value / 1e6, p99.low / 1e6, p99.high / 1e6)),
+        longest_ms: ms(seen.longest_ns),
+        beyond_edge: seen.at_least(limits.edge_ns),
+        stalls,
+        good_ms: ms(limits.good_ns),
+        edge_ms: ms(limits.edge_ns),
+        stall_ms,
+        source: workload.source.into(),
+    }
+}
+
+/// The answer and what follows it in the sentence.
+fn decide(workload: &Workload, seen: &Evidence, stalls: &[Stall]) -> (Answer, String) {
+    if let Some(no) = stalled(workload, seen, stalls) {
+        return (Answer::No, no);
+    }
+    if let Some(no) = slow(workload, seen) {
+        return match &seen.held_up {
+            None => (Answer::No, no),
+            Some(held_up) => (Answer::Undecided, format!("{no}; but {held_up}")),
+        };
+    }
+    if let Some(undecided) = disturbed(seen, stalls) {
+        return (Answer::Undecided, undecided);
+    }
+    let limits = &workload.limits;
+    let Some(p99) = seen.p99_ns else {
+        return (Answer::Undecided, too_few(seen));
+    };
+    if p99.high > limits.edge_ns as f64 {
+        return (Answer::Undecided, too_wide(limits, seen, &p99));
+    }
+    if seen.is_cut_short {
+        let words = format!(
+            "the measurement was stopped after {}; let it run to its end",
+            span(seen.seconds)
+        );
+        return (Answer::Undecided, words);
+    }
+    if p99.high > limits.good_ns as f64 {
+        return (Answer::YesBut, at_the_edge(workload, &p99));
+    }
+    match rare_tail(limits, seen) {
+        Some(words) => (Answer::YesBut, words),
+        None => (Answer::Yes, within(workload, &p99)),
+    }
+}
+
+/// A wait that is too long, if the storage is to blame for one.
+fn stalled(workload: &Workload, seen: &Evidence, stalls: &[Stall]) -> Option<String> {
+    let stall_ns = workload.limits.stall_ns;
+    let of_device = || {
+        let stalls = stalls.iter();
+        stalls.filter(|stall| stall.cause == StallCause::Device)
+    };
+    let longest_ns = of_device()
+        .map(|stall| (stall.length_ms * 1e6) as u64)
+        .max();
+    // A commit that took so long is a wait, even where all are slow and none is a stall.
+    let longest_ns = match (longest_ns, stalls.is_empty()) {
+        (None, true) => Some(seen.longest_ns).filter(|&ns| ns >= stall_ns)?,
+        (longest_ns, _) => longest_ns?,
+    };
+    let times = match of_device().count() {
+        0 | 1 => format!("the storage stalled for {}", duration_ns(longest_ns)),
+        count => format!(
+            "the storage stalled {count} times, for up to {}",
+            duration_ns(longest_ns)
+        ),
+    };
+    let rest = match seen.p99_ns {
+        Some(p99) if p99.high <= workload.limits.good_ns as f64 => format!(
+            "; otherwise it is fast: 99 % of the commits take {} or less",
+            duration(p99.value)
+        ),
+        _ => String::new(),
+    };
+    Some(format!(
+        "{times}, and a stall of {} or longer {}{rest}",
+        limit(stall_ns),
+        workload.stall_means
+    ))
+}
+
+/// Commits that are surely too slow.
+fn slow(workload: &Workload, seen: &Evidence) -> Option<String> {
+    let edge_ns = workload.limits.edge_ns;
+    let title = workload.title;
+    if let Some(p99) = seen.p99_ns.filter(|p99| p99.low > edge_ns as f64) {
+        return Some(format!(
+            "the slowest 1 % of the commits take {} or longer{}, and {title} needs 99 % within {}",
+            duration(p99.value),
+            interval(&p99),
+            limit(edge_ns)
+        ));
+    }
+    let shortest_ns = seen.shortest_ns.filter(|&ns| ns > edge_ns)?;
+    (seen.commits >= FEW).then(|| {
+        format!(
+            "even the fastest of {} commits took {}, and {title} needs 99 % within {}",
+            seen.commits,
+            duration_ns(shortest_ns),
+            limit(edge_ns)
+        )
+    })
+}
+
+/// A wait that was too long and not the storage's fault.
+fn disturbed(seen: &Evidence, stalls: &[Stall]) -> Option<String> {
+    let stall = stalls
+        .iter()
+        .max_by(|a, b| a.length_ms.total_cmp(&b.length_ms))?;
+    let because = match stall.cause {
+        StallCause::Device => "the storage stood still",
+        StallCause::CpuStarvation => "the processor was busy with other programs",
+        StallCause::Throttling => "the board was throttled or its voltage was low",
+        StallCause::OtherWriters => "other programs kept the storage busy",
+        StallCause::Stopped => "this program was stopped",
+    };
+    Some(format!(
+        "commits waited for {} because {because}; repeat the measurement of {} without that",
+        duration(stall.length_ms * 1e6),
+        span(seen.seconds)
+    ))
+}
+
+fn too_few(seen: &Evidence) -> String {
+    if seen.commits == 0 {
+        return "no commit was finished while it was measured; measure again".into();
+    }
+    let commits = counted(seen.commits, "commit", "commits");
+    let per_second = seen.commits as f64 / seen.seconds.max(1e-9);
+    let needed_s = 1.5 * P99_OPERATIONS as f64 / per_second.max(1e-9);
+    format!(
+        "only {commits} in {}, too few for the 99th percentile; {}",
+        span(seen.seconds),
+        longer(seen, needed_s)
+    )
+}
+
+fn too_wide(limits: &Limits, seen: &Evidence, p99: &Estimate) -> String {
+    format!(
+        "99 % of the commits take {} or less{}, and {} is the limit; {}",
+        duration(p99.value),
+        interval(p99),
+        limit(limits.edge_ns),
+        longer(seen, 4.0 * seen.seconds)
+    )
+}
+
+/// What would decide it: more commits, as long as that is possible.
+fn longer(seen: &Evidence, seconds: f64) -> String {
+    let max_s = *SECONDS.end();
+    if seen.seconds > 0.9 * max_s {
+        return "no longer measurement is possible, so do not rely on this storage".into();
+    }
+    // Whole minutes read better.
+    let minutes = (seconds.min(max_s) / 60.0).ceil().max(1.0);
+    let minutes = minutes.max((seen.seconds / 60.0).floor() + 1.0);
+    format!("measure longer to decide: --time {minutes:.0}m")
+}
+
+fn at_the_edge(workload: &Workload, p99: &Estimate) -> String {
+    format!(
+        "it is at the edge: 99 % of the commits take {} or less{}, and {} wants {}",
+        duration(p99.value),
+        interval(p99),
+        workload.title,
+        limit(workload.limits.good_ns)
+    )
+}
+
+/// Slow commits that are too few to show in the 99th percentile.
+fn rare_tail(limits: &Limits, seen: &Evidence) -> Option<String> {
+    let slow = seen.at_least(limits.edge_ns);
+    if slow == 0 || seen.commits / slow > RARE {
+        return None;
+    }
+    let one_in = (seen.commits as f64 / slow as f64).round();
+    Some(format!(
+        "1 commit in {one_in} takes {} or longer, up to {}",
+        limit(limits.edge_ns),
+        duration_ns(seen.longest_ns)
+    ))
+}
+
+fn within(workload: &Workload, p99: &Estimate) -> String {
+    format!(
+        "99 % of the commits take {} or less{}, and {} wants {}",
+        duration(p99.value),
+        interval(p99),
+        workload.title,
+        limit(workload.limits.good_ns)
+    )
+}
+
+/// " (2.9 to 3.6 ms at 95 % confidence)".
+fn interval(estimate: &Estimate) -> String {
+    match estimate.high.is_finite() {
+        true => format!(
+            " ({} to {} at 95 % confidence)",
+            duration(estimate.low),
+            duration(estimate.high)
+        ),
+        false => format!(" (at least {} at 95 % confidence)", duration(estimate.low)),
+    }
+}
+
+fn duration(ns: f64) -> String {
+    duration_ns(ns as u64)
+}
+
+/// A limit, which is a round number: "10 ms", "1 s".
+pub(super) fn limit(ns: u64) -> String {
+    match ns / 1_000_000 {
+        ms if ms >= 1000 && ms % 1000 == 0 => format!("{} s", ms / 1000),
+        ms => format!("{ms} ms"),
+    }
+}
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enough::by_name;
+
+    fn etcd() -> &'static Workload {
+        by_name("etcd").expect("it is listed")
+    }
+
+    /// A minute in which all commits took about so many milliseconds.
+    fn steady(typical_ms: f64) -> Evidence {
+        let ns = |ms: f64| (ms * 1e6) as u64;
+        Evidence {
+            commits: 12_000,
+            seconds: 60.0,
+            shortest_ns: Some(ns(typical_ms * 0.8)),
+            median_ns: Some(ns(typical_ms)),
+            p99_ns: Some(around(typical_ms * 1.2, typical_ms * 1.1, typical_ms * 1.3)),
+            longest_ns: ns(typical_ms * 1.4),
+            bins: bins(&[(typical_ms * 1.4, 12_000)]),
+            ..Evidence::default()
+        }
+    }
+
+    fn around(value_ms: f64, low_ms: f64, high_ms: f64) -> Estimate {
+        Estimate::new(value_ms * 1e6, low_ms * 1e6, high_ms * 1e6)
+    }
+
+    fn bins(bins: &[(f64, u64)]) -> LatencyBins {
+        LatencyBins {
+            up_to_ns: bins.iter().map(|bin| (bin.0 * 1e6) as u64).collect(),
+            operations: bins.iter().map(|bin| bin.1).collect(),
+        }
+    }
+
+    fn stall(length_ms: f64, cause: StallCause) -> Stall {
+        Stall {
+            start_s: 12.0,
+            length_ms,
+            cause,
+        }
+    }
+
+    fn answer(seen: &Evidence) -> (Answer, String) {
+        let found = judge(etcd(), seen);
+        (found.answer, found.sentence)
+    }
+
+    #[test]
+    fn fast_commits_are_a_yes() {
+        let (answer, words) = answer(&steady(2.0));
+        assert_eq!(answer, Answer::Yes, "{words}");
+        assert_eq!(
+            words,
+            "yes: 99 % of the commits take 2.40 ms or less (2.20 ms to 2.60 ms at 95 % confidence), and etcd wants 10 ms"
+        );
+    }
+
+    #[test]
+    fn between_the_limits_is_the_edge() {
+        let (answer, words) = answer(&steady(12.0));
+        assert_eq!(answer, Answer::YesBut, "{words}");
+        assert!(
+            words.starts_with("yes, but it is at the edge: 99 %"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn beyond_the_edge_is_a_no() {
+        let (answer, words) = answer(&steady(30.0));
+        assert_eq!(answer, Answer::No, "{words}");
+        assert!(words.contains("36.0 ms or longer"), "{words}");
+        assert!(words.contains("needs 99 % within 20 ms"), "{words}");
+    }
+
+    #[test]
+    fn a_rare_tail_is_told() {
+        let mut seen = steady(2.0);
+        seen.bins = bins(&[(2.8, 11_940), (80.0, 60)]);
+        seen.longest_ns = 80_000_000;
+        let (answer, words) = answer(&seen);
+        assert_eq!(answer, Answer::YesBut);
+        assert_eq!(
+            words,
+            "yes, but 1 commit in 200 takes 20 ms or longer, up to 80.0 ms"
+        );
+        // One in more than a thousand is not worth a word.
+        seen.bins = bins(&[(2.8, 11_990), (80.0, 10)]);
+        assert_eq!(self::answer(&seen).0, Answer::Yes);
+    }
+
+    #[test]
+    fn a_stall_is_a_no_although_the_percentile_is_good() {
+        let mut seen = steady(2.0);
+        seen.stalls = vec![stall(80.0, StallCause::Device)];
+        assert_eq!(answer(&seen).0, Answer::Yes);
+        seen.stalls.push(stall(1400.0, StallCause::Device));
+        let (answer, words) = answer(&seen);
+        assert_eq!(answer, Answer::No);
+        assert!(words.contains("stalled for 1.40 s"), "{words}");
+        assert!(words.contains("otherwise it is fast"), "{words}");
+    }
+
+    #[test]
+    fn a_commit_as_long_as_a_stall_is_one() {
+        let mut seen = steady(900.0);
+        seen.longest_ns = 1_200_000_000;
+        let (answer, words) = answer(&seen);
+        assert_eq!(answer, Answer::No);
+        assert!(words.contains("stalled for 1.20 s"), "{words}");
+    }
+
+    #[test]
+    fn a_wait_that_others_caused_decides_nothing() {
+        let mut seen = steady(2.0);
+        seen.stalls = vec![stall(3000.0, StallCause::CpuStarvation)];
+        seen.longest_ns = 3_000_000_000;
+        let (answer, words) = answer(&seen);
+        assert_eq!(answer, Answer::Undecided);
+        assert!(words.contains("the processor was busy"), "{words}");
+        // What is too slow without it stays so.
+        seen.p99_ns = steady(30.0).p99_ns;
+        assert_eq!(self::answer(&seen).0, Answer::No);
+    }
+
+    #[test]
+    fn slow_commits_of_a_busy_machine_decide_nothing() {
+        let mut seen = steady(30.0);
+        seen.held_up = held_up(&Doubt::CpuStarved { share: 0.65 });
+        let (answer, words) = answer(&seen);
+        assert_eq!(answer, Answer::Undecided);
+        assert!(
+            words.contains("but the test waited for a processor 65 %"),
+            "{words}"
+        );
+        // What is fast on a busy machine is fast.
+        let fast = Evidence {
+            held_up: seen.held_up,
+            ..steady(2.0)
+        };
+        assert_eq!(self::answer(&fast).0, Answer::Yes);
+    }
+
+    #[test]
+    fn too_few_commits_decide_nothing_and_a_longer_time_would() {
+        let mut seen = steady(2.0);
+        (seen.commits, seen.p99_ns) = (100, None);
+        let (answer, words) = answer(&seen);
+        assert_eq!(answer, Answer::Undecided);
+        // 450 commits take 270 s.
+        assert!(
+            words.ends_with("measure longer to decide: --time 5m"),
+            "{words}"
+        );
+        let (answer, words) = self::answer(&Evidence::default());
+        assert_eq!(answer, Answer::Undecided);
+        assert!(words.contains("no commit was finished"), "{words}");
+    }
+
+    #[test]
+    fn a_few_commits_that_are_all_too_slow_are_a_no() {
+        let mut seen = steady(400.0);
+        (seen.commits, seen.p99_ns) = (100, None);
+        let (answer, words) = answer(&seen);
+        assert_eq!(answer, Answer::No);
+        assert!(
+            words.contains("even the fastest of 100 commits took 320 ms"),
+            "{words}"
+        );
+        seen.commits = 5;
+        assert_eq!(self::answer(&seen).0, Answer::Undecided);
+    }
+
+    #[test]
+    fn an_interval_across_the_edge_decides_nothing() {
+        let mut seen = steady(2.0);
+        seen.p99_ns = Some(around(15.0, 3.0, 70.0));
+        let (answer, words) = answer(&seen);
+        assert_eq!(answer, Answer::Undecided);
+        assert!(words.ends_with("--time 4m"), "{words}");
+        seen.seconds = 3600.0;
+        assert!(
+            self::answer(&seen)
+                .1
+                .contains("do not rely on this storage")
+        );
+    }
+
+    #[test]
+    fn a_measurement_cut_short_says_yes_to_nothing() {
+        let mut seen = steady(2.0);
+        seen.is_cut_short = true;
+        assert_eq!(answer(&seen).0, Answer::Undecided);
+        seen.p99_ns = steady(30.0).p99_ns;
+        assert_eq!(answer(&seen).0, Answer::No);
+    }
+
+    #[test]
+    fn the_shorter_of_two_upper_ends_counts() {
+        let bounded = |high, at_most| {
+            let found = LatencyIntervals {
+                p50_ns: None,
+                p99_ns: Some(Estimate::new(2.4e6, 2.2e6, high)),
+                p99_at_most_ns: at_most,
+            };
+            p99(&found).expect("there is one").high
+        };
+        assert_eq!(bounded(f64::INFINITY, Some(2.8e6)), 2.8e6);
+        assert_eq!(bounded(40e6, Some(2.8e6)), 2.8e6);
+        assert_eq!(bounded(2.6e6, Some(2.8e6)), 2.6e6);
+        assert_eq!(bounded(f64::INFINITY, None), f64::INFINITY);
+        // Never below the figure itself.
+        assert_eq!(bounded(2.6e6, Some(2.3e6)), 2.4e6);
+    }
+}
