@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::finding::{Finding, Knee};
 use rubus_vocabulary::fixture;
-use rubus_vocabulary::result::{Access, Ended, JobResult, Run};
+use rubus_vocabulary::result::{Access, Ended, JobResult, LatencyIntervals, Run};
 use rubus_vocabulary::spec::Operation;
 use serde_json::Value;
 
@@ -98,6 +98,10 @@ fn unusual_run() -> Run {
         bytes: Some(1 << 20),
         response_ns: Some(run.results[0].latency_ns),
         warm_up_s: 1.5,
+        latency_intervals: Some(LatencyIntervals {
+            p99_at_most_ns: Some(2e6),
+            ..run.results[0].latency_intervals.unwrap_or_default()
+        }),
         ..run.results[0].clone()
     };
     run.target.cluster = Some(fixture::troubled_cluster());

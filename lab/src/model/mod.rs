@@ -13,6 +13,7 @@ mod cipher;
 mod commits;
 pub mod judge;
 pub mod ledger;
+mod marks;
 mod md;
 mod network;
 mod notes;

@@ -7,14 +7,10 @@ use rubus_advise::seeds::{self, SeedCase};
 use rubus_vocabulary::estimate::Estimate;
 
 use super::case::{Case, Purpose, Unit};
+use super::marks::{CHOSEN, DISTURBED, title};
 use super::reread;
 use super::summary::{self, percent};
 use super::{Report, Subject};
-
-/// Stands in the last column of a case with which something was chosen.
-pub(super) const CHOSEN: &str = "chosen";
-/// Stands behind the share of the time in which programs waited, when that was too much to the end.
-pub(super) const DISTURBED: &str = " !";
 
 /// Everything as Markdown: how good it is, every case, and the published figures.
 ///
@@ -129,19 +125,6 @@ fn published(page: &mut String, cases: &[SeedCase]) {
     sources.sort_unstable();
     sources.dedup();
     let _ = writeln!(page, "\nFrom {}.", sources.join("; "));
-}
-
-pub(super) fn title(subject: Subject) -> &'static str {
-    match subject {
-        Subject::Sizes => "Sizes and depths of one device",
-        Subject::Stripes => "Stripes, on ports of their own and on one",
-        Subject::Md => "RAID-0 by md on an emulated board",
-        Subject::Commits => "Commits, by one writer and by several",
-        Subject::Btrfs => "Compression by btrfs",
-        Subject::Network => "Network disks",
-        Subject::Cipher => "A cipher in the path",
-        Subject::Swap => "Swap",
-    }
 }
 
 fn unit(unit: Unit) -> &'static str {

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::Subject;
 use super::case::Kind;
 use super::judge::Score;
-use super::{page, summary};
+use super::{marks, summary};
 
 /// The page with its head as the tables below have it. What tells of the run stays.
 ///
@@ -29,7 +29,7 @@ pub fn scores(page: &str) -> Result<Vec<Score>> {
     let mut columns: Option<Vec<&str>> = None;
     for line in page.lines() {
         if let Some(title) = line.strip_prefix("## ") {
-            let of_title = |subject: &Subject| page::title(*subject) == title;
+            let of_title = |subject: &Subject| marks::title(*subject) == title;
             subject = Subject::ALL.into_iter().find(of_title);
             columns = None;
         }
@@ -87,8 +87,8 @@ fn score(subject: Subject, columns: &[&str], cells: &[&str]) -> Result<Score> {
             "no" => false,
             other => bail!("{other:?} in the column \"holds\" is neither yes nor no"),
         },
-        is_held_out: !cell("")?.split(", ").any(|mark| mark == page::CHOSEN),
-        is_disturbed: cell("starved")?.ends_with(page::DISTURBED),
+        is_held_out: !cell("")?.split(", ").any(|mark| mark == marks::CHOSEN),
+        is_disturbed: cell("starved")?.ends_with(marks::DISTURBED),
     })
 }
 

@@ -1,0 +1,21 @@
+//! What the tables of the page are called and marked with: `page` writes them, and `reread` finds them again.
+
+use super::Subject;
+
+/// Stands in the last column of a case with which something was chosen.
+pub(super) const CHOSEN: &str = "chosen";
+/// Stands behind the share of the time in which programs waited, when that was too much to the end.
+pub(super) const DISTURBED: &str = " !";
+
+pub(super) fn title(subject: Subject) -> &'static str {
+    match subject {
+        Subject::Sizes => "Sizes and depths of one device",
+        Subject::Stripes => "Stripes, on ports of their own and on one",
+        Subject::Md => "RAID-0 by md on an emulated board",
+        Subject::Commits => "Commits, by one writer and by several",
+        Subject::Btrfs => "Compression by btrfs",
+        Subject::Network => "Network disks",
+        Subject::Cipher => "A cipher in the path",
+        Subject::Swap => "Swap",
+    }
+}
