@@ -1,15 +1,12 @@
 //! The recipe `desktop` there and back by way of a start on trial, which prepares everything and does not switch. A trial
-//! that comes up is kept by `rubus verify`, but not while a promise is broken; what is promised holds under memory pressure, and
-//! undoing leaves the card as it was. A trial that fails leaves the old system, which has lost nothing. Wrong disks are refused.
+//! that comes up is kept by `rubus verify`, but not while a promise is broken, and undoing leaves the card as it was. A trial
+//! that fails leaves the old system, which has lost nothing. Wrong disks are refused.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use crate::common::desktop::{
-    WAIT, ends_on_the_card, is_as_promised, memory_pressure_reaches_the_disk_through_zswap,
-    wrong_disks_are_refused,
-};
+use crate::common::desktop::{WAIT, ends_on_the_card, is_as_promised, wrong_disks_are_refused};
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::channel::Outcome;
@@ -201,7 +198,6 @@ fn a_trial_comes_up_and_is_kept(lab: &Lab, kit: &Kit) {
 
     let mut new = lab.boot(kit, false).unwrap();
     assert_eq!(root(&mut new), "btrfs", "a usual start is not the new one");
-    memory_pressure_reaches_the_disk_through_zswap(&mut new);
     is_as_promised(&mut new);
     says(&mut new, "rubus undo --yes", 0, "is undone");
     new.switch_off().unwrap();
