@@ -486,6 +486,22 @@ impl Lab {
         }
     }
 
+    /// Processes that measure for another rubus here, and not for another test.
+    fn measuring(&self) -> Vec<u32> {
+        let all = std::fs::read_dir("/proc").expect("the processes").flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        pids.filter(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            words
+                .first()
+                .is_some_and(|first| first.ends_with(b"/rubus"))
+                && words.contains(&b"--records".as_slice())
+                && words.contains(&self.target().as_bytes())
+        })
+        .collect()
+    }
+
     fn target(&self) -> String {
         self.memory.path().display().to_string()
     }
@@ -517,7 +533,7 @@ impl Lab {
         command.process_group(0);
         let running = Running(Some(command.spawn().expect("the program starts")));
         let give_up = Instant::now() + PATIENCE;
-        while measuring().is_empty() {
+        while self.measuring().is_empty() {
             assert!(Instant::now() < give_up, "it does not begin");
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -542,7 +558,7 @@ impl Lab {
         let give_up = Instant::now() + PATIENCE;
         loop {
             let files: Vec<_> = leftovers().into_iter().filter(&is_new).collect();
-            let processes = measuring();
+            let processes = self.measuring();
             if files.is_empty() && processes.is_empty() {
                 return;
             }
@@ -646,21 +662,6 @@ fn leftovers() -> BTreeSet<PathBuf> {
         found.extend(ours.map(|entry| entry.path()));
     }
     found
-}
-
-/// Processes that measure for another rubus.
-fn measuring() -> Vec<u32> {
-    let all = std::fs::read_dir("/proc").expect("the processes").flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-        words
-            .first()
-            .is_some_and(|first| first.ends_with(b"/rubus"))
-            && words.contains(&b"--records".as_slice())
-    })
-    .collect()
 }
 
 /// Memory mounted somewhere, from which nothing may be run.

@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use crate::common::desktop::{WAIT, ends_on_the_card, is_as_promised, wrong_disks_are_refused};
+use crate::common::desktop::{WAIT, ends_on_the_card, wrong_disks_are_refused};
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::channel::Outcome;
@@ -198,7 +198,7 @@ fn a_trial_comes_up_and_is_kept(lab: &Lab, kit: &Kit) {
 
     let mut new = lab.boot(kit, false).unwrap();
     assert_eq!(root(&mut new), "btrfs", "a usual start is not the new one");
-    is_as_promised(&mut new);
+    says(&mut new, "rubus verify", 0, "promises hold");
     says(&mut new, "rubus undo --yes", 0, "is undone");
     new.switch_off().unwrap();
 }
