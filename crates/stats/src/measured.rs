@@ -147,19 +147,7 @@ impl Measured {
         let bound = |p: f64| FLUSH_SHAPE / quantile::gamma(p, FLUSH_SHAPE);
         let down = 1.0 - rate_if_it_took(bound(0.025));
         let up = rate_if_it_took(bound(0.975)) - 1.0;
-        let with_flush = |rate: Estimate| {
-            let rate = rate.scaled(self.measured_s / whole_s);
-            if rate.value <= 0.0 {
-                return rate;
-            }
-            let below = (1.0 - rate.low / rate.value).hypot(down).min(1.0);
-            let above = (rate.high / rate.value - 1.0).hypot(up);
-            Estimate::new(
-                rate.value,
-                rate.value * (1.0 - below),
-                rate.value * (1.0 + above),
-            )
-        };
+        let with_flush = |rate: Estimate| widened(rate.scaled(self.measured_s / whole_s), down, up);
         self.bytes_per_second = with_flush(self.bytes_per_second);
         self.iops = with_flush(self.iops);
         self.measured_s = whole_s;
@@ -171,19 +159,8 @@ impl Measured {
     /// this small, and it says nothing against the measurement.
     pub fn allow_for_slow_changes(&mut self) {
         let slow = drift::unseen_share(self.measured_s);
-        let widened = |rate: Estimate| {
-            if rate.value <= 0.0 {
-                return rate;
-            }
-            let (below, above) = (1.0 - rate.low / rate.value, rate.high / rate.value - 1.0);
-            Estimate::new(
-                rate.value,
-                rate.value * (1.0 - below.hypot(slow)).max(0.0),
-                rate.value * (1.0 + above.hypot(slow)),
-            )
-        };
-        self.iops = widened(self.iops);
-        self.bytes_per_second = widened(self.bytes_per_second);
+        self.iops = widened(self.iops, slow, slow);
+        self.bytes_per_second = widened(self.bytes_per_second, slow, slow);
     }
 
     /// Judges the job by the interval that it has with its flush.
@@ -198,6 +175,20 @@ impl Measured {
                 .insert(0, Caveat::NotPrecise { reached, wanted });
         }
     }
+}
+
+/// A rate whose interval reaches further by these shares of it, joined with its own reach like independent errors.
+fn widened(rate: Estimate, down: f64, up: f64) -> Estimate {
+    if rate.value <= 0.0 {
+        return rate;
+    }
+    let below = (1.0 - rate.low / rate.value).hypot(down).min(1.0);
+    let above = (rate.high / rate.value - 1.0).hypot(up);
+    Estimate::new(
+        rate.value,
+        rate.value * (1.0 - below),
+        rate.value * (1.0 + above),
+    )
 }
 
 #[cfg(test)]
