@@ -70,3 +70,4 @@ mod vm_pi3_packages;
 mod vm_pi3_survey;
 mod vm_pi3_watch;
 mod watch;
+mod writers;

@@ -134,6 +134,59 @@ impl Processes {
         let length = rustix::io::read(&file, &mut self.text)?;
         Ok(&self.text[..length])
     }
+
+    /// Files that one process has open for writing, as the kernel names them (a deleted one ends in " (deleted)"); of many
+    /// those with the lowest numbers, `most` descriptors being looked at. Devices, pipes, sockets and the kernel's own files
+    /// are left out.
+    ///
+    /// # Errors
+    /// When it is gone or may not be looked at.
+    pub fn written_files(&mut self, number: u32, most: usize) -> Result<Vec<String>, ReadError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let path = format!("{number}/fd");
+        let open = rustix::fs::openat(self.directory.fd()?, path, flags, Mode::empty())?;
+        let mut descriptors: Vec<u32> = Vec::new();
+        for entry in Dir::read_from(&open)? {
+            let entry = entry?;
+            let name = entry.file_name().to_str();
+            descriptors.extend(name.ok().and_then(|name| name.parse::<u32>().ok()));
+        }
+        descriptors.sort_unstable();
+        descriptors.truncate(most);
+        let mut files = Vec::new();
+        for descriptor in descriptors {
+            let Ok(target) = rustix::fs::readlinkat(&open, descriptor.to_string(), Vec::new())
+            else {
+                continue;
+            };
+            let target = target.to_string_lossy();
+            if !is_of_a_disk(&target) {
+                continue;
+            }
+            // One that was closed meanwhile is left out.
+            let facts = self.file_of(number, &format!("fdinfo/{descriptor}"));
+            if facts.is_ok_and(is_for_writing) {
+                files.push(target.into_owned());
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// Whether a descriptor's target is a file that may be on a disk: pipes and the like have no path.
+fn is_of_a_disk(target: &str) -> bool {
+    let elsewhere = ["/dev/", "/proc/", "/sys/", "/memfd:"];
+    target.starts_with('/') && !elsewhere.iter().any(|start| target.starts_with(start))
+}
+
+/// Whether a descriptor's facts (proc_pid_fdinfo(5)) say that it was opened for writing: the two lowest bits of the octal
+/// flags are 1 or 2 then.
+fn is_for_writing(facts: &[u8]) -> bool {
+    let facts = String::from_utf8_lossy(facts);
+    let mut lines = facts.lines();
+    let flags = lines.find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u64::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| matches!(flags & 3, 1 | 2))
 }
 
 #[cfg(test)]
@@ -190,5 +243,32 @@ mod tests {
             assert!(found.contains(&(std::process::id(), true)));
             assert!(found.is_sorted());
         }
+    }
+
+    #[test]
+    fn files_that_a_process_writes_are_named_and_those_that_it_reads_are_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let [read, written] = ["read", "written"].map(|name| directory.path().join(name));
+        std::fs::write(&read, "words").unwrap();
+        let _read = std::fs::File::open(&read).unwrap();
+        let _written = std::fs::File::create(&written).unwrap();
+        let mut processes = Processes::open().unwrap();
+        let files = processes.written_files(std::process::id(), 1_000).unwrap();
+        assert!(files.contains(&written.display().to_string()), "{files:?}");
+        assert!(!files.contains(&read.display().to_string()), "{files:?}");
+        assert!(files.iter().all(|file| !file.starts_with("/dev/")));
+        assert_eq!(
+            processes.written_files(std::process::id(), 0).unwrap(),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn only_flags_tell_who_writes() {
+        assert!(is_for_writing(b"pos:\t0\nflags:\t0100002\nmnt_id:\t9\n"));
+        assert!(is_for_writing(b"flags:\t02001\n"));
+        assert!(!is_for_writing(b"flags:\t0100000\n"));
+        assert!(!is_for_writing(b"pos:\t0\n") && !is_for_writing(b"flags:\tx\n"));
+        assert!(!is_of_a_disk("pipe:[12]") && !is_of_a_disk("/dev/null") && is_of_a_disk("/var"));
     }
 }

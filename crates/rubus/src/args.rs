@@ -28,6 +28,7 @@ mod share;
 mod watch;
 #[cfg(test)]
 mod words;
+mod writers;
 
 pub use advise::Advise;
 pub use attach::{Attach, Detach};
@@ -45,6 +46,7 @@ pub use remote::Remote;
 pub use serve::{Encryption, Serve};
 pub use share::{Gallery, Share};
 pub use watch::Watch;
+pub use writers::Writers;
 
 use crate::target_name::TargetName;
 
@@ -226,6 +228,7 @@ pub enum Command {
     Advise(Box<Advise>),
     Cluster(rubus_cluster::cli::Cluster),
     Watch(Watch),
+    Writers(Writers),
     Completions(Completions),
     Manual(Manual),
 }

@@ -100,6 +100,7 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Advise(advise)) => commands::advise::run(&general, &advise),
         Some(Command::Cluster(cluster)) => commands::cluster::run(&general, &cluster),
         Some(Command::Watch(watch)) => commands::watch::run(&general, &watch),
+        Some(Command::Writers(writers)) => commands::writers::run(&general, &writers),
         Some(Command::Completions(completions)) => commands::completions::run(&completions),
         Some(Command::Manual(manual)) => commands::manual::run(&manual),
     }

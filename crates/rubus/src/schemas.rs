@@ -90,6 +90,7 @@ fn all() -> Vec<(&'static str, &'static str, Value)> {
         of::<Vec<RuleDocument>>("rules", "rubus survey --rules --json"),
         of::<Vec<RecipeDocument>>("recipes", "rubus recipes --json"),
         of::<WatchDocument>("watch", "rubus watch --once --json"),
+        of::<rubus_watch::writers::Report>("writers", "rubus writers --json"),
         of::<RecordingLine>("recording", "a line of rubus watch --record FILE"),
         of::<ZswapDocument>("zswap", "rubus zswap --json"),
         of::<CompressionDocument>("compression", "rubus compression --json"),

@@ -8,6 +8,7 @@
 
 mod counters;
 mod diskstats;
+mod ledger;
 pub mod live;
 mod look;
 mod memory;
@@ -22,6 +23,8 @@ mod sample;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod unit;
+pub mod writers;
 
 pub use counters::advance;
 pub use diskstats::{DiskCounters, parse_diskstats};
@@ -33,7 +36,10 @@ pub use memory::{
 pub use net_dev::{LinkCounters, parse_net_dev};
 pub use numbers::number;
 pub use pipes::{Basis, Pipe, PipeUse, measured_pipe};
-pub use programs::{ProgramCounters, ProgramIo, Programs, busiest, parse_process_io};
+pub use programs::{
+    ProgramCounters, ProgramIo, Programs, Traffic, Written, busiest, parse_parent, parse_process_io,
+};
 pub use rates::{DiskLook, DiskRates, LinkRates};
 pub use recording::{CutOff, FORMAT, Header, header_line, parse_header, parse_sample, sample_line};
 pub use sample::{Attached, Clock, Heat, Nbd, NbdClient, NbdServer, Sample, Zone, Zswap};
+pub use unit::parse_unit;

@@ -328,24 +328,38 @@ fn links_are_read_with_and_without_a_space_behind_the_colon() {
 }
 
 #[test]
-fn the_busiest_programs_come_first_and_new_ones_count_from_their_start() {
-    let text = b"rchar: 5\nwchar: 6\nsyscr: 1\nsyscw: 1\nread_bytes: 8192\nwrite_bytes: 4096\ncancelled_write_bytes: 0\n";
+fn the_busiest_programs_come_first() {
+    let text = b"rchar: 5\nwchar: 6\nsyscr: 1\nsyscw: 1\nread_bytes: 8192\nwrite_bytes: 4096\ncancelled_write_bytes: 512\n";
     let one = parse_process_io(7, text).unwrap();
-    assert_eq!((one.read_bytes, one.written_bytes), (8192, 4096));
+    let wanted = Traffic {
+        read_bytes: 8192,
+        written_bytes: 4096,
+        cancelled_bytes: 512,
+    };
+    assert_eq!((one.pid, one.traffic), (7, wanted));
     assert_eq!(parse_process_io(7, b"read_bytes: 5\n"), None);
     let of = |pid: u32, read_bytes: u64, written_bytes: u64| ProgramCounters {
         pid,
-        read_bytes,
-        written_bytes,
+        traffic: Traffic {
+            read_bytes,
+            written_bytes,
+            cancelled_bytes: 9,
+        },
     };
-    let before = [of(1, 100, 0), of(2, 50, 50), of(9, 1 << 30, 0)];
-    let now = [of(1, 100, 0), of(2, 60, 80), of(5, 0, 500), of(9, 10, 0)];
-    // 9 is a number that was given again.
+    let moved = [of(1, 0, 0), of(2, 10, 30), of(5, 0, 500), of(9, 10, 0)];
     assert_eq!(
-        busiest(&before, &now, 8),
-        [(5, 0, 500), (2, 10, 30), (9, 10, 0)]
+        busiest(&moved, 8),
+        [of(5, 0, 500), of(2, 10, 30), of(9, 10, 0)]
     );
-    assert_eq!(busiest(&before, &now, 1).len(), 1);
+    assert_eq!(busiest(&moved, 1).len(), 1);
+}
+
+#[test]
+fn a_parent_is_told_whatever_its_child_is_called() {
+    assert_eq!(parse_parent(b"42 (cat) R 7 42 1 0 -1"), Some(7));
+    assert_eq!(parse_parent(b"42 (a) S 9 (b) S 3 42 1"), Some(3));
+    assert_eq!(parse_parent(b"42 (cut"), None);
+    assert_eq!(parse_parent(b"42 (cat) R -1 4"), None);
 }
 
 #[test]
@@ -387,6 +401,7 @@ proptest! {
         parse_net_dev(&bytes).for_each(drop);
         let _ = (parse_meminfo(&bytes), parse_vmstat(&bytes), parse_pressure(&bytes));
         let _ = (parse_mm_stat(&bytes), parse_process_io(1, &bytes), number(&bytes));
+            let _ = (parse_parent(&bytes), parse_unit(&bytes));
         let _ = (parse_header(&bytes), parse_sample(&bytes));
     }
 

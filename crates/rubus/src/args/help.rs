@@ -623,6 +623,24 @@ pub const PAGES: &[Page] = &[
         ],
     },
     Page {
+        name: "rubus-writers",
+        statuses: PLAIN,
+        examples: &[
+            (
+                "sudo rubus writers",
+                "Watch for a minute and say which programs wrote to the disks.",
+            ),
+            (
+                "sudo rubus watch --interval 30 --record day.rec",
+                "Record a day; Ctrl-C ends it.",
+            ),
+            (
+                "rubus writers day.rec",
+                "Say who wrote in that time, and what that makes in a year.",
+            ),
+        ],
+    },
+    Page {
         name: "rubus-completions",
         statuses: PLAIN,
         examples: &[(

@@ -36,4 +36,5 @@ pub mod survey;
 pub mod together;
 pub mod verify;
 pub mod watch;
+pub mod writers;
 pub mod zswap;

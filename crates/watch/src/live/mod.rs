@@ -7,3 +7,4 @@ pub mod recorder;
 pub mod replay;
 pub mod terminal;
 pub mod view;
+pub mod writers;

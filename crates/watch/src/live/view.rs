@@ -11,7 +11,7 @@ use super::network_disks;
 use super::recorder::Recorder;
 use super::replay::Replay;
 use super::terminal::{self, Taken, Woken};
-use crate::probe::Sampler;
+use crate::probe::{Sampler, Wanted};
 use crate::text::{Letters, Mode, Screen, Trail, View, has_room_for_programs, prometheus};
 use crate::{Header, Look, Programs, Sample};
 
@@ -87,9 +87,12 @@ impl<'a> Watcher<'a> {
     /// # Errors
     /// When the recording or the file for the monitoring system cannot be written.
     fn step(&mut self, with_programs: bool) -> anyhow::Result<()> {
-        let mut sample = self
-            .sampler
-            .sample(with_programs || self.recorder.is_some());
+        let wanted = match (with_programs, &self.recorder) {
+            (_, Some(_)) => Wanted::Writers,
+            (true, None) => Wanted::Programs,
+            (false, None) => Wanted::Nothing,
+        };
+        let mut sample = self.sampler.sample(wanted);
         sample.nbd = self.nbd.look();
         if let Some(programs) = &sample.programs {
             self.programs = Some(programs.clone());

@@ -26,6 +26,18 @@ const SLOW_NS: u64 = 5_000_000_000;
 /// Two intervals of 5 s by a clock that is a little early must not become one of 6 s.
 const EARLY_NS: u64 = 100_000_000;
 
+/// What is wanted of programs. Whoever wants something makes for a walk over all processes every few seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Which ones make the disks work.
+    Programs,
+    /// All that wrote, with their units and places, too.
+    Writers,
+}
+
 /// Takes samples of this machine.
 pub struct Sampler<'a> {
     stat: Option<PolledFile>,
@@ -76,9 +88,8 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Takes one. `with_programs` says whether anybody wants to know which programs make the disks work: that is a walk
-    /// over all processes, made every few seconds.
-    pub fn sample(&mut self, with_programs: bool) -> Sample {
+    /// Takes one, with what is wanted of programs if a walk is due.
+    pub fn sample(&mut self, wanted: Wanted) -> Sample {
         let at_ns = monotonic_ns();
         let since_boot_ns = since_boot_ns();
         let is_slow_due = self.slow.is_due(at_ns);
@@ -96,17 +107,22 @@ impl<'a> Sampler<'a> {
             zrams: self.memory.zrams(buffer),
             zswap: self.memory.zswap(buffer, is_slow_due),
             heat: self.heat.read(buffer, is_slow_due),
-            programs: self.programs(with_programs, at_ns),
+            programs: self.programs(wanted, at_ns),
             nbd: None,
         }
     }
 
-    fn programs(&mut self, are_wanted: bool, at_ns: u64) -> Option<Programs> {
-        if !are_wanted {
+    /// Lets the next sample walk over all processes, whether it is due or not: it is to be the last.
+    pub fn hurry(&mut self) {
+        self.walker.hurry();
+    }
+
+    fn programs(&mut self, wanted: Wanted, at_ns: u64) -> Option<Programs> {
+        if wanted == Wanted::Nothing {
             self.walker.rest();
             return None;
         }
-        self.walker.look(at_ns)
+        self.walker.look(at_ns, wanted)
     }
 }
 
@@ -145,11 +161,11 @@ mod tests {
             rubus_vocabulary::machine::Origin::Live,
         );
         let mut sampler = Sampler::new(&Live, &machine);
-        let first = sampler.sample(true);
+        let first = sampler.sample(Wanted::Programs);
         assert!(first.cpus.len() >= 2, "all cores together, and each");
         assert!(first.memory.is_some_and(|memory| memory.total_bytes > 0));
         assert_eq!(first.programs, None, "there is nothing to compare with yet");
-        let second = sampler.sample(true);
+        let second = sampler.sample(Wanted::Programs);
         assert!(second.monotonic_ns > first.monotonic_ns);
         assert!(second.programs.is_some());
         let look = Look::between(&first, &second, &[], 4096);

@@ -1,25 +1,35 @@
 //! Which programs make the disks work: a walk over all processes every few seconds.
 
-use crate::{ProgramCounters, ProgramIo, Programs, busiest, parse_process_io};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ledger::Ledger;
+use crate::{
+    ProgramCounters, ProgramIo, Programs, Written, busiest, parse_parent, parse_process_io,
+    parse_unit,
+};
 use rubus_host::ReadError;
 use rubus_host::polled_file::Processes;
 
-use super::Pace;
+use super::{Pace, Wanted};
 
 /// So many programs are named at most.
 const MAX: usize = 10;
+/// The files of so many writers are looked at, which takes some calls for each.
+const MAX_PLACED: usize = 5;
+/// Of each so many descriptors, and only of one that wrote as much.
+const MAX_DESCRIPTORS: usize = 64;
+const LEAST_PLACED_BYTES: u64 = 64 << 10;
+/// So many directories of each are told.
+const MAX_PLACES: usize = 4;
 
 #[derive(Default)]
 pub(super) struct Walker {
     processes: Option<Processes>,
-    before: Option<Walk>,
+    ledger: Ledger,
+    last_ns: Option<u64>,
+    last_count: usize,
     pace: Pace,
     looks: u32,
-}
-
-struct Walk {
-    at_ns: u64,
-    programs: Vec<ProgramCounters>,
 }
 
 impl Walker {
@@ -28,9 +38,14 @@ impl Walker {
         *self = Walker::default();
     }
 
+    /// The next walk is due now.
+    pub(super) fn hurry(&mut self) {
+        self.pace = Pace::default();
+    }
+
     /// Walks if it is due, and compares with the walk before. The second walk comes right after the first, so that there
     /// is something to be seen soon.
-    pub(super) fn look(&mut self, at_ns: u64) -> Option<Programs> {
+    pub(super) fn look(&mut self, at_ns: u64, wanted: Wanted) -> Option<Programs> {
         let is_second = self.looks == 1;
         if !self.pace.is_due(at_ns) && !is_second {
             return None;
@@ -40,46 +55,135 @@ impl Walker {
             self.processes = Processes::open().ok();
         }
         let processes = self.processes.as_mut()?;
-        let (walk, hidden) = walk(processes, at_ns, self.before.as_ref());
-        let seen = walk.programs.len() as u32;
-        let before = self.before.replace(walk);
-        let (before, now) = (before?, self.before.as_ref()?);
-        let seconds = now.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
+        let (programs, hidden) = walk(processes, self.last_count);
+        self.last_count = programs.len();
+        let moved = self.ledger.walk(&programs, |pid| {
+            parse_parent(processes.file_of(pid, "stat").ok()?)
+        });
+        let before_ns = self.last_ns.replace(at_ns)?;
+        let seconds = at_ns.saturating_sub(before_ns) as f64 / 1e9;
         if seconds <= 0.0 {
             return None;
         }
-        let moved = busiest(&before.programs, &now.programs, MAX);
-        let named = moved.into_iter().map(|(pid, read, written)| ProgramIo {
-            pid,
-            name: name(processes, pid),
-            read_bytes_per_second: read as f64 / seconds,
-            written_bytes_per_second: written as f64 / seconds,
+        let writers = (wanted == Wanted::Writers).then(|| writers(processes, &self.ledger, &moved));
+        let named = busiest(&moved, MAX).into_iter().map(|program| ProgramIo {
+            pid: program.pid,
+            name: name(processes, program.pid),
+            read_bytes_per_second: program.traffic.read_bytes as f64 / seconds,
+            written_bytes_per_second: program.traffic.written_bytes as f64 / seconds,
         });
         Some(Programs {
             seconds,
-            seen,
+            seen: programs.len() as u32,
             hidden,
             busiest: named.collect(),
+            writers,
         })
     }
 }
 
 /// All counters in the order of process numbers, and how many processes only root may look at.
-fn walk(processes: &mut Processes, at_ns: u64, before: Option<&Walk>) -> (Walk, u32) {
+fn walk(processes: &mut Processes, about: usize) -> (Vec<ProgramCounters>, u32) {
     let mut hidden = 0;
-    let mut programs = Vec::with_capacity(before.map_or(128, |walk| walk.programs.len() + 8));
+    let mut programs = Vec::with_capacity(about.max(120) + 8);
     // A walk that ends in the middle still has something to say.
     let _ = processes.walk("io", |pid, text| match text {
         Ok(text) => programs.extend(parse_process_io(pid, text)),
         Err(ReadError::Denied) => hidden += 1,
         Err(_) => {}
     });
-    (Walk { at_ns, programs }, hidden)
+    (programs, hidden)
 }
 
 fn name(processes: &mut Processes, pid: u32) -> String {
     match processes.file_of(pid, "comm") {
         Ok(text) => String::from_utf8_lossy(text).trim_end().to_string(),
         Err(_) => "(ended)".to_string(),
+    }
+}
+
+/// All that wrote or deleted, by name and unit, with the places of those that wrote most.
+fn writers(processes: &mut Processes, ledger: &Ledger, moved: &[ProgramCounters]) -> Vec<Written> {
+    let mut all: Vec<&ProgramCounters> = moved
+        .iter()
+        .filter(|program| program.traffic.written_bytes + program.traffic.cancelled_bytes > 0)
+        .collect();
+    all.sort_by_key(|program| std::cmp::Reverse(program.traffic.written_bytes));
+    let mut by_name: BTreeMap<(String, String), Written> = BTreeMap::new();
+    for (rank, program) in all.into_iter().enumerate() {
+        let (pid, traffic) = (program.pid, program.traffic);
+        let is_kernel = ledger.is_kernel_thread(pid);
+        let unit = match is_kernel {
+            true => "kernel".to_string(),
+            false => parse_unit(processes.file_of(pid, "cgroup").unwrap_or_default()),
+        };
+        let program = name(processes, pid);
+        let has_places =
+            !is_kernel && rank < MAX_PLACED && traffic.written_bytes >= LEAST_PLACED_BYTES;
+        let entry = by_name
+            .entry((unit.clone(), program.clone()))
+            .or_insert_with(|| Written {
+                program,
+                unit,
+                ..Written::default()
+            });
+        entry.written_bytes = entry.written_bytes.saturating_add(traffic.written_bytes);
+        entry.cancelled_bytes = entry
+            .cancelled_bytes
+            .saturating_add(traffic.cancelled_bytes);
+        if has_places {
+            entry.places.extend(places(processes, pid));
+        }
+    }
+    let mut all: Vec<Written> = by_name.into_values().collect();
+    for written in &mut all {
+        let places: BTreeSet<String> = written.places.drain(..).collect();
+        written.places.extend(places.into_iter().take(MAX_PLACES));
+    }
+    all
+}
+
+/// Directories of the files that a process has open for writing.
+fn places(processes: &mut Processes, pid: u32) -> Vec<String> {
+    let files = processes.written_files(pid, MAX_DESCRIPTORS);
+    let files = files.unwrap_or_default().into_iter();
+    let directories: BTreeSet<String> = files
+        .filter_map(|file| {
+            let (directory, _) = file.rsplit_once('/')?;
+            Some(match directory {
+                "" => "/".to_string(),
+                _ => directory.to_string(),
+            })
+        })
+        .collect();
+    directories.into_iter().take(MAX_PLACES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// A walk after the one that is compared with.
+    const LATER_NS: u64 = 7_000_000_000;
+
+    #[test]
+    fn what_this_process_writes_is_told_with_its_place() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        let mut walker = Walker::default();
+        assert_eq!(walker.look(0, Wanted::Writers), None);
+        let mut file = std::fs::File::create(path.join("file")).unwrap();
+        file.write_all(&[7; 3 << 20]).unwrap();
+        let programs = walker.look(LATER_NS, Wanted::Writers).unwrap();
+        let own = std::fs::read_to_string("/proc/self/comm").unwrap();
+        let writers = programs.writers.unwrap();
+        let own = writers.iter().find(|w| w.program == own.trim_end());
+        let own = own.expect("this process wrote");
+        assert!(own.written_bytes >= 3 << 20, "{own:?}");
+        assert!(own.places.contains(&path.display().to_string()), "{own:?}");
+        let programs = walker.look(2 * LATER_NS, Wanted::Programs).unwrap();
+        assert_eq!(programs.writers, None);
     }
 }

@@ -209,6 +209,7 @@ fn now() -> Sample {
             program(4711, "apt\x1b[31mget", 1_200_000.0, 3_900_000.0),
             program(91, "jbd2/mmcblk0p2-", 0.0, 204_000.0),
         ],
+        writers: None,
     });
     now.nbd = Some(Nbd {
         attached: vec![
