@@ -67,6 +67,7 @@ fn help_fits_80_columns() {
         "detach",
         "advise",
         "watch",
+        "writers",
         "completions",
         "manual",
     ] {
@@ -137,7 +138,7 @@ fn the_survey_of_a_capture_is_the_same_json_wherever_it_runs() {
 #[test]
 fn usage_errors_are_status_2_and_say_what_would_be_right() {
     let home = home();
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["surveyy"], "survey"),
         (&["bench"], "TARGET"),
         (&["checkup", "/nonexistent"], "/nonexistent"),
@@ -149,6 +150,8 @@ fn usage_errors_are_status_2_and_say_what_would_be_right() {
         (&["history", "show", "12"], "no history yet"),
         (&["enough", "etdc"], "'etcd'"),
         (&["enough", "etcd", "Cargo.toml"], "not a directory"),
+        (&["writers", "Cargo.toml"], "it is no recording"),
+        (&["writers", "--time", "1s"], "from 5s to 24h"),
     ];
     for (arguments, expected) in cases {
         let output = rubus(home.path())

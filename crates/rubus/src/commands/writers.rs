@@ -56,7 +56,7 @@ fn recorded(general: &General, path: &Path) -> anyhow::Result<Report> {
 }
 
 fn watched(general: &General, arguments: &Writers) -> anyhow::Result<Report> {
-    world::must_be_live(general, "this", "programs")?;
+    world::must_be_live(general, "writers", "programs")?;
     let world = World::of(general)?;
     let machine = world.survey();
     let (header, _) = context(&machine, None, EVERY.as_secs_f64());

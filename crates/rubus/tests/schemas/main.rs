@@ -181,6 +181,7 @@ fn what_is_said_of_this_machine() {
         let value = serde_json::from_str(line).expect("JSON");
         all.push((format!("line {number} of a recording"), "recording", value));
     }
+    all.push(printed(home, "writers", "writers night.jsonl --json"));
     std::fs::create_dir(home.join("from")).expect("a directory");
     std::fs::write(home.join("from/file"), "words").expect("a file");
     std::fs::write(home.join("disk.img"), [7; 8192]).expect("a file");

@@ -21,7 +21,7 @@ pub fn account(
 ) -> Account {
     let mut account = Account::new(header);
     let begin = clock::now();
-    // The second walk follows the first at once, and is what all others are compared with.
+    // What the second walk and all others are compared with.
     account.add(sampler.sample(Wanted::Writers));
     let (mut at, mut is_last) = (Duration::ZERO, false);
     while !is_last {

@@ -79,7 +79,9 @@ fn disks(report: &Report, style: Style) -> Vec<String> {
 /// What it makes in a day and a year.
 fn rate(report: &Report) -> String {
     let Some(day) = report.per_day else {
-        return "How much that makes in a year takes a recording of 24 h or longer to say.".into();
+        return "How much this makes in a year takes at least 24 h to say: record them with `sudo rubus watch \
+                --interval 30 --record FILE`."
+            .into();
     };
     let size = |bytes: f64| bytes_si(bytes.max(0.0) as u64);
     format!(
@@ -242,8 +244,8 @@ fn hidden(report: &Report) -> Vec<String> {
         return Vec::new();
     }
     let words = format!(
-        "{} could not be looked at by this user, and what they wrote counts as added by \
-         filesystems; as root, all are seen.",
+        "{} could not be looked at, and what was written there counts as added by filesystems. Root \
+         sees those of all users.",
         counted(u64::from(report.hidden), "process", "processes")
     );
     paragraph(&words, "! ")
