@@ -73,7 +73,8 @@ impl Recording {
     }
 }
 
-/// fio under another name, so that what it writes is told from all else on this machine.
+/// fio under another name, so that what it writes is told from all else on this machine. It lives on for longer than two
+/// walks over all programs are apart: what is written after the last one is told as its parent's.
 fn fio(at: &Path, name: &str, arguments: &[&str]) -> Child {
     let fio = programs::find("fio").expect("fio is there");
     symlink(fio, at.join(name)).expect("a name");
@@ -86,7 +87,11 @@ fn fio(at: &Path, name: &str, arguments: &[&str]) -> Child {
             "--bs=64k",
             "--rate=6m",
         ])
-        .args(["--output=/dev/null", "--fallocate=none"])
+        .args([
+            "--output=/dev/null",
+            "--fallocate=none",
+            "--exec_postrun=sleep 11",
+        ])
         .arg(format!("--size={EACH_BYTES}"))
         .arg(format!("--filename={name}.data"))
         .args(arguments)
