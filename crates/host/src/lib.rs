@@ -20,6 +20,7 @@ pub mod fake;
 mod fat;
 pub mod files;
 pub mod filling;
+pub mod generic_netlink;
 pub mod hands;
 pub mod image;
 pub mod inside;

@@ -4,9 +4,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
+use rubus_host::generic_netlink::{Incoming, MAX_BYTES, Writer, control, family, read};
 use rubus_host::netlink::Netlink;
 
-use super::message::{Incoming, MAX_BYTES, Writer, control, family, is_connected, nbd, read};
+use super::message::{is_connected, nbd};
 
 /// The kernel answers at once, or after it has looked for partitions on the device.
 const PATIENCE: Duration = Duration::from_secs(120);
