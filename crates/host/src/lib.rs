@@ -16,6 +16,7 @@ pub mod clone_file;
 pub mod conduit;
 pub mod copy_io;
 pub mod digest;
+pub mod ended_tasks;
 pub mod fake;
 mod fat;
 pub mod files;

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, netlink, recvfrom, sendto,
-    socket_with,
+    socket_with, sockopt,
 };
 
 /// A socket to the kernel's generic netlink.
@@ -61,6 +61,15 @@ impl Netlink {
         match answer {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Makes room for so much that the kernel says between two readings, as far as this program may.
+    pub fn make_room(&self, bytes: usize) {
+        // The first goes beyond the limit for everybody, which takes a right; where neither works, the usual room stays.
+        let forced = sockopt::set_socket_recv_buffer_size_force(&self.fd, bytes);
+        if forced.is_err() {
+            let _ = sockopt::set_socket_recv_buffer_size(&self.fd, bytes);
         }
     }
 

@@ -28,6 +28,7 @@ pub mod writers;
 
 pub use counters::advance;
 pub use diskstats::{DiskCounters, parse_diskstats};
+pub use ledger::{Ledger, Moved, busiest};
 pub use look::{Look, PressureShares, SwapRates, ZswapLook};
 pub use memory::{
     Events, Memory, Pressure, Stall, Zram, parse_meminfo, parse_mm_stat, parse_pressure,
@@ -37,7 +38,7 @@ pub use net_dev::{LinkCounters, parse_net_dev};
 pub use numbers::number;
 pub use pipes::{Basis, Pipe, PipeUse, measured_pipe};
 pub use programs::{
-    ProgramCounters, ProgramIo, Programs, Traffic, Written, busiest, parse_parent, parse_process_io,
+    ProgramCounters, ProgramIo, Programs, Traffic, Written, parse_parent, parse_process_io,
 };
 pub use rates::{DiskLook, DiskRates, LinkRates};
 pub use recording::{CutOff, FORMAT, Header, header_line, parse_header, parse_sample, sample_line};

@@ -26,6 +26,16 @@ impl Traffic {
         })
     }
 
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Traffic) -> Traffic {
+        Traffic {
+            read_bytes: self.read_bytes.saturating_add(other.read_bytes),
+            written_bytes: self.written_bytes.saturating_add(other.written_bytes),
+            cancelled_bytes: self.cancelled_bytes.saturating_add(other.cancelled_bytes),
+        }
+    }
+
     /// Whether it is nothing at all.
     pub fn is_nothing(self) -> bool {
         self == Traffic::default()
@@ -114,17 +124,4 @@ pub struct Programs {
     /// All that wrote, in no order; only in a recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writers: Option<Vec<Written>>,
-}
-
-/// Those that moved most, the busiest first.
-pub fn busiest(moved: &[ProgramCounters], most: usize) -> Vec<ProgramCounters> {
-    let read_or_written = |program: &ProgramCounters| {
-        let traffic = program.traffic;
-        traffic.read_bytes.saturating_add(traffic.written_bytes)
-    };
-    let mut all: Vec<ProgramCounters> = moved.to_vec();
-    all.retain(|program| read_or_written(program) > 0);
-    all.sort_by_key(|program| (std::cmp::Reverse(read_or_written(program)), program.pid));
-    all.truncate(most);
-    all
 }

@@ -40,6 +40,7 @@ pub enum Wanted {
 
 /// Takes samples of this machine.
 pub struct Sampler<'a> {
+    files: &'a dyn Files,
     stat: Option<PolledFile>,
     net: Option<PolledFile>,
     disks: Disks<'a>,
@@ -77,6 +78,7 @@ impl<'a> Sampler<'a> {
     /// Opens what there is on this machine, by what its survey has found.
     pub fn new(files: &'a dyn Files, machine: &Machine) -> Sampler<'a> {
         Sampler {
+            files,
             stat: keep("/proc/stat"),
             net: keep("/proc/net/dev"),
             disks: Disks::new(files),
@@ -122,7 +124,7 @@ impl<'a> Sampler<'a> {
             self.walker.rest();
             return None;
         }
-        self.walker.look(at_ns, wanted)
+        self.walker.look(self.files, at_ns, wanted)
     }
 }
 

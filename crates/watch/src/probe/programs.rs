@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ledger::Ledger;
 use crate::{
-    ProgramCounters, ProgramIo, Programs, Written, busiest, parse_parent, parse_process_io,
-    parse_unit,
+    Ledger, Moved, ProgramCounters, ProgramIo, Programs, Written, busiest, parse_parent,
+    parse_process_io, parse_unit,
 };
-use rubus_host::ReadError;
+use rubus_host::ended_tasks::EndedTasks;
 use rubus_host::polled_file::Processes;
+use rubus_host::{Files, ReadError};
 
 use super::{Pace, Wanted};
+use crate::writers::KERNEL;
 
 /// So many programs are named at most.
 const MAX: usize = 10;
@@ -21,10 +22,14 @@ const MAX_DESCRIPTORS: usize = 64;
 const LEAST_PLACED_BYTES: u64 = 64 << 10;
 /// So many directories of each are told.
 const MAX_PLACES: usize = 4;
+/// The process that starts all units.
+const INIT: u32 = 1;
 
 #[derive(Default)]
 pub(super) struct Walker {
     processes: Option<Processes>,
+    /// What the kernel tells of tasks that end, where it does and writers are wanted.
+    ended: Option<EndedTasks>,
     ledger: Ledger,
     last_ns: Option<u64>,
     last_count: usize,
@@ -45,7 +50,12 @@ impl Walker {
 
     /// Walks if it is due, and compares with the walk before. The second walk comes right after the first, so that there
     /// is something to be seen soon.
-    pub(super) fn look(&mut self, at_ns: u64, wanted: Wanted) -> Option<Programs> {
+    pub(super) fn look(
+        &mut self,
+        files: &dyn Files,
+        at_ns: u64,
+        wanted: Wanted,
+    ) -> Option<Programs> {
         let is_second = self.looks == 1;
         if !self.pace.is_due(at_ns) && !is_second {
             return None;
@@ -54,10 +64,16 @@ impl Walker {
         if self.processes.is_none() {
             self.processes = Processes::open().ok();
         }
+        if self.looks == 1 && wanted == Wanted::Writers {
+            self.ended = EndedTasks::listen(files).ok();
+        }
         let processes = self.processes.as_mut()?;
+        // Before the walk: whoever ended by then is not there any more, or is still to be waited for.
+        let ended = self.ended.as_mut().map(EndedTasks::since_last_time);
         let (programs, hidden) = walk(processes, self.last_count);
         self.last_count = programs.len();
-        let moved = self.ledger.walk(&programs, |pid| {
+        let ended = ended.unwrap_or_default();
+        let moved = self.ledger.walk(&programs, &ended, |pid| {
             parse_parent(processes.file_of(pid, "stat").ok()?)
         });
         let before_ns = self.last_ns.replace(at_ns)?;
@@ -68,7 +84,7 @@ impl Walker {
         let writers = (wanted == Wanted::Writers).then(|| writers(processes, &self.ledger, &moved));
         let named = busiest(&moved, MAX).into_iter().map(|program| ProgramIo {
             pid: program.pid,
-            name: name(processes, program.pid),
+            name: name_of(processes, program),
             read_bytes_per_second: program.traffic.read_bytes as f64 / seconds,
             written_bytes_per_second: program.traffic.written_bytes as f64 / seconds,
         });
@@ -102,9 +118,29 @@ fn name(processes: &mut Processes, pid: u32) -> String {
     }
 }
 
+fn name_of(processes: &mut Processes, moved: &Moved) -> String {
+    match &moved.ended {
+        Some((name, _)) => name.clone(),
+        None => name(processes, moved.pid),
+    }
+}
+
+/// The unit of a process; that of one that has ended is its parent's, unless that is the one that starts all units.
+fn unit_of(processes: &mut Processes, ledger: &Ledger, moved: &Moved) -> String {
+    let of = match &moved.ended {
+        Some((_, INIT)) => return String::new(),
+        Some((_, parent)) => *parent,
+        None => moved.pid,
+    };
+    if ledger.is_kernel_thread(of) {
+        return KERNEL.to_string();
+    }
+    parse_unit(processes.file_of(of, "cgroup").unwrap_or_default())
+}
+
 /// All that wrote or deleted, by name and unit, with the places of those that wrote most.
-fn writers(processes: &mut Processes, ledger: &Ledger, moved: &[ProgramCounters]) -> Vec<Written> {
-    let mut all: Vec<&ProgramCounters> = moved
+fn writers(processes: &mut Processes, ledger: &Ledger, moved: &[Moved]) -> Vec<Written> {
+    let mut all: Vec<&Moved> = moved
         .iter()
         .filter(|program| program.traffic.written_bytes + program.traffic.cancelled_bytes > 0)
         .collect();
@@ -112,14 +148,12 @@ fn writers(processes: &mut Processes, ledger: &Ledger, moved: &[ProgramCounters]
     let mut by_name: BTreeMap<(String, String), Written> = BTreeMap::new();
     for (rank, program) in all.into_iter().enumerate() {
         let (pid, traffic) = (program.pid, program.traffic);
-        let is_kernel = ledger.is_kernel_thread(pid);
-        let unit = match is_kernel {
-            true => "kernel".to_string(),
-            false => parse_unit(processes.file_of(pid, "cgroup").unwrap_or_default()),
-        };
-        let program = name(processes, pid);
-        let has_places =
-            !is_kernel && rank < MAX_PLACED && traffic.written_bytes >= LEAST_PLACED_BYTES;
+        let unit = unit_of(processes, ledger, program);
+        let has_places = program.ended.is_none()
+            && unit != KERNEL
+            && rank < MAX_PLACED
+            && traffic.written_bytes >= LEAST_PLACED_BYTES;
+        let program = name_of(processes, program);
         let entry = by_name
             .entry((unit.clone(), program.clone()))
             .or_insert_with(|| Written {
@@ -163,27 +197,30 @@ fn places(processes: &mut Processes, pid: u32) -> Vec<String> {
 mod tests {
     use std::io::Write;
 
+    use rubus_host::Live;
+
     use super::*;
 
     /// A walk after the one that is compared with.
     const LATER_NS: u64 = 7_000_000_000;
 
     #[test]
+    #[allow(clippy::disallowed_methods)] // It is the one that writes.
     fn what_this_process_writes_is_told_with_its_place() {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = directory.path().canonicalize().unwrap();
         let mut walker = Walker::default();
-        assert_eq!(walker.look(0, Wanted::Writers), None);
+        assert_eq!(walker.look(&Live, 0, Wanted::Writers), None);
         let mut file = std::fs::File::create(path.join("file")).unwrap();
         file.write_all(&[7; 3 << 20]).unwrap();
-        let programs = walker.look(LATER_NS, Wanted::Writers).unwrap();
-        let own = std::fs::read_to_string("/proc/self/comm").unwrap();
+        let programs = walker.look(&Live, LATER_NS, Wanted::Writers).unwrap();
         let writers = programs.writers.unwrap();
-        let own = writers.iter().find(|w| w.program == own.trim_end());
+        let own = name(&mut Processes::open().unwrap(), std::process::id());
+        let own = writers.iter().find(|w| w.program == own);
         let own = own.expect("this process wrote");
         assert!(own.written_bytes >= 3 << 20, "{own:?}");
         assert!(own.places.contains(&path.display().to_string()), "{own:?}");
-        let programs = walker.look(2 * LATER_NS, Wanted::Programs).unwrap();
+        let programs = walker.look(&Live, 2 * LATER_NS, Wanted::Programs).unwrap();
         assert_eq!(programs.writers, None);
     }
 }
