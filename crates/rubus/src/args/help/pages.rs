@@ -1,0 +1,592 @@
+//! The page of each command: its exit status and its examples.
+
+/// What the definitions of one command do not know.
+pub struct Page {
+    /// Name of the manual page.
+    pub name: &'static str,
+    pub statuses: &'static [(u8, &'static str)],
+    /// Command lines with what they do.
+    pub examples: &'static [(&'static str, &'static str)],
+}
+
+type Statuses = &'static [(u8, &'static str)];
+
+const MISTAKE: (u8, &str) = (2, "wrong arguments, or the machine did not allow it");
+const GUARDED: (u8, &str) = (3, "refused, because data could be lost");
+const PLAIN: Statuses = &[(0, "done"), MISTAKE];
+const MEASURED: Statuses = &[
+    (0, "measured"),
+    (1, "cut short, failed, or data came back wrong"),
+    MISTAKE,
+    GUARDED,
+];
+const CHANGED: Statuses = &[
+    (0, "done, or nothing to do"),
+    (
+        1,
+        "nothing was changed: a check failed, or you did not agree",
+    ),
+    MISTAKE,
+    GUARDED,
+    (4, "a step failed, and everything was undone"),
+    (
+        5,
+        "a step failed, and undoing failed too: see `rubus status`",
+    ),
+];
+
+/// All pages, in the order of the commands.
+pub const PAGES: &[Page] = &[
+    Page {
+        name: "rubus",
+        statuses: &[
+            (0, "fine"),
+            (1, "the answer is no: a check failed, a run was cut short"),
+            MISTAKE,
+            GUARDED,
+            (4, "a change failed and was undone"),
+            (5, "a change failed and could not be undone"),
+        ],
+        examples: &[
+            (
+                "rubus",
+                "Measure the disk under the current directory: what limits it?",
+            ),
+            (
+                "rubus survey",
+                "Look at the machine, and list settings worth changing.",
+            ),
+            (
+                "rubus advise --for desktop",
+                "Say which disk or setting would help, and how much.",
+            ),
+            (
+                "rubus plan desktop device=/dev/sda",
+                "Show how the system would move to that disk. Changes nothing.",
+            ),
+            ("sudo rubus undo", "Take back the last change."),
+        ],
+    },
+    Page {
+        name: "rubus-checkup",
+        statuses: MEASURED,
+        examples: &[
+            (
+                "rubus checkup /mnt/ssd --html ssd.html",
+                "Measure the disk under /mnt/ssd, and write the page to ssd.html.",
+            ),
+            (
+                "rubus checkup --on pi@raspberrypi",
+                "Measure the home disk of another machine, over ssh.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-survey",
+        statuses: PLAIN,
+        examples: &[
+            (
+                "rubus survey --save board.tar",
+                "Save what was read, without serial numbers, for another machine.",
+            ),
+            (
+                "rubus --machine board.tar survey",
+                "Show the machine that was saved.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-bench",
+        statuses: MEASURED,
+        examples: &[
+            (
+                "rubus bench . /mnt/ssd --json both.json",
+                "Measure two disks one after the other, and keep the figures as JSON.",
+            ),
+            (
+                "rubus bench /dev/sda --read-only",
+                "Measure how fast a device is read; writes nothing.",
+            ),
+            (
+                "rubus bench /dev/sda --i-will-lose-everything-on SERIAL",
+                "Measure reads and writes; everything on the device is lost.",
+            ),
+            (
+                "rubus bench . --suite queue-depth",
+                "Find how many requests in flight are worth it.",
+            ),
+            (
+                "rubus bench /mnt/a /mnt/b --together",
+                "Find out whether two disks share a pipe.",
+            ),
+            (
+                "rubus bench /home/pi --on pi@raspberrypi",
+                "Measure a directory of another machine, over ssh.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-bench-cpu",
+        statuses: &[
+            (0, "measured"),
+            (1, "cut short, or a result was wrong or changed"),
+            MISTAKE,
+        ],
+        examples: &[
+            (
+                "rubus bench cpu ciphers",
+                "Say whether an encrypted disk would be slowed by the processor.",
+            ),
+            (
+                "rubus bench cpu linpack --stability 10m",
+                "Check for ten minutes that the processor calculates correctly.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-bench-memory",
+        statuses: &[(0, "measured"), (1, "cut short or failed"), MISTAKE],
+        examples: &[(
+            "sudo rubus bench memory pressure --compare",
+            "Compare no swap, swap on a disk, zram and zswap.",
+        )],
+    },
+    Page {
+        name: "rubus-enough",
+        statuses: &[
+            (0, "yes, or yes with a reservation"),
+            (1, "no, or undecided"),
+            MISTAKE,
+            GUARDED,
+        ],
+        examples: &[
+            (
+                "rubus enough etcd /var/lib",
+                "Say whether etcd can keep its data below /var/lib.",
+            ),
+            (
+                "rubus enough etcd /mnt/ssd --time 10m --json",
+                "Look longer, for rarer stalls, and print the result as JSON.",
+            ),
+            (
+                "rubus enough home-assistant",
+                "Say whether this directory's storage suits Home Assistant's recorder.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-suites",
+        statuses: PLAIN,
+        examples: &[("rubus suites", "Show what each suite measures and writes.")],
+    },
+    Page {
+        name: "rubus-compare",
+        statuses: &[
+            (0, "compared"),
+            (
+                1,
+                "slower than the baseline (only with --fail-on-regression)",
+            ),
+            MISTAKE,
+        ],
+        examples: &[
+            (
+                "rubus compare last~1 last",
+                "Say what became faster or slower between the last two runs.",
+            ),
+            (
+                "rubus compare before.json after.json --fail-on-regression=5",
+                "Fail when something is more than 5 % slower.",
+            ),
+            (
+                "rubus compare last --reference",
+                "Compare the last run with published figures of a similar disk.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-history",
+        statuses: PLAIN,
+        examples: &[
+            ("rubus history", "List the latest runs."),
+            (
+                "rubus history --target /mnt/ssd --since 7d",
+                "List the runs of one disk in the last seven days.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-history-show",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus history show 12 --html run12.html",
+            "Show run 12 again, and write its page.",
+        )],
+    },
+    Page {
+        name: "rubus-history-label",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus history label last new-ssd",
+            "Give the last run a name that other commands take.",
+        )],
+    },
+    Page {
+        name: "rubus-history-delete",
+        statuses: &[
+            (0, "deleted"),
+            (1, "you did not agree, and nothing was deleted"),
+            MISTAKE,
+        ],
+        examples: &[(
+            "rubus history delete 3 4",
+            "Delete two runs, after a question.",
+        )],
+    },
+    Page {
+        name: "rubus-history-export",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus history export --with-serials > backup.jsonl",
+            "Back up all runs.",
+        )],
+    },
+    Page {
+        name: "rubus-history-import",
+        statuses: PLAIN,
+        examples: &[("rubus history import backup.jsonl", "Restore a backup.")],
+    },
+    Page {
+        name: "rubus-share",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus share last my-card.json",
+            "Write the last run to a file to publish.",
+        )],
+    },
+    Page {
+        name: "rubus-gallery",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus gallery shared/ --html gallery.html",
+            "Compare all shared runs of a directory, on a page too.",
+        )],
+    },
+    Page {
+        name: "rubus-copy",
+        statuses: &[
+            (0, "complete"),
+            (1, "something was lost, changed meanwhile, or differs"),
+            (2, "the copy failed"),
+        ],
+        examples: &[
+            (
+                "sudo rubus copy / /mnt/new --system --verify sample",
+                "Copy the running system to an empty filesystem, and compare.",
+            ),
+            (
+                "sudo rubus copy / /mnt/new --system --again --last",
+                "Bring that copy up to date, once the services are stopped.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-attach",
+        statuses: PLAIN,
+        examples: &[
+            (
+                "sudo rubus attach nbd://192.168.1.5/disk --mount /mnt/disk",
+                "Attach a network disk, and mount it.",
+            ),
+            ("rubus attach", "List attached devices."),
+        ],
+    },
+    Page {
+        name: "rubus-detach",
+        statuses: &[
+            (0, "detached"),
+            MISTAKE,
+            (3, "refused: the device is in use"),
+        ],
+        examples: &[(
+            "sudo rubus detach /dev/nbd0",
+            "Write cached data, then detach. Unmount the device first.",
+        )],
+    },
+    Page {
+        name: "rubus-serve",
+        statuses: &[
+            (0, "ended when asked"),
+            (1, "the client of --stdin did not speak NBD"),
+            (2, "could not start or continue"),
+            GUARDED,
+        ],
+        examples: &[
+            (
+                "rubus serve disk.img --size 32GiB --listen 192.168.1.5",
+                "Create an image if there is none, and serve it to the network.",
+            ),
+            (
+                "rubus serve images/ --read-only --unix /run/images.sock",
+                "Let programs on this machine read each image of a directory.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-nbd-info",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus nbd info nbd://192.168.1.5/disk",
+            "Show size, block sizes and features of an export.",
+        )],
+    },
+    Page {
+        name: "rubus-nbd-list",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus nbd list nbd://192.168.1.5",
+            "List the exports of a server.",
+        )],
+    },
+    Page {
+        name: "rubus-nbd-copy",
+        statuses: &[
+            (0, "complete"),
+            (1, "cut short, or parts of SRC could not be read"),
+            MISTAKE,
+            GUARDED,
+        ],
+        examples: &[(
+            "rubus nbd copy nbd://192.168.1.5/disk disk.img",
+            "Copy a network disk to a file. Repeat the command to resume.",
+        )],
+    },
+    Page {
+        name: "rubus-nbd-clones-list",
+        statuses: &[(0, "all are usable"), (1, "a clone is not usable"), MISTAKE],
+        examples: &[(
+            "rubus nbd clones list clones/",
+            "Show what each client wrote.",
+        )],
+    },
+    Page {
+        name: "rubus-nbd-clones-reset",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus nbd clones reset clones/ board7",
+            "Give board7 the golden image again. What it wrote is lost.",
+        )],
+    },
+    Page {
+        name: "rubus-nbd-clones-remove",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus nbd clones remove clones/ board7",
+            "Remove the clone of board7. What it wrote is lost.",
+        )],
+    },
+    Page {
+        name: "rubus-nbd-clones-merge",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus nbd clones merge clones/ board7 --to board7.img",
+            "Write the disk that board7 sees to a new image.",
+        )],
+    },
+    Page {
+        name: "rubus-recipes",
+        statuses: PLAIN,
+        examples: &[
+            ("rubus recipes", "List the recipes."),
+            (
+                "rubus recipes desktop",
+                "Explain one: what it changes, its options.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-plan",
+        statuses: &[
+            (0, "the recipe can be applied"),
+            (1, "a check failed; the plan says which"),
+            MISTAKE,
+        ],
+        examples: &[(
+            "rubus plan zswap max-pool-percent=25",
+            "Show what the recipe would change here.",
+        )],
+    },
+    Page {
+        name: "rubus-apply",
+        statuses: CHANGED,
+        examples: &[
+            (
+                "sudo rubus apply zswap",
+                "Show the steps, ask, and do them. `sudo rubus undo` takes them back.",
+            ),
+            (
+                "sudo rubus apply desktop --image card.img --to new.img",
+                "Change a card's image on a PC; card.img is only read.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-undo",
+        statuses: CHANGED,
+        examples: &[(
+            "sudo rubus undo",
+            "Show what would be undone, ask, and undo it.",
+        )],
+    },
+    Page {
+        name: "rubus-resume",
+        statuses: CHANGED,
+        examples: &[("sudo rubus resume", "Continue after a power cut.")],
+    },
+    Page {
+        name: "rubus-status",
+        statuses: &[
+            (0, "all changes hold"),
+            (1, "a change is unfinished, or something it set has changed"),
+            MISTAKE,
+        ],
+        examples: &[
+            ("rubus status", "List the changes."),
+            (
+                "rubus status 0001-zswap",
+                "Show each step of a change, with its planned and its live value.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-verify",
+        statuses: &[
+            (0, "everything holds"),
+            (1, "something does not hold, or holds only after a restart"),
+            MISTAKE,
+            (
+                4,
+                "the trial start failed, and the old system is running again",
+            ),
+        ],
+        examples: &[
+            ("sudo rubus verify", "Check the last change."),
+            (
+                "sudo rubus verify --measure",
+                "Also repeat the measurement of `rubus apply --measure`, and compare.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-compression",
+        statuses: PLAIN,
+        examples: &[(
+            "sudo rubus compression /home",
+            "Show what compression saves below /home.",
+        )],
+    },
+    Page {
+        name: "rubus-zswap",
+        statuses: PLAIN,
+        examples: &[("sudo rubus zswap", "Show all counters; some need root.")],
+    },
+    Page {
+        name: "rubus-advise",
+        statuses: &[
+            (0, "answered"),
+            (1, "a measurement failed (only with --measure)"),
+            MISTAKE,
+        ],
+        examples: &[
+            (
+                "rubus advise --for server --with nvme",
+                "Rank the disks here and an NVMe SSD for a small server.",
+            ),
+            (
+                "rubus advise --measure",
+                "Measure what is unknown first: better advice, some minutes.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-cluster-size",
+        statuses: &[
+            (0, "answered"),
+            (1, "the boards have too little memory"),
+            (2, "an impossible layout, or wrong arguments"),
+        ],
+        examples: &[(
+            "rubus cluster size --nodes 4 --board pi5-8gb --disk 1TB",
+            "Say what four boards would hold, carry and survive.",
+        )],
+    },
+    Page {
+        name: "rubus-cluster-compare",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus cluster compare --nodes 4 --board pi5-8gb --disk 1TB",
+            "Compare copies with erasure coding, and with a single server.",
+        )],
+    },
+    Page {
+        name: "rubus-cluster-spec",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus cluster spec --nodes 4 --board pi5-8gb --disk 1TB",
+            "Print the files that deploy it. Deploys nothing.",
+        )],
+    },
+    Page {
+        name: "rubus-cluster-boards",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus cluster boards",
+            "List the kinds of boards, with their limits.",
+        )],
+    },
+    Page {
+        name: "rubus-watch",
+        statuses: PLAIN,
+        examples: &[
+            ("rubus watch", "Show the machine until you press q."),
+            (
+                "rubus watch --record work.rec",
+                "Record what happens; `rubus watch --replay work.rec` shows it.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-writers",
+        statuses: PLAIN,
+        examples: &[
+            (
+                "sudo rubus writers",
+                "Watch for a minute and say which programs wrote to the disks.",
+            ),
+            (
+                "sudo rubus watch --interval 30 --record day.rec",
+                "Record a day; Ctrl-C ends it.",
+            ),
+            (
+                "rubus writers day.rec",
+                "Say who wrote in that time, and what that makes in a year.",
+            ),
+        ],
+    },
+    Page {
+        name: "rubus-completions",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus completions bash > ~/.local/share/bash-completion/completions/rubus",
+            "Complete commands and options in new shells.",
+        )],
+    },
+    Page {
+        name: "rubus-manual",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus manual | man -l -",
+            "Read the manual page without installing it.",
+        )],
+    },
+];
