@@ -70,6 +70,11 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// Whether the journal says that all is ready for the start on trial.
+    pub(super) fn is_on_trial(&self) -> bool {
+        self.changes.iter().any(|change| change.is_on_trial)
+    }
+
     /// Whether the journal says that the last change has gone this way to its end.
     pub(super) fn has_ended(&self, way: Way) -> bool {
         let last = self.changes.last();
@@ -124,8 +129,7 @@ impl Known {
         }
         let trial = found.trial.as_ref().zip(self.applied.trial.as_ref());
         if let Some((trial, whole)) = trial {
-            let is_promised = found.changes.iter().any(|change| change.is_on_trial);
-            wrong.extend(trial.wrong(whole, is_promised));
+            wrong.extend(trial.wrong(whole, found.is_on_trial()));
         }
         if !found.fsck.is_empty() {
             wrong.push(format!("fsck.vfat: {}", found.fsck));
@@ -143,7 +147,7 @@ impl Known {
         }
         wrong.extend(found.of_earlier.clone());
         let is_over = found.changes.iter().all(Change::is_undone);
-        if is_over && found.other.is_none() {
+        if is_over && found.other.is_none() && found.end.is_none() {
             // Nobody would ever take away what is left, and a `tryboot.txt` would stand in the way of the next trial.
             let left = differences(&self.plain.card, &found.card).into_iter();
             wrong.extend(left.map(|one| format!("nothing to end, but {one}")));
@@ -430,6 +434,14 @@ mod tests {
         }
     }
 
+    fn change(way: &str, is_finished: bool) -> Change {
+        Change {
+            way: way.into(),
+            is_finished,
+            is_on_trial: false,
+        }
+    }
+
     fn found(cmdline: &str, files: &[(&str, &str)]) -> Found {
         let state = state(cmdline, files);
         Found {
@@ -438,7 +450,7 @@ mod tests {
             fsck: String::new(),
             card: state.card,
             other: None,
-            changes: Vec::new(),
+            changes: vec![change("apply", false)],
             of_earlier: None,
             end: None,
         }
@@ -485,6 +497,41 @@ mod tests {
     }
 
     #[test]
+    fn a_trial_is_judged_once_the_journal_promises_it() {
+        let (mut known, whole) = (known(), Trial::of("root=new", &[("/a", "f 1")]));
+        known.applied.trial = Some(whole);
+        let files: &[(&str, &str)] = &[("/a", "f 1"), ("/b", "f 1")];
+        let cut = |way: &str, is_on_trial| {
+            let mut cut = found("root=old", files);
+            cut.trial = Some(FoundTrial::of("root=new", &[]));
+            cut.changes = vec![Change {
+                is_on_trial,
+                ..change(way, false)
+            }];
+            (known.verdict(&cut), cut.is_on_trial())
+        };
+        let (verdict, is_on_trial) = cut("apply", true);
+        assert_eq!(verdict.wrong, ["on trial, lost /a on the new root"]);
+        assert!(is_on_trial && verdict.root.ends_with(", trial incomplete"));
+        let (verdict, is_on_trial) = cut("apply", false);
+        assert!(verdict.wrong.is_empty() && !is_on_trial);
+        assert!(cut("undo", false).0.wrong.is_empty());
+    }
+
+    #[test]
+    fn where_nothing_is_left_to_end_nothing_of_the_change_is_left() {
+        let known = known();
+        let mut cut = found("root=old", &[("/a", "f 1"), ("/b", "f 1"), ("/new", "f 1")]);
+        let left = ["nothing to end, but new /new"];
+        cut.changes.clear();
+        assert_eq!(known.verdict(&cut).wrong, left);
+        cut.changes = vec![change("undo", true)];
+        assert_eq!(known.verdict(&cut).wrong, left);
+        cut.changes = vec![change("undo", false)];
+        assert!(known.verdict(&cut).wrong.is_empty());
+    }
+
+    #[test]
     fn where_undoing_needs_a_board_every_file_is_old_or_new() {
         let known = known();
         let stopped = |files, said: &str| {
@@ -514,11 +561,6 @@ mod tests {
     fn undoing_leaves_every_file_as_it_was_and_says_so() {
         let known = known();
         let files: &[(&str, &str)] = &[("/a", "f 1"), ("/b", "f 1")];
-        let change = |way: &str| Change {
-            way: way.into(),
-            is_finished: true,
-            is_on_trial: false,
-        };
         let end = |files, status, way| {
             let mut cut = found("root=old", &[("/a", "f 2"), ("/b", "f 1")]);
             cut.end = Some(End {
@@ -526,7 +568,7 @@ mod tests {
                 status,
                 said: "no".into(),
                 card: manifest(files),
-                changes: vec![change(way)],
+                changes: vec![change(way, true)],
                 of_earlier: None,
             });
             known.verdict(&cut)
@@ -543,7 +585,7 @@ mod tests {
                 status: 0,
                 said: String::new(),
                 card: manifest(files),
-                changes: vec![change(way)],
+                changes: vec![change(way, true)],
                 of_earlier: None,
             });
             known.verdict(cut).wrong
