@@ -75,10 +75,12 @@ impl Found {
         self.changes.iter().any(|change| change.is_on_trial)
     }
 
-    /// Whether the journal says that the last change has gone this way to its end.
+    /// Whether the journal says that the last change has gone this way to its end, or to its trial.
     pub(super) fn has_ended(&self, way: Way) -> bool {
         let last = self.changes.last();
-        last.is_some_and(|change| change.is_finished && change.way == way.word())
+        last.is_some_and(|change| {
+            (change.is_finished || change.is_on_trial) && change.way == way.word()
+        })
     }
 }
 

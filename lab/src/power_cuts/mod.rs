@@ -446,6 +446,13 @@ impl Lab<'_> {
         }
     }
 
+    /// The one start for which the firmware reads `tryboot.txt`.
+    fn boot_on_trial(&self, kit: &Kit) -> Result<Session> {
+        let mut options = self.options();
+        options.switches.tryboot = true;
+        Session::boot_kit(self.cache, kit, &options)
+    }
+
     /// The same, and what it writes is logged when its disks have caches.
     fn boot_logged(&self, kit: &Kit) -> Result<Session> {
         let options = Options {

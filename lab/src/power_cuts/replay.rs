@@ -23,7 +23,7 @@ use super::{Campaign, Cut, Good, Lab, Moment, Random, Reference, Row, STATE_DIRE
 pub struct Draw {
     /// How many: half of them while applying, half while undoing.
     pub cuts: usize,
-    /// Each how many-th is started on a board too; none when 0.
+    /// Each how many-th is started on a board too, and each that waits for a trial there on trial; none when 0.
     pub board_each: usize,
     /// Whether changes are only looked at, and ended on boards alone: those that need the rights over a kernel.
     pub looks_only: bool,
@@ -234,6 +234,9 @@ impl Replay<'_> {
             row.wrong.push(lost.to_owned());
         }
         let each = draw.board_each;
+        if each > 0 && found.is_on_trial() {
+            self.start_on_trial(&left.kit, row);
+        }
         let is_drawn = each > 0 && left.number % each == each / 2;
         if each > 0 && (is_drawn || !row.wrong.is_empty()) {
             self.start(left, row);
@@ -243,6 +246,21 @@ impl Replay<'_> {
             left.kit.copy_to(&directory.join(name))?;
         }
         Ok(())
+    }
+
+    /// Makes the start on trial, for which what a cut left waits, on a board. What both say is wrong.
+    fn start_on_trial(&self, kit: &Kit, row: &mut Row) {
+        let lab = Lab {
+            cache: self.cache,
+            campaign: &self.campaign,
+        };
+        let copy = kit.temporary_copy(&self.images);
+        let wrong = copy.and_then(|kit| lab.keep_trial(&kit, &self.reference.earlier));
+        let wrong = wrong.unwrap_or_else(|error| vec![format!("{error:#}")]);
+        let wrong = wrong.into_iter();
+        row.wrong
+            .extend(wrong.map(|wrong| format!("on trial, on a board: {wrong}")));
+        row.booted.push_str(" (on a board too)");
     }
 
     /// Starts what a cut left on a board. What both say is wrong.
@@ -267,7 +285,12 @@ impl Replay<'_> {
         let wrong = seen.wrong.into_iter().chain(wrong.into_iter().flatten());
         row.wrong
             .extend(wrong.map(|wrong| format!("on a board: {wrong}")));
-        row.booted = format!("{} (board)", seen.booted);
+        // What was said of the trial stays.
+        let trial = row
+            .booted
+            .split_once(',')
+            .map(|(_, trial)| format!(",{trial}"));
+        row.booted = format!("{} (board){}", seen.booted, trial.unwrap_or_default());
         row.ended = seen.ended;
     }
 }
