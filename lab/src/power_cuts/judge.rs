@@ -188,7 +188,7 @@ impl Known {
             None => start.root().to_owned(),
         });
         let root = root.unwrap_or_else(|_| "nothing".to_owned());
-        let words = trial.map_or("", |(trial, whole)| trial.words(whole));
+        let words = trial.map_or("", |(trial, whole)| trial.words(whole, found.is_on_trial()));
         Verdict {
             root: format!("{root}{words}"),
             ended,

@@ -80,9 +80,10 @@ impl FoundTrial {
     }
 
     /// For the row of a cut, behind the root that the usual start has.
-    pub(super) fn words(&self, whole: &Trial) -> &'static str {
+    pub(super) fn words(&self, whole: &Trial, is_promised: bool) -> &'static str {
         match (self.is_there, self.missing(whole).is_empty()) {
             (false, _) => "",
+            (true, true) if is_promised => ", trial promised",
             (true, true) => ", trial whole",
             (true, false) => ", trial incomplete",
         }
@@ -279,13 +280,14 @@ mod tests {
             trial.wrong(&whole, true),
             ["on trial, lost /a on the new root"]
         );
-        assert_eq!(trial.words(&whole), ", trial incomplete");
+        assert_eq!(trial.words(&whole, true), ", trial incomplete");
         trial.root = Err("no disk has it".to_owned());
         assert_eq!(trial.wrong(&whole, true).len(), 1);
         trial.root = Ok(whole.root.clone());
         assert!(trial.wrong(&whole, true).is_empty());
-        assert_eq!(trial.words(&whole), ", trial whole");
+        assert_eq!(trial.words(&whole, false), ", trial whole");
+        assert_eq!(trial.words(&whole, true), ", trial promised");
         trial.is_there = false;
-        assert_eq!(trial.words(&whole), "");
+        assert_eq!(trial.words(&whole, false), "");
     }
 }
