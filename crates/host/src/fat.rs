@@ -1,11 +1,12 @@
-//! FAT and its kin: replacing a file so that a power cut leaves one of two whole files, and looking whether an earlier cut
-//! has left two names on the same clusters.
+//! FAT and its kin: replacing and removing a file so that a power cut leaves one of two whole files, or all of it or none, and looking
+//! whether an earlier cut has left two names on the same clusters.
 
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -39,7 +40,34 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Errno> {
     Ok(())
 }
 
-fn open(path: &Path, more: OFlags) -> Result<rustix::fd::OwnedFd, Errno> {
+/// Removes a file, and makes that durable before its clusters are free.
+///
+/// Left alone, a disk may have the clusters free and the name still there when the power goes. `fsck.vfat -a` then leaves the part of the
+/// file that was not freed yet under its name, and nobody can tell that from a file that something else has made. So the file stays
+/// open, and keeps its clusters, until its name is gone for good: a power cut leaves all of it or none. What it loses in between
+/// are clusters that nothing names.
+pub(crate) fn remove(path: &Path) -> Result<(), Errno> {
+    remove_and(path, &mut settle)
+}
+
+fn remove_and(
+    path: &Path,
+    settle: &mut dyn FnMut(&OwnedFd) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let old = open(path, OFlags::empty())?;
+    rustix::fs::unlink(path)?;
+    settle(&open(&parent_of(path), OFlags::DIRECTORY)?)?;
+    drop(old);
+    Ok(())
+}
+
+/// Makes durable what is in a directory. `fsync` alone finds nothing left to do where the kernel has begun by itself, as in [`rename`].
+fn settle(directory: &OwnedFd) -> Result<(), Errno> {
+    rustix::fs::fsync(directory)?;
+    rustix::fs::syncfs(directory)
+}
+
+fn open(path: &Path, more: OFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | more;
     rustix::fs::open(path, flags, Mode::empty())
 }
@@ -138,6 +166,28 @@ mod tests {
         }
         assert_eq!(rename(&place("fresh"), &place("file")), Err(Errno::NOENT));
         assert_eq!(std::fs::read(place("file")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_removed_file_keeps_its_clusters_until_its_name_is_gone_for_good() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, "old").unwrap();
+        let removed = PathBuf::from(format!("{} (deleted)", path.display()));
+        let is_open = || {
+            let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+            let mut names = all.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+            names.any(|name| name == removed)
+        };
+        let mut settled = 0;
+        let mut settle = |parent: &OwnedFd| {
+            assert!(is_open() && !path.exists());
+            settled += 1;
+            settle(parent)
+        };
+        remove_and(&path, &mut settle).unwrap();
+        assert!(settled == 1 && !is_open());
+        assert_eq!(remove(&path), Err(Errno::NOENT));
     }
 
     #[test]

@@ -105,7 +105,7 @@ pub trait Hands {
     /// When it does not exist or the system refuses.
     fn rename(&mut self, from: &Path, to: &Path) -> Result<(), WriteError>;
 
-    /// Removes a file. Durable after [`Hands::sync_directory`].
+    /// Removes a file: at any moment all of it is there or nothing. Durable after [`Hands::sync_directory`].
     ///
     /// # Errors
     /// When it does not exist or the system refuses.

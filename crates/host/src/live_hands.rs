@@ -117,7 +117,11 @@ impl Hands for LiveHands {
     }
 
     fn remove(&mut self, path: &Path) -> Result<(), WriteError> {
-        rustix::fs::unlink(path).map_err(|errno| WriteError::of("remove", path, errno))
+        let removed = match self.eyes.keeps_modes(&parent_of(path)) {
+            true => rustix::fs::unlink(path),
+            false => fat::remove(path),
+        };
+        removed.map_err(|errno| WriteError::of("remove", path, errno))
     }
 
     fn sync_directory(&mut self, path: &Path) -> Result<(), WriteError> {

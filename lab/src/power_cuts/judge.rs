@@ -1,51 +1,29 @@
-//! Looks at what a cut has left without a board: what the firmware would start, what `fsck.vfat -a` makes of the boot partition, every
+//! Looks at what a cut has left without a board: what the firmware would start, usually and on trial, what `fsck.vfat -a` makes of the boot partition, every
 //! file of the old system, what the journal says, and where the old root would start, `rubus undo` or `rubus resume` on it.
 //!
 //! A filesystem is mounted by this machine's kernel, except FAT: the boot partition's files are a directory here, so what this
 //! finds on it is what the cut left, and not what a further cut while undoing would leave.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::board::Board;
 use crate::cache::Cache;
-use crate::firmware::{self, Media, Switches};
+use crate::firmware;
 use crate::kit::Kit;
 use crate::outside::{self, BOOT, Manifest, Mounted, Sums};
 use crate::tools;
 
+use super::Way;
+use super::files::{differences, strange};
 use super::look::{Change, Ended, changes, newest};
 use super::other_root::other_root;
-use super::{STATE_DIRECTORY, Way};
-
-/// BLAKE2b of nothing.
-const EMPTY: &str = "786a02f742015903c6c6fd852552d272912f4740e15847618a86e217f71f5419\
-                     d25e1031afee585313896444934eb04b903a685b1448b755d56f701afe9be2ce";
+use super::start::{Start, start, unknown};
+use super::trial::{self, FoundTrial, Trial};
 
 const END: &str = include_str!("host_undo.sh");
-
-/// What the firmware would start.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Start {
-    /// The sum of the kernel.
-    kernel: String,
-    /// The sum of the initial RAM filesystem.
-    initramfs: String,
-    cmdline: String,
-}
-
-impl Start {
-    /// What names the root on the command line.
-    pub(super) fn root(&self) -> &str {
-        let mut words = self.cmdline.split_whitespace();
-        words
-            .find_map(|word| word.strip_prefix("root="))
-            .unwrap_or_default()
-    }
-}
 
 /// A good state: nothing is under way, and all is on the disks.
 #[derive(Clone, Debug)]
@@ -54,6 +32,8 @@ pub(super) struct State {
     pub(super) card: Manifest,
     /// The root on a disk, where the card does not name its own.
     pub(super) other: Option<Manifest>,
+    /// The start on trial, where the change waits for one.
+    pub(super) trial: Option<Trial>,
 }
 
 /// The states between which a cut came.
@@ -74,6 +54,8 @@ pub(super) struct Known {
 pub(super) struct Found {
     /// What the firmware would start, or why it would not.
     start: Result<Start, String>,
+    /// What it would start on trial, where the change has a trial.
+    trial: Option<FoundTrial>,
     /// What `fsck.vfat -a` complained of; empty when all is well or was mended.
     fsck: String,
     card: Manifest,
@@ -88,10 +70,17 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Whether the journal says that the last change has gone this way to its end.
+    /// Whether the journal says that all is ready for the start on trial.
+    pub(super) fn is_on_trial(&self) -> bool {
+        self.changes.iter().any(|change| change.is_on_trial)
+    }
+
+    /// Whether the journal says that the last change has gone this way to its end, or to its trial.
     pub(super) fn has_ended(&self, way: Way) -> bool {
         let last = self.changes.last();
-        last.is_some_and(|change| change.is_finished && change.way == way.word())
+        last.is_some_and(|change| {
+            (change.is_finished || change.is_on_trial) && change.way == way.word()
+        })
     }
 }
 
@@ -140,6 +129,10 @@ impl Known {
                 wrong.extend(unknown(&states.map(|state| &state.start), start));
             }
         }
+        let trial = found.trial.as_ref().zip(self.applied.trial.as_ref());
+        if let Some((trial, whole)) = trial {
+            wrong.extend(trial.wrong(whole, found.is_on_trial()));
+        }
         if !found.fsck.is_empty() {
             wrong.push(format!("fsck.vfat: {}", found.fsck));
         }
@@ -155,7 +148,13 @@ impl Known {
             }
         }
         wrong.extend(found.of_earlier.clone());
-        let mut ended = match found.changes.iter().all(Change::is_undone) {
+        let is_over = found.changes.iter().all(Change::is_undone);
+        if is_over && found.other.is_none() && found.end.is_none() {
+            // Nobody would ever take away what is left, and a `tryboot.txt` would stand in the way of the next trial.
+            let left = differences(&self.plain.card, &found.card).into_iter();
+            wrong.extend(left.map(|one| format!("nothing to end, but {one}")));
+        }
+        let mut ended = match is_over {
             true => "nothing to end".to_owned(),
             false => "not here".to_owned(),
         };
@@ -188,90 +187,35 @@ impl Known {
             None if start.root() == self.plain.start.root() => "/dev/card2".to_owned(),
             None => start.root().to_owned(),
         });
+        let root = root.unwrap_or_else(|_| "nothing".to_owned());
+        let words = trial.map_or("", |(trial, whole)| trial.words(whole, found.is_on_trial()));
         Verdict {
-            root: root.unwrap_or_else(|_| "nothing".to_owned()),
+            root: format!("{root}{words}"),
             ended,
             wrong,
         }
     }
 }
 
-/// What of a start is in none of the states.
-fn unknown(states: &[&Start], start: &Start) -> Vec<String> {
-    let parts = |start: &Start| [&start.kernel, &start.initramfs, &start.cmdline].map(Clone::clone);
-    let names = ["kernel", "initial RAM filesystem", "command line"];
-    let found = parts(start).into_iter().zip(names).enumerate();
-    let is_unknown = |(number, (part, _)): &(usize, (String, &str))| {
-        !states.iter().any(|state| parts(state)[*number] == *part)
-    };
-    let unknown = found.filter(is_unknown);
-    unknown
-        .map(|(_, (_, name))| format!("starts an unknown {name}"))
-        .collect()
-}
-
-/// Files that are in none of the states as they were found. Names that no state has are those of files under way, and no loss.
-fn strange(states: &[&Manifest], found: &Manifest) -> Vec<String> {
-    let mut known: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
-    let paths: BTreeSet<&String> = states.iter().flat_map(|state| state.keys()).collect();
-    for path in paths {
-        let versions = states.iter().map(|state| version(path, state));
-        known.insert(path, versions.collect());
-    }
-    let counts = |path: &str| !is_below(path, STATE_DIRECTORY);
-    let known = known.into_iter().filter(|(path, _)| counts(path));
-    let mut strange = Vec::new();
-    for (path, versions) in known {
-        let now = version(path, found);
-        // FAT shows a new name before it knows where the file begins, and the product takes that for none.
-        let is_begun = is_below(path, BOOT) && versions.contains(&None) && now == Some(EMPTY);
-        if !versions.contains(&now) && !is_begun {
-            let word = now.map_or("lost", |_| "neither old nor new:");
-            strange.push(format!("{word} {path}"));
-        }
-    }
-    strange
-}
-
-/// What a state says of a file. FAT knows no permissions and owners.
-fn version<'a>(path: &str, state: &'a Manifest) -> Option<&'a str> {
-    let seen = state.get(path)?;
-    match is_below(path, BOOT) && seen.starts_with("f ") {
-        true => Some(seen.rsplit(' ').next().unwrap_or(seen)),
-        // The place at which it is mounted.
-        false if path == BOOT => Some("d"),
-        false if is_below(path, BOOT) => Some("d"),
-        false => Some(seen),
-    }
-}
-
-fn is_below(path: &str, top: &str) -> bool {
-    path.strip_prefix(top)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// As [`outside::differences`], with what FAT does not know left out.
-fn differences(before: &Manifest, after: &Manifest) -> Vec<String> {
-    let plain = |state: &Manifest| -> Manifest {
-        let entries = state.keys().filter_map(|path| {
-            let seen = version(path, state)?;
-            Some((path.clone(), seen.to_owned()))
-        });
-        entries.collect()
-    };
-    outside::differences(&plain(before), &plain(after), &[STATE_DIRECTORY])
-}
-
 /// Looks at the disks of a good state.
 pub(super) fn state(cache: &Cache, kit: &Kit, card_root: Option<&str>) -> Result<State> {
     let place = cache.work_directory()?;
-    let start = start(kit, place.path())?;
+    let start = start(kit, false, &place.path().join("start"))?;
     let card = outside::manifest(&kit.sd())?;
+    let trial = match card_root {
+        Some(_) if trial::is_in(&card) => Some(trial::whole(cache, kit)?),
+        _ => None,
+    };
     let other = match card_root {
         Some(root) if root != start.root() => Some(other_root(cache, kit, start.root())?),
         _ => None,
     };
-    Ok(State { start, card, other })
+    Ok(State {
+        start,
+        card,
+        other,
+        trial,
+    })
 }
 
 /// Sums of the files of the card's root filesystem on which none of these writes lies: pairs of the first sector of the card and the one
@@ -329,9 +273,13 @@ pub(super) fn look(
     known: &Known,
 ) -> Result<Found> {
     let place = cache.work_directory()?;
-    let started = place.path().join("start");
-    fs::create_dir(&started)?;
-    let start = start(kit, &started).map_err(|error| format!("{error:#}"));
+    let start = start(kit, false, &place.path().join("start"));
+    let start = start.map_err(|error| format!("{error:#}"));
+    let has_trial = known.applied.trial.is_some();
+    let mut trial = match has_trial {
+        true => Some(trial::found(kit, &place.path().join("trial"))),
+        false => None,
+    };
     let (boot_start, root_start) = firmware::partition_starts(&kit.sd())?;
     let fsck = check_boot(&kit.sd(), boot_start, root_start - boot_start)?;
     let boot = place.path().join("boot");
@@ -348,6 +296,9 @@ pub(super) fn look(
         true => None,
         false => Some(other_root(cache, kit, named).map_err(|error| format!("{error:#}"))),
     };
+    if let Some(trial) = &mut trial {
+        trial.look_further(cache, kit, &card);
+    }
     dress(&boot, &known.plain.card)?;
     let (_, _, before) = ended(&root, &boot, rubus, None)?;
     let (before, of_earlier) = newest(&known.earlier, before);
@@ -370,6 +321,7 @@ pub(super) fn look(
     drop(mounted);
     Ok(Found {
         start,
+        trial,
         fsck,
         card,
         other,
@@ -390,35 +342,6 @@ pub(super) fn changes_on(cache: &Cache, kit: &Kit, rubus: &Path) -> Result<Vec<C
     let _mounted = Mounted::at(&kit.sd(), root_start, &root)?;
     let (_, _, changes) = ended(&root, &boot, rubus, None)?;
     Ok(changes)
-}
-
-/// What the firmware would start. It reads the boot partition before anything mends it.
-fn start(kit: &Kit, place: &Path) -> Result<Start> {
-    let card = kit.sd();
-    let media = Media {
-        card: Some(&card),
-        usb: Vec::new(),
-    };
-    let boot = firmware::read(Board::Pc, &media, Switches::default(), place)?;
-    let initramfs = boot
-        .initramfs
-        .as_deref()
-        .context("no initial RAM filesystem")?;
-    Ok(Start {
-        kernel: sum(&boot.kernel)?,
-        initramfs: sum(initramfs)?,
-        cmdline: boot.cmdline,
-    })
-}
-
-fn sum(file: &Path) -> Result<String> {
-    let said = tools::run(tools::command("b2sum").arg("--").arg(file))?;
-    let said = String::from_utf8_lossy(&said).into_owned();
-    let sum = said
-        .split_whitespace()
-        .next()
-        .context("b2sum said nothing")?;
-    Ok(sum.to_owned())
 }
 
 /// Does what every start does; gives what could not be mended.
@@ -488,22 +411,16 @@ fn ended(
 
 #[cfg(test)]
 mod tests {
+    use super::super::files::manifest;
+    use super::super::start::with_command_line;
     use super::*;
-
-    fn manifest(files: &[(&str, &str)]) -> Manifest {
-        let owned = |&(path, seen): &(&str, &str)| (path.to_owned(), seen.to_owned());
-        files.iter().map(owned).collect()
-    }
 
     fn state(cmdline: &str, files: &[(&str, &str)]) -> State {
         State {
-            start: Start {
-                kernel: "k".into(),
-                initramfs: "i".into(),
-                cmdline: cmdline.into(),
-            },
+            start: with_command_line(cmdline),
             card: manifest(files),
             other: None,
+            trial: None,
         }
     }
 
@@ -519,14 +436,23 @@ mod tests {
         }
     }
 
+    fn change(way: &str, is_finished: bool) -> Change {
+        Change {
+            way: way.into(),
+            is_finished,
+            is_on_trial: false,
+        }
+    }
+
     fn found(cmdline: &str, files: &[(&str, &str)]) -> Found {
         let state = state(cmdline, files);
         Found {
             start: Ok(state.start),
+            trial: None,
             fsck: String::new(),
             card: state.card,
             other: None,
-            changes: Vec::new(),
+            changes: vec![change("apply", false)],
             of_earlier: None,
             end: None,
         }
@@ -545,21 +471,6 @@ mod tests {
                 "lost /b",
                 "neither old nor new: /new"
             ]
-        );
-    }
-
-    #[test]
-    fn a_new_name_on_fat_may_be_empty_and_an_old_one_may_not() {
-        let file = |path: &str, sum: &str| manifest(&[(path, &format!("f 644 0:0 {sum}"))]);
-        let (new, old) = (manifest(&[]), file("/boot/firmware/a", "old"));
-        let after = file("/boot/firmware/a", "new");
-        let empty = file("/boot/firmware/a", EMPTY);
-        assert!(strange(&[&new, &after], &empty).is_empty());
-        assert_eq!(strange(&[&old, &after], &empty).len(), 1);
-        let elsewhere = [manifest(&[]), file("/etc/a", "new")];
-        assert_eq!(
-            strange(&elsewhere.each_ref(), &file("/etc/a", EMPTY)).len(),
-            1
         );
     }
 
@@ -585,6 +496,41 @@ mod tests {
         let verdict = known.verdict(&cut);
         assert_eq!(verdict.wrong, ["does not start: config.txt is empty"]);
         assert_eq!(verdict.root, "nothing");
+    }
+
+    #[test]
+    fn a_trial_is_judged_once_the_journal_promises_it() {
+        let (mut known, whole) = (known(), Trial::of("root=new", &[("/a", "f 1")]));
+        known.applied.trial = Some(whole);
+        let files: &[(&str, &str)] = &[("/a", "f 1"), ("/b", "f 1")];
+        let cut = |way: &str, is_on_trial| {
+            let mut cut = found("root=old", files);
+            cut.trial = Some(FoundTrial::of("root=new", &[]));
+            cut.changes = vec![Change {
+                is_on_trial,
+                ..change(way, false)
+            }];
+            (known.verdict(&cut), cut.is_on_trial())
+        };
+        let (verdict, is_on_trial) = cut("apply", true);
+        assert_eq!(verdict.wrong, ["on trial, lost /a on the new root"]);
+        assert!(is_on_trial && verdict.root.ends_with(", trial incomplete"));
+        let (verdict, is_on_trial) = cut("apply", false);
+        assert!(verdict.wrong.is_empty() && !is_on_trial);
+        assert!(cut("undo", false).0.wrong.is_empty());
+    }
+
+    #[test]
+    fn where_nothing_is_left_to_end_nothing_of_the_change_is_left() {
+        let known = known();
+        let mut cut = found("root=old", &[("/a", "f 1"), ("/b", "f 1"), ("/new", "f 1")]);
+        let left = ["nothing to end, but new /new"];
+        cut.changes.clear();
+        assert_eq!(known.verdict(&cut).wrong, left);
+        cut.changes = vec![change("undo", true)];
+        assert_eq!(known.verdict(&cut).wrong, left);
+        cut.changes = vec![change("undo", false)];
+        assert!(known.verdict(&cut).wrong.is_empty());
     }
 
     #[test]
@@ -617,11 +563,6 @@ mod tests {
     fn undoing_leaves_every_file_as_it_was_and_says_so() {
         let known = known();
         let files: &[(&str, &str)] = &[("/a", "f 1"), ("/b", "f 1")];
-        let change = |way: &str| Change {
-            way: way.into(),
-            is_finished: true,
-            is_on_trial: false,
-        };
         let end = |files, status, way| {
             let mut cut = found("root=old", &[("/a", "f 2"), ("/b", "f 1")]);
             cut.end = Some(End {
@@ -629,7 +570,7 @@ mod tests {
                 status,
                 said: "no".into(),
                 card: manifest(files),
-                changes: vec![change(way)],
+                changes: vec![change(way, true)],
                 of_earlier: None,
             });
             known.verdict(&cut)
@@ -646,7 +587,7 @@ mod tests {
                 status: 0,
                 said: String::new(),
                 card: manifest(files),
-                changes: vec![change(way)],
+                changes: vec![change(way, true)],
                 of_earlier: None,
             });
             known.verdict(cut).wrong
@@ -680,19 +621,5 @@ mod tests {
         let shared = "/a\n  and\n/b\n  share clusters.\n  Truncating second to 0 bytes.\n";
         assert!(complaint(Some(1), shared).contains("share clusters"));
         assert_eq!(complaint(Some(4), "no FAT"), "no FAT");
-    }
-
-    #[test]
-    fn permissions_on_fat_do_not_count_and_contents_do() {
-        let before = manifest(&[("/boot/firmware/a", "f 755 0:0 s1")]);
-        let after = |seen| manifest(&[("/boot/firmware/a", seen)]);
-        assert!(differences(&before, &after("f 644 0:0 s1")).is_empty());
-        assert_eq!(
-            differences(&before, &after("f 755 0:0 s2")),
-            ["changed /boot/firmware/a"]
-        );
-        let elsewhere = manifest(&[("/a", "f 755 0:0 s1")]);
-        let changed = manifest(&[("/a", "f 644 0:0 s1")]);
-        assert_eq!(differences(&elsewhere, &changed), ["changed /a"]);
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::drives::READER_SERIAL;
+use crate::kit::Kit;
 use crate::mounted;
 use crate::outside;
 use crate::session::Session;
@@ -84,7 +85,7 @@ impl Lab<'_> {
     }
 
     /// Puts the disks, as they were at a bad cut, where they are asked for.
-    fn keep(&self, cut: &Cut, untouched: &crate::kit::Kit) -> Result<()> {
+    fn keep(&self, cut: &Cut, untouched: &Kit) -> Result<()> {
         let Some(directory) = &self.campaign.keep_failures else {
             return Ok(());
         };
@@ -166,6 +167,35 @@ impl Lab<'_> {
             return Ok(None);
         };
         Ok(Some(Evidence { differences, root }))
+    }
+
+    /// Makes the start on trial for which a change waits, and keeps it there; gives what is wrong with that.
+    pub(super) fn keep_trial(&self, kit: &Kit, earlier: &[Change]) -> Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        let mut board = self.boot_on_trial(kit)?;
+        let on_trial = root(&mut board)?;
+        if is_from_card(&on_trial) {
+            wrong.push(format!("starts {on_trial}"));
+        }
+        let kept = board.run("rubus verify", "root", self.campaign.limit)?;
+        if kept.status != 0 {
+            let said = format!("{} {}", kept.text(), kept.complaint_text());
+            wrong.push(format!("rubus verify: {} {said}", kept.status));
+        }
+        let said = status(&mut board)?;
+        let (last, of_earlier) = newest(earlier, changes(&said)?);
+        if !last.iter().all(|change| change.is_finished) {
+            wrong.push(format!("not kept: {said}"));
+        }
+        wrong.extend(of_earlier);
+        board.switch_off()?;
+        let mut board = self.boot(kit).context("once it is kept")?;
+        let usual = root(&mut board)?;
+        if usual != on_trial {
+            wrong.push(format!("once it is kept, starts {usual}"));
+        }
+        board.switch_off()?;
+        Ok(wrong)
     }
 
     /// The arguments with which the change's losses were confirmed.

@@ -206,7 +206,7 @@ struct Call {
     flushes: Vec<usize>,
     /// Where cuts find that they are missing: behind it, and before the next flush.
     cuts: Vec<usize>,
-    /// Whether the change had ended then: its last record was said to be durable.
+    /// Whether the change had ended then, or waited for its trial: its last record was said to be durable.
     is_last: bool,
 }
 
@@ -232,7 +232,7 @@ fn calls(marks: &[Mark], flushes_in: &dyn Fn(usize, usize) -> Vec<usize>) -> Vec
             durable: before.last().map_or(0, |last| last + 1),
             flushes,
             cuts,
-            is_last: pair[1].record == "finished",
+            is_last: ["finished", "on_trial"].contains(&&*pair[1].record),
         });
     }
     calls
@@ -456,7 +456,10 @@ mod tests {
                 record: "finished".into(),
                 ..mark("two", 20)
             },
-            mark("three", 30),
+            Mark {
+                record: "on_trial".into(),
+                ..mark("three", 30)
+            },
         ];
         let flushes = [1, 6, 8, 15, 29];
         let flushes_in = |from: usize, to: usize| {
@@ -469,13 +472,13 @@ mod tests {
             .map(|call| (&*call.words, call.durable, &*call.flushes, &*call.cuts))
             .collect();
         let last: Vec<bool> = calls.iter().map(|call| call.is_last).collect();
-        assert_eq!(last, [false, true, false]);
+        assert_eq!(last, [false, true, true]);
         assert_eq!(
             seen,
             [
                 ("one", 2, &[6, 8][..], &[10, 15][..]),
                 ("finished", 9, &[15], &[20, 29]),
-                ("three", 16, &[29], &[30]),
+                ("on_trial", 16, &[29], &[30]),
             ]
         );
     }

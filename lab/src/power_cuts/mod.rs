@@ -10,9 +10,11 @@
 //! `pass` goes one way and stops, `look` looks at what a cut left, `network` has the server of a change that
 //! needs one, `report` shows it; `write_log` reads what the emulator logs of a disk, `loss` says what a cut leaves of it, and
 //! `caches` makes the disks from that. `record` keeps the logs of one change, `replay` makes any number of cuts from them, `judge` looks at
-//! one without a board, `other_root` finds the root that it would start, `pool` is where their disks are cheap, and `missing` leaves flushes out.
+//! one without a board: `start` says what it would start, `other_root` finds that root, `trial` does both for a start on trial, and `files`
+//! compares what is there. `pool` is where their disks are cheap, and `missing` leaves flushes out.
 
 mod caches;
+mod files;
 mod judge;
 mod look;
 mod loss;
@@ -24,6 +26,8 @@ mod pool;
 pub mod record;
 pub mod replay;
 mod report;
+mod start;
+mod trial;
 mod write_log;
 
 use std::io::{Write, stderr};
@@ -440,6 +444,13 @@ impl Lab<'_> {
             card_in_reader: self.campaign.lossy.is_some(),
             ..Options::default()
         }
+    }
+
+    /// The one start for which the firmware reads `tryboot.txt`.
+    fn boot_on_trial(&self, kit: &Kit) -> Result<Session> {
+        let mut options = self.options();
+        options.switches.tryboot = true;
+        Session::boot_kit(self.cache, kit, &options)
     }
 
     /// The same, and what it writes is logged when its disks have caches.

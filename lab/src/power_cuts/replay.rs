@@ -23,7 +23,7 @@ use super::{Campaign, Cut, Good, Lab, Moment, Random, Reference, Row, STATE_DIRE
 pub struct Draw {
     /// How many: half of them while applying, half while undoing.
     pub cuts: usize,
-    /// Each how many-th is started on a board too; none when 0.
+    /// Each how many-th is started on a board too, and each that waits for a trial there on trial; none when 0.
     pub board_each: usize,
     /// Whether changes are only looked at, and ended on boards alone: those that need the rights over a kernel.
     pub looks_only: bool,
@@ -136,6 +136,8 @@ struct Left {
     way: Way,
     moment: Moment,
     unflushed: String,
+    /// The trial was promised before: the record that says so was durable.
+    is_on_trial: bool,
 }
 
 impl Replay<'_> {
@@ -151,6 +153,10 @@ impl Replay<'_> {
         let mut random = Random::of(seed);
         let cuts = cuts(self.recording.course(way), count, &mut random);
         let mut caches = self.caches(way, random)?;
+        let promised = match way {
+            Way::Apply => promised(self.recording.course(way)),
+            Way::Undo => None,
+        };
         std::thread::scope(|threads| {
             let (to_look, lefts) = sync_channel::<Left>(0);
             let (rows, found) = channel();
@@ -169,6 +175,7 @@ impl Replay<'_> {
                     way,
                     moment,
                     unflushed,
+                    is_on_trial: promised.is_some_and(|promised| is_behind(&entries, promised)),
                 };
                 ensure!(to_look.send(left).is_ok(), "nobody looks at cuts any more");
                 all.extend(found.try_iter().inspect(|row| show(row)));
@@ -222,7 +229,14 @@ impl Replay<'_> {
         row.booted = verdict.root;
         row.ended = verdict.ended;
         row.wrong = verdict.wrong;
+        if left.is_on_trial && !found.is_on_trial() {
+            let lost = "the trial was promised, and the journal does not say so";
+            row.wrong.push(lost.to_owned());
+        }
         let each = draw.board_each;
+        if each > 0 && found.is_on_trial() {
+            self.start_on_trial(&left.kit, row);
+        }
         let is_drawn = each > 0 && left.number % each == each / 2;
         if each > 0 && (is_drawn || !row.wrong.is_empty()) {
             self.start(left, row);
@@ -232,6 +246,21 @@ impl Replay<'_> {
             left.kit.copy_to(&directory.join(name))?;
         }
         Ok(())
+    }
+
+    /// Makes the start on trial, for which what a cut left waits, on a board. What both say is wrong.
+    fn start_on_trial(&self, kit: &Kit, row: &mut Row) {
+        let lab = Lab {
+            cache: self.cache,
+            campaign: &self.campaign,
+        };
+        let copy = kit.temporary_copy(&self.images);
+        let wrong = copy.and_then(|kit| lab.keep_trial(&kit, &self.reference.earlier));
+        let wrong = wrong.unwrap_or_else(|error| vec![format!("{error:#}")]);
+        let wrong = wrong.into_iter();
+        row.wrong
+            .extend(wrong.map(|wrong| format!("on trial, on a board: {wrong}")));
+        row.booted.push_str(" (on a board too)");
     }
 
     /// Starts what a cut left on a board. What both say is wrong.
@@ -256,9 +285,25 @@ impl Replay<'_> {
         let wrong = seen.wrong.into_iter().chain(wrong.into_iter().flatten());
         row.wrong
             .extend(wrong.map(|wrong| format!("on a board: {wrong}")));
-        row.booted = format!("{} (board)", seen.booted);
+        // What was said of the trial stays.
+        let trial = row
+            .booted
+            .split_once(',')
+            .map(|(_, trial)| format!(",{trial}"));
+        row.booted = format!("{} (board){}", seen.booted, trial.unwrap_or_default());
         row.ended = seen.ended;
     }
+}
+
+/// How long the logs were when the record was durable that promises the start on trial.
+fn promised(course: &RecordedRun) -> Option<&[usize]> {
+    let promise = course.marks.iter().find(|mark| mark.record == "on_trial");
+    promise.map(|mark| &*mark.entries)
+}
+
+/// Whether a cut came when the logs had been so long.
+fn is_behind(cut: &[usize], entries: &[usize]) -> bool {
+    cut.iter().zip(entries).all(|(cut, before)| cut >= before)
 }
 
 /// How a cut is ended here: each so many-th with `resume`; none when 0.
@@ -337,6 +382,27 @@ mod tests {
         assert_eq!(resumed(1).filter(|&it| it).count(), 6);
         let third = [false, false, true, false, false, true];
         assert!(resumed(3).eq(third));
+    }
+
+    #[test]
+    fn a_trial_is_promised_once_its_record_is_durable() {
+        let mark = |record: &str, entries: [usize; 2]| Mark {
+            record: record.into(),
+            entries: entries.into(),
+            ..Mark::default()
+        };
+        let mut course = RecordedRun {
+            marks: vec![
+                mark("done 9 (x)", [9, 4]),
+                mark("on_trial", [12, 4]),
+                mark("", [20, 5]),
+            ],
+        };
+        let seen = promised(&course).unwrap();
+        assert!(is_behind(&[12, 4], seen) && is_behind(&[15, 5], seen));
+        assert!(!is_behind(&[11, 4], seen) && !is_behind(&[12, 3], seen));
+        course.marks.remove(1);
+        assert!(promised(&course).is_none());
     }
 
     #[test]

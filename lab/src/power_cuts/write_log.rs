@@ -156,6 +156,29 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(number)
 }
 
+/// A log of these writes: the sector of each and its data, or a flush.
+#[cfg(test)]
+pub(super) fn of_writes(writes: &[Option<(u64, Vec<u8>)>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let add = |bytes: &mut Vec<u8>, numbers: &[u64], data: &[u8]| {
+        let start = bytes.len();
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        bytes.resize(start + SECTOR_BYTES as usize, 0);
+        bytes.extend(data);
+    };
+    add(&mut bytes, &[MAGIC, VERSION, 0, SECTOR_BYTES], &[]);
+    for write in writes {
+        match write {
+            Some((sector, data)) => {
+                let sectors = data.len() as u64 / SECTOR_BYTES;
+                add(&mut bytes, &[*sector, sectors, 0], data);
+            }
+            None => add(&mut bytes, &[0, 0, FLUSH], &[]),
+        }
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
