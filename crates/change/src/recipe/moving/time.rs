@@ -2,7 +2,7 @@
 //!
 //! What was measured on this machine counts, else what is usual for such a device or processor. The constants are fitted to
 //! whole moves of the emulated boards and to what owners of real ones report; a plan's time is right within a factor of
-//! 1.5 where the disk and the processor were measured.
+//! 1.5 where the disk, the processor and the starting of programs were measured.
 
 use std::path::Path;
 
