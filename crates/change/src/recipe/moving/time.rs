@@ -174,7 +174,7 @@ pub(in crate::recipe) fn effort(situation: &Situation<'_>, moved: &Move<'_>) -> 
         least_s: (all.least / SPREAD).round(),
         most_s: (all.most * SPREAD).round(),
         source: format!(
-            "The copy: {read_source}. The initial RAM {}: {processor_source}, and {start_source}.",
+            "The copy: {read_source}. The initial RAM {}: {processor_source}; {start_source}.",
             match moved.kernels {
                 1 => "filesystem",
                 _ => "filesystems",
@@ -224,14 +224,14 @@ fn source(situation: &Situation<'_>, old: Option<&BlockDevice>) -> (Range, Range
 fn start(situation: &Situation<'_>, processor: Range) -> (Range, String) {
     if let Some(start_s) = situation.facts.program_start_s {
         let time = duration_ns((start_s * 1e9) as u64);
-        let words = format!("by how long starting a short program took just now ({time})");
+        let words = format!("starting a short program took {time} just now");
         return (Range::exact(start_s), words);
     }
     let usual = Range {
         least: START_BYTES.least / processor.most,
         most: START_BYTES.most / processor.least,
     };
-    (usual, "by what starting programs usually takes".into())
+    (usual, "starting a program takes what is usual".into())
 }
 
 /// Bytes per second that one core compresses with zstd:3, and where that is known from.
@@ -359,7 +359,7 @@ mod tests {
         );
         assert!(
             slow.source
-                .contains("starting a short program took just now (80.0 ms)"),
+                .contains("starting a short program took 80.0 ms just now"),
             "{}",
             slow.source
         );
@@ -381,7 +381,7 @@ mod tests {
         assert!(
             guessed
                 .source
-                .contains("what starting programs usually takes"),
+                .contains("starting a program takes what is usual"),
             "{}",
             guessed.source
         );
