@@ -49,6 +49,7 @@ pub mod rehearsal;
 pub mod schedstat;
 pub mod signals;
 pub mod ssh;
+pub mod starting;
 pub mod staying;
 pub mod ticks;
 mod tree;

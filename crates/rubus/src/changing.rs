@@ -14,7 +14,7 @@ use rubus_change::plan::{Action, Plan};
 use rubus_change::recipe::{self, Facts, LookAt, Node, NodeKind, TreeSize};
 use rubus_change::steps;
 use rubus_change::unseen::Unseen;
-use rubus_host::{Files, clock, filling};
+use rubus_host::{Files, clock, filling, starting};
 use rubus_machine::not_copied::NotCopied;
 use rubus_runs::history::{RunId, RunSummary};
 use rubus_runs::store::History;
@@ -69,6 +69,9 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> anyhow::Resu
         let measured = rubus_processor::files::measure(top, &NotCopied::of(machine));
         facts.compression = measured.speeds;
         facts.sample_bytes_per_second = measured.disk_bytes_per_second;
+    }
+    if look_at.program_starts {
+        facts.program_start_s = starting::short_program_s();
     }
     facts.random = random(live)?;
     Ok(facts)

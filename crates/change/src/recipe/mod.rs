@@ -107,6 +107,8 @@ pub struct LookAt {
     pub nodes: Vec<PathBuf>,
     /// True where it depends on how fast this processor compresses what a move of the root copies, and how well.
     pub compression: bool,
+    /// True where it depends on what starting a short program costs: making an initial RAM filesystem is mostly that.
+    pub program_starts: bool,
 }
 
 impl LookAt {
@@ -135,6 +137,9 @@ pub struct Facts {
     /// Bytes per second with which that sample came from the disk, not from memory, the opening of its files included;
     /// absent where too little came from there.
     pub sample_bytes_per_second: Option<f64>,
+    /// Seconds for starting a short program, as it was measured just now; absent where that was not measured, as of a
+    /// captured machine.
+    pub program_start_s: Option<f64>,
     /// How fast disks are, by the kernel's name ("mmcblk0"), as far as it was measured here.
     pub speeds: BTreeMap<String, DiskSpeed>,
     /// How fast several disks are at once, as far as it was measured here; the newest first.

@@ -60,6 +60,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     let wish = wishes.get("compress").map(String::as_str);
     // Needed for ext4 and f2fs too: the plan shows what compression would have gained.
     look_at.compression = wish != Some("none");
+    look_at.program_starts = true;
     look_at
 }
 

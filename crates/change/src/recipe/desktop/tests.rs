@@ -151,6 +151,7 @@ fn facts(machine: &Machine) -> Facts {
             },
         )]
         .into(),
+        program_start_s: Some(3.5e-3),
         compression: vec![
             speed("zstd:1", 52e6, 160e6, 2.7),
             speed("zstd:3", 38e6, 160e6, 2.85),

@@ -88,6 +88,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     let mut look_at = LookAt::paths(paths);
     look_at.trees.push("/".into());
     look_at.disks.push(PathBuf::from(node));
+    look_at.program_starts = true;
     look_at
 }
 
