@@ -1,5 +1,5 @@
 //! `journal-to-memory` under a real systemd: journald writes nothing to the old journal from then on, shows it as before, and
-//! goes on with it after undoing.
+//! writes to it again after undoing.
 
 use crate::common::{can_run, program, take_turns};
 use rubus_lab::devices::needs::Need;

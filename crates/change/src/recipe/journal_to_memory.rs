@@ -247,7 +247,7 @@ fn words(size: Option<u64>, situation: &Situation<'_>, draft: &mut Draft) {
     let has_rsyslog = programs::paths([RSYSLOG]);
     if has_rsyslog.iter().any(|path| situation.is_there(path)) {
         draft.notes.push(
-            "rsyslog is installed and goes on writing to /var/log: remove it, or these logs stay on the disk."
+            "rsyslog is installed and still writes to /var/log: remove it, or these logs stay on the disk."
                 .into(),
         );
     }
