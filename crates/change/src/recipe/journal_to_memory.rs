@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Draft, LookAt, OptionSpec, Recipe, Sight, Situation, Wishes, programs, units};
+use super::{Answer, Draft, LookAt, OptionSpec, Recipe, Sight, Situation, Wishes, programs, units};
 use crate::plan::{Action, When};
 use rubus_vocabulary::machine::{Machine, Origin};
 use rubus_vocabulary::units::{bytes_iec, parse_size};
@@ -175,15 +175,23 @@ fn check_later(situation: &Situation<'_>, draft: &mut Draft) {
     let own = Path::new(DROP_IN).file_name();
     let mut drop_ins = drop_ins(situation).into_iter();
     let later = drop_ins.rfind(|(path, value)| path.file_name() > own && *value != "volatile");
-    let (found, remedy) = match later {
+    // A capture holds what a survey reads, and that is no drop-in.
+    let is_captured = matches!(situation.machine.origin, Origin::Capture { .. });
+    let (answer, found, remedy) = match later {
         Some((path, value)) => (
+            Answer::Fails,
             format!("{} says Storage={value}", path.display()),
             not_to_say(path),
         ),
-        None => ("there is none".into(), String::new()),
+        None if is_captured => (
+            Answer::Unknown,
+            "not known: the capture does not say".into(),
+            String::new(),
+        ),
+        None => (Answer::Holds, "there is none".into(), String::new()),
     };
     let what = "no file that journald reads later says where the journal is kept";
-    draft.check(what, later.is_none(), found, &remedy);
+    draft.check(what, answer, found, &remedy);
 }
 
 /// How a drop-in is kept from saying where the journal is: those of packages are not edited but hidden (journald.conf(5)).

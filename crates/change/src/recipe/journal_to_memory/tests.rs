@@ -120,6 +120,21 @@ fn what_others_say_counts_in_the_order_of_the_names() {
 }
 
 #[test]
+fn a_capture_does_not_say_what_journald_is_told() {
+    let mut machine = machine();
+    machine.origin = Origin::Capture {
+        path: "captures/board".into(),
+        label: "hand-built".into(),
+    };
+    let facts = facts(&RECIPE, &machine, &[], &[]);
+    let plan = plan(&RECIPE, &machine, &facts, &[]);
+    assert_eq!(obstacles(&plan), [""; 0]);
+    let unknown = plan.checks.iter().filter(|check| check.is_unknown);
+    assert_eq!(unknown.count(), 2, "{:?}", plan.checks);
+    assert!(!shown(&plan).contains("There is no /var/log/journal"));
+}
+
+#[test]
 fn every_obstacle_says_what_to_do() {
     let mut said = String::new();
     let persistent = text("[Journal]\nStorage=persistent\n");
