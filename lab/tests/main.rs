@@ -10,6 +10,7 @@ mod ceph_image;
 mod cpu;
 mod crunch;
 mod fleet;
+mod journal_to_memory_unit;
 mod loop_bad_input;
 mod loop_capacity;
 mod loop_compare;

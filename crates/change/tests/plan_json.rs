@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rubus_change::plan::promise::{Look, Promise};
 use rubus_change::plan::volume::{PartitionTable, TableKind};
-use rubus_change::plan::{Action, Plan, Step};
+use rubus_change::plan::{Action, Plan, Step, When};
 use serde_json::Value;
 
 const DOCUMENT: &str = include_str!("../../../docs/plan-json.md");
@@ -134,6 +134,10 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
             size_bytes: 1 << 30,
         },
         Action::ReadUnits,
+        Action::RestartService {
+            unit: "systemd-journald.service".into(),
+            when: When::Applied,
+        },
         Action::StartServer {
             unit: "rubus-serve-disk".into(),
             socket: "/run/rubus-serve-disk.socket".into(),

@@ -140,6 +140,24 @@ fn a_flush_at_the_end_counts_in_every_pass() {
 }
 
 #[test]
+fn every_entry_of_a_journal_is_synced_and_its_index_is_not() {
+    let (_, simulated) = simulate(card(), "journal", None);
+    let truth =
+        |block_bytes: f64, commit_s: f64| 1.0 / (1.0 / 700.0 + block_bytes / 40e6 + commit_s);
+    for (job, truth) in [
+        ("commit", truth(4096.0, 0.004)),
+        ("commit-16k", truth(16_384.0, 0.004)),
+        ("commit-64k", truth(65_536.0, 0.004)),
+        ("random-write", truth(4096.0, 0.0)),
+    ] {
+        let result = simulated.job(job);
+        assert!((result.iops.value / truth - 1.0).abs() < 0.03, "{result:?}");
+        assert_eq!(result.commit, job != "random-write");
+        assert_eq!(result.outcome, Outcome::Converged);
+    }
+}
+
+#[test]
 fn records_begin_with_a_fresh_file_that_is_whole_afterwards() {
     let (suite, simulated) = simulate(card(), "record", None);
     assert_eq!(simulated.results.len(), 18);

@@ -39,6 +39,7 @@ fn the_recipes_are_listed() {
         [
             "desktop",
             "format",
+            "journal-to-memory",
             "network-disk",
             "network-root",
             "network-server",

@@ -7,8 +7,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::Action;
 use super::volume::{FilesystemKind, NewFilesystem, Place, Volume};
+use super::{Action, When};
 
 /// A program with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +97,10 @@ pub fn commands_with(action: &Action, names: Names<'_>) -> Vec<Command> {
             vec![command("rubus", &[&["attach"][..], &arguments].concat())]
         }
         Action::ReadUnits => vec![read_units()],
+        Action::RestartService {
+            unit,
+            when: When::Applied,
+        } => restart(unit),
         Action::StartServer { unit, question, .. } => {
             let question: Vec<&str> = question.iter().map(String::as_str).collect();
             vec![
@@ -126,6 +130,10 @@ pub fn undo_commands_with(action: &Action, names: Names<'_>) -> Vec<Command> {
             vec![command("rubus", &["detach", &device.display().to_string()])]
         }
         Action::ReadUnits => vec![read_units()],
+        Action::RestartService {
+            unit,
+            when: When::Undone,
+        } => restart(unit),
         Action::StartServer { unit, .. } => vec![command(
             "systemctl",
             &[
@@ -221,6 +229,14 @@ fn swap_on(what: &str, priority: Option<i32>) -> Command {
         }
         _ => command("swapon", &[what]),
     }
+}
+
+/// The second fails where the service ended at once: its start counts as done before.
+fn restart(unit: &str) -> Vec<Command> {
+    vec![
+        command("systemctl", &["restart", unit]),
+        command("systemctl", &["is-active", unit]),
+    ]
 }
 
 fn read_units() -> Command {

@@ -321,6 +321,13 @@ pub enum Action {
     /// systemd reads all units anew. Undoing does so too: as the first step of a plan it lets systemd forget the units that
     /// undoing the others has removed.
     ReadUnits,
+    /// A service of systemd starts again and reads its settings. Undoing goes through the steps from the last to the first, so
+    /// a plan has this step twice: before the files with the settings, for the undo, and behind them.
+    RestartService {
+        /// Its unit: "systemd-journald.service".
+        unit: String,
+        when: When,
+    },
     /// A server of disk images is started by its socket unit and asked what it has. Undoing stops both units.
     StartServer {
         /// The name of both units without their endings: "rubus-serve-disk".
@@ -364,6 +371,17 @@ pub enum Pass {
     First,
     /// Once more, what has changed since, with nothing let pass; then source and copy are compared.
     Again,
+}
+
+/// On which way through a plan a step does something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// Only when the plan is applied.
+    Applied,
+    /// Only when it is undone.
+    Undone,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde calls it so.

@@ -1,7 +1,7 @@
 //! Actions in one line each, for the list of steps.
 
 use super::volume::{FilesystemKind, NewFilesystem, TableKind};
-use super::{Action, Pass};
+use super::{Action, Pass, When};
 use rubus_vocabulary::units::bytes_iec;
 
 /// What an action does.
@@ -85,6 +85,10 @@ pub(super) fn forwards(action: &Action) -> String {
             )
         }
         Action::ReadUnits => "let systemd read its units".into(),
+        Action::RestartService { unit, when } => match when {
+            When::Applied => format!("restart {unit}"),
+            When::Undone => format!("nothing yet: undoing restarts {unit} here"),
+        },
         Action::StartServer { unit, .. } => {
             format!("start {unit}.socket, and the server behind it with a question")
         }
@@ -136,6 +140,10 @@ pub(super) fn proof(action: &Action) -> String {
         Action::AttachDisk { .. } => "the kernel's driver says to what it is attached".into(),
         Action::MakeImage { .. } => "its size is read back".into(),
         Action::ReadUnits => "systemd says that it has".into(),
+        Action::RestartService { when, .. } => match when {
+            When::Applied => "systemd says that it is active".into(),
+            When::Undone => "not needed: nothing is done".into(),
+        },
         Action::StartServer { .. } => "the server answers with what it serves".into(),
         Action::ProveBoot { .. } => {
             "kernels, initial RAM filesystems, command line, volumes and fstab are read and must agree".into()
@@ -192,6 +200,10 @@ pub(super) fn back(action: &Action) -> String {
             format!("not needed: {} stays, with what is on it", path.display())
         }
         Action::ReadUnits => "let systemd read its units, without those that are gone".into(),
+        Action::RestartService { unit, when } => match when {
+            When::Applied => format!("not needed: {unit} is restarted later"),
+            When::Undone => format!("restart {unit}"),
+        },
         Action::StartServer { unit, .. } => format!("stop {unit}.socket and {unit}.service"),
         Action::ProveBoot { .. } => "not needed: it only looks".into(),
         Action::KeepJournal { on } => format!("not needed: they stay on {}", on.title),

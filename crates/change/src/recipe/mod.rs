@@ -11,6 +11,7 @@ mod format;
 mod guide;
 mod identifiers;
 mod image_facts;
+mod journal_to_memory;
 mod mounting;
 mod moving;
 mod network_disk;
@@ -51,9 +52,10 @@ use crate::unseen::Unseen;
 use rubus_vocabulary::machine::Machine;
 
 /// All recipes, by name.
-pub const ALL: [&Recipe; 10] = [
+pub const ALL: [&Recipe; 11] = [
     &desktop::RECIPE,
     &format::RECIPE,
+    &journal_to_memory::RECIPE,
     &network_disk::RECIPE,
     &network_root::RECIPE,
     &network_server::RECIPE,

@@ -37,8 +37,8 @@ fn link(unit: &str, target: &str) -> PathBuf {
     wants(target).join(unit)
 }
 
-/// Checks that systemd starts the services of this machine.
-pub(super) fn check_running(situation: &Situation<'_>, draft: &mut Draft) {
+/// Checks that systemd starts the services of this machine; `remedy` is for one where something else does.
+pub(super) fn check_running(remedy: &str, situation: &Situation<'_>, draft: &mut Draft) {
     let is_captured = matches!(situation.machine.origin, Origin::Capture { .. });
     let is_there = situation.is_there(Path::new(SYSTEMD_RUNS));
     draft.check(
@@ -52,7 +52,7 @@ pub(super) fn check_running(situation: &Situation<'_>, draft: &mut Draft) {
             (_, true) => "not known: the capture does not say".into(),
             _ => format!("there is no {SYSTEMD_RUNS}"),
         },
-        "let what starts services here run `rubus serve` instead (see rubus serve --help)",
+        remedy,
     );
 }
 

@@ -32,10 +32,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::plan::Action;
-use crate::plan::commands::{Command, Names};
+use crate::plan::commands::{Command, Names, commands, undo_commands_with};
 use crate::plan::journal::Receipt;
 use crate::plan::volume::{FilesystemKind, Place, Volume};
+use crate::plan::{Action, When};
 use rubus_host::hands::replace;
 use rubus_host::{Files, Hands, Live, programs};
 
@@ -218,6 +218,10 @@ impl StepRunner for LiveStepRunner {
             } => self.attach_disk(action, address, device, hands.files()),
             Action::MakeImage { path, size_bytes } => served::make_image(path, *size_bytes),
             Action::ReadUnits => self.read_units(action, hands.files()),
+            Action::RestartService { when, .. } => match when {
+                When::Applied => self.restart(&commands(action), hands.files()),
+                When::Undone => Ok(left()),
+            },
             Action::StartServer { unit, .. } => self.start_server(action, unit, hands.files()),
             Action::ProveBoot { root, boot } => self.prove_boot(root, boot, site, hands),
             Action::KeepJournal { on } => self.keep_journal(on, site, hands),
@@ -250,6 +254,15 @@ impl StepRunner for LiveStepRunner {
                 address, device, ..
             } => self.detach_disk(action, address, device, hands.files()),
             Action::ReadUnits => self.read_units(action, hands.files()),
+            Action::RestartService { .. } => {
+                let (node, mounted) = (|place: &Place| place.title(), |_: &str| PathBuf::new());
+                let commands =
+                    with_names(&node, &mounted, |names| undo_commands_with(action, names));
+                match commands.is_empty() {
+                    true => Ok(left()),
+                    false => self.restart(&commands, hands.files()),
+                }
+            }
             Action::StartServer { unit, socket, .. } => {
                 self.stop_server(action, unit, socket, hands.files())
             }

@@ -1,9 +1,10 @@
-//! Servers of disk images: the image that is made, systemd's units, and the server that is started and asked.
+//! Servers of disk images: the image that is made, systemd's units, and the server that is started and asked; and other
+//! services that are restarted.
 
 use std::path::{Path, PathBuf};
 
 use crate::plan::Action;
-use crate::plan::commands::{commands, undo_commands_with};
+use crate::plan::commands::{Command, commands, undo_commands_with};
 use crate::plan::journal::Receipt;
 use crate::plan::volume::Place;
 use crate::recipe::SYSTEMD_RUNS;
@@ -52,6 +53,19 @@ impl LiveStepRunner {
         }
         self.run_all(&commands(action))?;
         Ok(receipt("the units are read", "the units are read"))
+    }
+
+    /// A service reads its settings at its next start anyway, where no systemd runs.
+    pub(super) fn restart(
+        &mut self,
+        commands: &[Command],
+        files: &dyn Files,
+    ) -> Result<Receipt, StepError> {
+        if !files.exists(Path::new(SYSTEMD_RUNS)) {
+            return Ok(receipt("restarted at the next start", "no systemd runs"));
+        }
+        self.run_all(commands)?;
+        Ok(receipt("it is active", "it is active"))
     }
 
     pub(super) fn start_server(

@@ -60,6 +60,13 @@ pub(super) static RULES: &[Rule] = &[
         look: Facts(strict_access_times),
     },
     Rule {
+        name: "access-times-on-card",
+        weight: Weight::Hint,
+        when: "the root filesystem is on an SD card or eMMC and mounted with relatime",
+        source: "mount(8): relatime writes the access time at a file's first read after a change, and once in 24 hours",
+        look: Facts(access_times_on_card),
+    },
+    Rule {
         name: "barriers-off",
         weight: Weight::Danger,
         when: "a filesystem is mounted with nobarrier or barrier=0",
@@ -288,6 +295,27 @@ fn strict_access_times(machine: &Machine) -> Vec<Seen> {
             command: None,
         })
         .collect()
+}
+
+fn access_times_on_card(machine: &Machine) -> Vec<Seen> {
+    let Some(root) = super::root(machine) else {
+        return Vec::new();
+    };
+    let below = machine.disks_below(root.device.as_deref().unwrap_or_default());
+    let is_on_card = below.iter().any(|disk| disk.mmc.is_some());
+    // With lazytime the times stay in memory until the inode is written for another reason, or a day has passed.
+    let is_calm = ["ro", "lazytime"].iter().any(|option| has(root, option));
+    if !is_on_card || is_calm || !has(root, "relatime") {
+        return Vec::new();
+    }
+    vec![Seen {
+        about: "/".into(),
+        evidence: "the first read of a file in a day writes its access time to the card (relatime)".into(),
+        read_from: "/proc/self/mountinfo".into(),
+        consequence: "Up to one small random write for each file read: starting programs and backups wear the card and wait for it.".into(),
+        fix: "Add noatime to the root's line in /etc/fstab; until the next start: mount -o remount,noatime /".into(),
+        command: None,
+    }]
 }
 
 fn no_barriers(machine: &Machine) -> Vec<Seen> {

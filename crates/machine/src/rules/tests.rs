@@ -400,6 +400,11 @@ const CASES: &[(&str, Change, Change)] = &[
         |m| option(m, "/", &["rw", "relatime"]),
     ),
     (
+        "access-times-on-card",
+        |m| option(m, "/", &["rw", "relatime"]),
+        AS_IT_IS,
+    ),
+    (
         "barriers-off",
         |m| option(m, "/", &["rw", "noatime", "nobarrier"]),
         AS_IT_IS,

@@ -8,6 +8,7 @@ mod capacity;
 mod class;
 mod commit;
 mod full;
+mod journal;
 mod queue_depth;
 mod quick;
 mod ram;
@@ -167,6 +168,12 @@ pub const LISTED: &[Listed] = &[
         answers: "How long until a small write is safe? (databases, loggers)",
         runs_on: RunsOn::Anything,
         make: commit::suite,
+    },
+    Listed {
+        name: "journal",
+        answers: "How fast does it take a system log? (systemd-journald, syslog)",
+        runs_on: RunsOn::Anything,
+        make: journal::suite,
     },
     Listed {
         name: "sustained",

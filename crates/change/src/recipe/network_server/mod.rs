@@ -173,7 +173,8 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
         return draft.check("it is said what is served", false, "no", remedy);
     };
     let program = programs::check_installed(situation, draft);
-    units::check_running(situation, draft);
+    let remedy = "let what starts services here run `rubus serve` instead (see rubus serve --help)";
+    units::check_running(remedy, situation, draft);
     programs::check_one("systemctl", situation, draft);
     let export = export::look(image, situation, draft);
     let listen = listening(situation.option("listen").unwrap_or_default()).unwrap_or_default();

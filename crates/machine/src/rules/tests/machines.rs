@@ -68,6 +68,28 @@ fn a_root_whose_disk_was_pulled_is_a_danger() {
     );
 }
 
+/// A disk that is no card, a root that nothing is written to, and times that stay in memory cost no write on a card.
+#[test]
+fn access_times_cost_something_only_where_they_reach_a_card() {
+    let fires = |change: fn(&mut Machine)| {
+        let mut machine = pi3_with_usb_ssd();
+        option(&mut machine, "/", &["rw", "relatime"]);
+        change(&mut machine);
+        let found = of_machine(&machine);
+        found
+            .iter()
+            .any(|finding| finding.rule == "access-times-on-card")
+    };
+    assert!(fires(|_| {}));
+    // An eMMC is flash on the same bus.
+    assert!(fires(
+        |m| device(m, "mmcblk0").mmc.as_mut().unwrap().kind = text("MMC")
+    ));
+    assert!(!fires(|m| mount(m, "/").device = Some("sda1".into())));
+    assert!(!fires(|m| option(m, "/", &["ro", "relatime"])));
+    assert!(!fires(|m| option(m, "/", &["rw", "relatime", "lazytime"])));
+}
+
 /// Who compresses already has that third back.
 #[test]
 fn a_compressed_filesystem_is_not_told_to_compress() {
