@@ -315,6 +315,17 @@ fn is_wanted<Name: ValueEnum>(named: &[Name], part: &str) -> bool {
     named.is_empty() || names.any(|name| name.get_name() == part)
 }
 
+/// Seconds, minutes with an `m` or hours with an `h`, as seconds within bounds.
+fn time_within(text: &str, bounds: std::ops::RangeInclusive<f64>) -> Option<f64> {
+    let units = [("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let (number, unit_s) = units
+        .into_iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
+        .unwrap_or((text, 1.0));
+    let seconds = number.parse::<f64>().ok()? * unit_s;
+    bounds.contains(&seconds).then_some(seconds)
+}
+
 /// Seconds within bounds.
 fn seconds_within(text: &str, least: f64, most: f64) -> Result<f64, String> {
     match text.trim_end_matches('s').parse::<f64>() {

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::numbers::{lines, number, words};
 
+/// Bytes of a sector in the kernel's counters, whatever the device's own are.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+
 /// Counters of one block device, as the kernel keeps them (Documentation/admin-guide/iostats.rst).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

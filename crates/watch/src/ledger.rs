@@ -11,8 +11,8 @@ use rubus_host::ended_tasks::EndedTask;
 
 use super::programs::{ProgramCounters, Traffic};
 
-/// The first process, which takes over those whose parents have ended.
-const INIT: u32 = 1;
+/// The first process, which starts all units and takes over those whose parents have ended.
+pub(crate) const INIT: u32 = 1;
 /// The parent of the kernel's threads. They end without anybody waiting for them.
 const KTHREADD: u32 = 2;
 

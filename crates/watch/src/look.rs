@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::counters::advance;
-use super::diskstats::DiskCounters;
+use super::diskstats::{DiskCounters, SECTOR_BYTES};
 use super::memory::{Memory, Stall};
 use super::net_dev::LinkCounters;
 use super::pipes::{Pipe, PipeUse};
@@ -16,8 +16,6 @@ use rubus_vocabulary::result::CpuShares;
 
 /// Below this the two clocks differ because they are not read in the same instant.
 const MIN_SLEEP_S: f64 = 0.1;
-/// Bytes of a sector in the kernel's counters, whatever the device's own are.
-const SECTOR_BYTES: f64 = 512.0;
 
 /// A machine between two moments. What cannot be said is absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -220,8 +218,8 @@ impl Time {
             (per_second > 0.0).then(|| ms_per_second / per_second)
         };
         Some(DiskRates {
-            read_bytes_per_second: rate(|disk| disk.read_sectors)? * SECTOR_BYTES,
-            written_bytes_per_second: rate(|disk| disk.written_sectors)? * SECTOR_BYTES,
+            read_bytes_per_second: rate(|disk| disk.read_sectors)? * SECTOR_BYTES as f64,
+            written_bytes_per_second: rate(|disk| disk.written_sectors)? * SECTOR_BYTES as f64,
             reads_per_second: reads,
             writes_per_second: writes,
             discards_per_second: rate(|disk| disk.discards)?,

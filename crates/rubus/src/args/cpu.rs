@@ -7,7 +7,7 @@ use rubus_vocabulary::processor::compression::{Cut, Method};
 use rubus_vocabulary::processor::linpack::{BLOCKS, MAX_SIZE, MIN_SIZE};
 use rubus_vocabulary::processor::{MIN_SECONDS, Part, USUAL_SECONDS};
 
-use super::{Kept, is_wanted, seconds_within};
+use super::{Kept, is_wanted, seconds_within, time_within};
 
 /// Measure the processor: ciphers, ssh, compression, Linpack.
 ///
@@ -111,16 +111,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn long_time(text: &str) -> Result<f64, String> {
-    let (number, factor) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(number) if text.ends_with('h') => (number, 3600.0),
-        Some(number) if text.ends_with('m') => (number, 60.0),
-        Some(number) => (number, 1.0),
-        None => (text, 1.0),
-    };
-    match number.parse::<f64>().map(|number| number * factor) {
-        Ok(seconds) if (1.0..=604_800.0).contains(&seconds) => Ok(seconds),
-        _ => Err("write a time from 1s to 168h, such as 10m".into()),
-    }
+    time_within(text, 1.0..=604_800.0)
+        .ok_or_else(|| "write a time from 1s to 168h, such as 10m".into())
 }
 
 #[cfg(test)]

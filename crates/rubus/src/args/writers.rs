@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::Json;
+use super::{Json, time_within};
 
 /// Say which programs wrote to the disks, and how much.
 ///
@@ -24,21 +24,12 @@ pub struct Writers {
 }
 
 /// Shorter times see one walk over all programs or none.
-const LEAST_S: f64 = 5.0;
+const MIN_S: f64 = 5.0;
 /// Longer ones are for a recording, which outlives the program.
-const MOST_S: f64 = 86_400.0;
+const MAX_S: f64 = 86_400.0;
 
-/// Seconds; minutes with an `m`, hours with an `h`.
 fn time(text: &str) -> Result<f64, String> {
-    let units = [("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let (number, unit_s) = units
-        .into_iter()
-        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
-        .unwrap_or((text, 1.0));
-    let seconds = number.parse::<f64>().map(|number| number * unit_s).ok();
-    seconds
-        .filter(|seconds| (LEAST_S..=MOST_S).contains(seconds))
-        .ok_or_else(|| "write a time from 5s to 24h".into())
+    time_within(text, MIN_S..=MAX_S).ok_or_else(|| "write a time from 5s to 24h".into())
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::ledger::INIT;
 use crate::{
     Ledger, Moved, ProgramCounters, ProgramIo, Programs, Written, busiest, parse_parent,
     parse_process_io, parse_unit,
@@ -19,11 +20,9 @@ const MAX: usize = 10;
 const MAX_PLACED: usize = 5;
 /// Of each so many descriptors, and only of one that wrote as much.
 const MAX_DESCRIPTORS: usize = 64;
-const LEAST_PLACED_BYTES: u64 = 64 << 10;
+const MIN_PLACED_BYTES: u64 = 64 << 10;
 /// So many directories of each are told.
 const MAX_PLACES: usize = 4;
-/// The process that starts all units.
-const INIT: u32 = 1;
 
 #[derive(Default)]
 pub(super) struct Walker {
@@ -152,7 +151,7 @@ fn writers(processes: &mut Processes, ledger: &Ledger, moved: &[Moved]) -> Vec<W
         let has_places = program.ended.is_none()
             && unit != KERNEL
             && rank < MAX_PLACED
-            && traffic.written_bytes >= LEAST_PLACED_BYTES;
+            && traffic.written_bytes >= MIN_PLACED_BYTES;
         let program = name_of(processes, program);
         let entry = by_name
             .entry((unit.clone(), program.clone()))

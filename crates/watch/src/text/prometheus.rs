@@ -4,14 +4,13 @@
 
 use std::fmt::{Display, Write};
 
+use crate::diskstats::SECTOR_BYTES;
 use crate::{DiskCounters, Look, Sample, Stall};
 use rubus_machine::parse::stat::CpuTimes;
 
 /// Ticks of the processors' times in a second: `USER_HZ`, which is 100 on every architecture that this program is built
 /// for.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// Bytes of a sector in the kernel's counters.
-const SECTOR_BYTES: f64 = 512.0;
 
 /// The whole file; `look` adds what takes two samples.
 pub fn render(sample: &Sample, look: Option<&Look>) -> String {
@@ -108,10 +107,10 @@ fn disks(file: &mut File, sample: &Sample) {
     type Field = (&'static str, &'static str, fn(&DiskCounters) -> f64);
     let counters: [Field; 10] = [
         ("disk_read_bytes_total", "Bytes read.", |d| {
-            d.read_sectors as f64 * SECTOR_BYTES
+            d.read_sectors as f64 * SECTOR_BYTES as f64
         }),
         ("disk_written_bytes_total", "Bytes written.", |d| {
-            d.written_sectors as f64 * SECTOR_BYTES
+            d.written_sectors as f64 * SECTOR_BYTES as f64
         }),
         ("disk_reads_completed_total", "Reads completed.", |d| {
             d.reads as f64

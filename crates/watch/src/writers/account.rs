@@ -7,16 +7,14 @@ use rubus_vocabulary::stats::interval::mean_interval;
 
 use super::{DiskWritten, HourWritten, KERNEL, MostWritten, ProgramWritten, Report, UnitWritten};
 use crate::counters::advance;
-use crate::diskstats::DiskCounters;
+use crate::diskstats::{DiskCounters, SECTOR_BYTES};
 use crate::recording::Header;
 use crate::sample::Sample;
 
-/// Bytes of a sector in the kernel's counters.
-const SECTOR_BYTES: u64 = 512;
 /// What passes on to other devices, or is memory.
 const NOT_A_DISK: [&str; 5] = ["loop", "dm-", "md", "zram", "ram"];
 /// Whole hours that it takes to say something of a day.
-pub(super) const LEAST_HOURS: usize = 24;
+pub(super) const MIN_HOURS: usize = 24;
 /// An hour of which so much was watched counts as whole: a sample may fall to either side of its end.
 const WHOLE_HOUR: std::ops::RangeInclusive<f64> = 3500.0..=3700.0;
 /// So many directories are named of each program.
@@ -223,9 +221,9 @@ impl Account {
 }
 
 /// The bytes of a day at the rate of these hours, with a 95 % interval that respects that neighbouring hours resemble each
-/// other; none below [`LEAST_HOURS`].
+/// other; none below [`MIN_HOURS`].
 pub(super) fn per_day(bytes_by_hour: &[f64]) -> Option<Estimate> {
-    if bytes_by_hour.len() < LEAST_HOURS {
+    if bytes_by_hour.len() < MIN_HOURS {
         return None;
     }
     let hour = mean_interval(bytes_by_hour);

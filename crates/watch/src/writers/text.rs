@@ -12,11 +12,11 @@ use super::{ProgramWritten, Report, UnitWritten};
 /// So many programs have a row of their own.
 const ROWS: usize = 15;
 /// Hours are told from so many on.
-const LEAST_HOURS: usize = 3;
+const MIN_HOURS: usize = 3;
 /// So many hours, the last ones, are told; JSON has all.
 const HOURS: usize = 48;
 /// Places are cut to what is left of a line, but not below this.
-const LEAST_PLACE: usize = 16;
+const MIN_PLACE_COLUMNS: usize = 16;
 /// Days of a year.
 const YEAR_DAYS: f64 = 365.25;
 
@@ -139,7 +139,7 @@ fn programs(report: &Report, style: Style) -> Vec<String> {
         .max();
     let titles = "to files in".len();
     let room = COLUMNS.saturating_sub(taken.unwrap_or(0).saturating_sub(titles));
-    let room = room.max(LEAST_PLACE);
+    let room = room.max(MIN_PLACE_COLUMNS);
     cells(&|place| shorten(place, room))
         .into_iter()
         .for_each(|row| table.row(row));
@@ -208,7 +208,7 @@ fn balance(report: &Report) -> Vec<String> {
 }
 
 fn hours(report: &Report, style: Style) -> Vec<String> {
-    if report.hours.len() < LEAST_HOURS {
+    if report.hours.len() < MIN_HOURS {
         return Vec::new();
     }
     let mut table = Table::new(&[
