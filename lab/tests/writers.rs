@@ -75,9 +75,16 @@ impl Recording {
 
 /// fio under another name, so that what it writes is told from all else on this machine.
 fn fio(at: &Path, name: &str, arguments: &[&str]) -> Child {
+    fio_command(at, name, arguments)
+        .spawn()
+        .expect("fio starts")
+}
+
+fn fio_command(at: &Path, name: &str, arguments: &[&str]) -> Command {
     let fio = programs::find("fio").expect("fio is there");
     symlink(fio, at.join(name)).expect("a name");
-    Command::new(at.join(name))
+    let mut command = Command::new(at.join(name));
+    command
         .current_dir(at)
         .args([
             "--name=job",
@@ -89,9 +96,22 @@ fn fio(at: &Path, name: &str, arguments: &[&str]) -> Child {
         .args(["--output=/dev/null", "--fallocate=none"])
         .arg(format!("--size={EACH_BYTES}"))
         .arg(format!("--filename={name}.data"))
-        .args(arguments)
+        .args(arguments);
+    command
+}
+
+/// fio started by a shell that gives it a log of its own, as services and scripts do.
+fn fio_with_a_log(at: &Path, log: &Path, name: &str) -> Child {
+    let shell = programs::find("sh").expect("a shell");
+    let fio = fio_command(at, name, &["--ioengine=psync"]);
+    Command::new(shell)
+        .current_dir(at)
+        .args(["-c", "exec 3>>\"$0\"; \"$@\"; exit $?"])
+        .arg(log)
+        .arg(fio.get_program())
+        .args(fio.get_args())
         .spawn()
-        .expect("fio starts")
+        .expect("the shell starts")
 }
 
 /// A shell that starts one short program after the other.
@@ -136,8 +156,11 @@ fn each_way_of_writing_is_told_to_within_5_percent() {
 
     let home = Home::new();
     let recording = Recording::begin(&home);
+    // Its place would come first by its name.
+    let log = home.path().join("log");
+    assert!(log.as_path() < at, "{} and {}", log.display(), at.display());
     let writers = [
-        fio(at, "w-buffered", &["--ioengine=psync"]),
+        fio_with_a_log(at, &log, "w-buffered"),
         fio(at, "w-direct", &["--ioengine=psync", "--direct=1"]),
         fio(at, "w-mapped", &["--ioengine=mmap"]),
         parent_of_many(at),
@@ -183,5 +206,11 @@ fn each_way_of_writing_is_told_to_within_5_percent() {
     let text = report(&["writers", "day.rec"]);
     let row = text.lines().find(|line| line.starts_with("w-buffered"));
     let row = row.unwrap_or_else(|| panic!("no row of it:\n{text}"));
-    assert!(row.contains(&at.display().to_string()[..8]), "{text}");
+    let place = at.display().to_string();
+    let programs = told["units"].as_array().expect("units").iter();
+    let mut programs = programs.flat_map(|unit| unit["programs"].as_array().expect("programs"));
+    let told_of_it = programs.find(|program| program["program"] == "w-buffered");
+    let told_of_it = told_of_it.expect("its figures");
+    assert_eq!(told_of_it["places"][0], place, "{told_of_it:#}");
+    assert!(row.contains(&place[..8]), "{text}");
 }

@@ -137,11 +137,17 @@ impl Processes {
 
     /// Files that one process has open for writing, as the kernel names them (a deleted one ends in " (deleted)"); of many
     /// those with the lowest numbers, `most` descriptors being looked at. Devices, pipes, sockets and the kernel's own files
-    /// are left out.
+    /// are left out. Those that `parent` has open under the same number come last: a program most often writes into what it
+    /// opened itself, and what it was given is a log that others write too.
     ///
     /// # Errors
     /// When it is gone or may not be looked at.
-    pub fn written_files(&mut self, number: u32, most: usize) -> Result<Vec<String>, ReadError> {
+    pub fn written_files(
+        &mut self,
+        number: u32,
+        parent: Option<u32>,
+        most: usize,
+    ) -> Result<Vec<String>, ReadError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let path = format!("{number}/fd");
         let open = rustix::fs::openat(self.directory.fd()?, path, flags, Mode::empty())?;
@@ -153,22 +159,36 @@ impl Processes {
         }
         descriptors.sort_unstable();
         descriptors.truncate(most);
-        let mut files = Vec::new();
+        let parents = parent.and_then(|parent| {
+            let path = format!("{parent}/fd");
+            rustix::fs::openat(self.directory.fd().ok()?, path, flags, Mode::empty()).ok()
+        });
+        let target_of = |open: &OwnedFd, descriptor: u32| {
+            let target = rustix::fs::readlinkat(open, descriptor.to_string(), Vec::new()).ok()?;
+            Some(target.to_string_lossy().into_owned())
+        };
+        let (mut files, mut inherited) = (Vec::new(), Vec::new());
         for descriptor in descriptors {
-            let Ok(target) = rustix::fs::readlinkat(&open, descriptor.to_string(), Vec::new())
-            else {
+            let Some(target) = target_of(&open, descriptor) else {
                 continue;
             };
-            let target = target.to_string_lossy();
             if !is_of_a_disk(&target) {
                 continue;
             }
             // One that was closed meanwhile is left out.
             let facts = self.file_of(number, &format!("fdinfo/{descriptor}"));
-            if facts.is_ok_and(is_for_writing) {
-                files.push(target.into_owned());
+            if !facts.is_ok_and(is_for_writing) {
+                continue;
+            }
+            let of_the_parent = parents
+                .as_ref()
+                .and_then(|open| target_of(open, descriptor));
+            match of_the_parent.is_some_and(|other| other == target) {
+                true => inherited.push(target),
+                false => files.push(target),
             }
         }
+        files.append(&mut inherited);
         Ok(files)
     }
 }
@@ -253,14 +273,49 @@ mod tests {
         let _read = std::fs::File::open(&read).unwrap();
         let _written = std::fs::File::create(&written).unwrap();
         let mut processes = Processes::open().unwrap();
-        let files = processes.written_files(std::process::id(), 1_000).unwrap();
+        let files = processes
+            .written_files(std::process::id(), None, 1_000)
+            .unwrap();
         assert!(files.contains(&written.display().to_string()), "{files:?}");
         assert!(!files.contains(&read.display().to_string()), "{files:?}");
         assert!(files.iter().all(|file| !file.starts_with("/dev/")));
         assert_eq!(
-            processes.written_files(std::process::id(), 0).unwrap(),
+            processes
+                .written_files(std::process::id(), None, 0)
+                .unwrap(),
             [""; 0]
         );
+    }
+
+    #[test]
+    fn what_a_program_opened_comes_before_what_it_was_given() {
+        use std::io::{BufRead, BufReader};
+        use std::process::{Command, Stdio};
+
+        let directory = tempfile::tempdir().unwrap();
+        let script = "exec 3>>given; sh -c 'exec 4>>own; echo $$; read end'; true";
+        let mut shell = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(directory.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let output = shell.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let child: u32 = line.trim().parse().unwrap();
+        let mut processes = Processes::open().unwrap();
+        let mut names = |parent| {
+            let files = processes.written_files(child, parent, 1_000).unwrap();
+            let name = |file: &String| file.rsplit('/').next().unwrap().to_string();
+            files.iter().map(name).collect::<Vec<_>>()
+        };
+        let (unknown, known) = (names(None), names(Some(shell.id())));
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        assert_eq!(unknown, ["given", "own"]);
+        assert_eq!(known, ["own", "given"]);
     }
 
     #[test]

@@ -100,7 +100,8 @@ pub struct Written {
     /// Bytes that it deleted before they were written, its own or another program's.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cancelled_bytes: u64,
-    /// Directories in which it had files open for writing at the end of that time; only of those that wrote most.
+    /// Directories in which it had files open for writing at the end of that time, the likeliest first (what a program
+    /// opened itself before what it was given); only of those that wrote most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
 }

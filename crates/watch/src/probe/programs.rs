@@ -170,26 +170,34 @@ fn writers(processes: &mut Processes, ledger: &Ledger, moved: &[Moved]) -> Vec<W
     }
     let mut all: Vec<Written> = by_name.into_values().collect();
     for written in &mut all {
-        let places: BTreeSet<String> = written.places.drain(..).collect();
-        written.places.extend(places.into_iter().take(MAX_PLACES));
+        written.places = first_of_each(std::mem::take(&mut written.places));
     }
     all
 }
 
-/// Directories of the files that a process has open for writing.
+/// Directories of the files that a process has open for writing, the likeliest first.
 fn places(processes: &mut Processes, pid: u32) -> Vec<String> {
-    let files = processes.written_files(pid, MAX_DESCRIPTORS);
+    let stat = processes.file_of(pid, "stat").ok();
+    let parent = stat.and_then(parse_parent);
+    let files = processes.written_files(pid, parent, MAX_DESCRIPTORS);
     let files = files.unwrap_or_default().into_iter();
-    let directories: BTreeSet<String> = files
-        .filter_map(|file| {
-            let (directory, _) = file.rsplit_once('/')?;
-            Some(match directory {
-                "" => "/".to_string(),
-                _ => directory.to_string(),
-            })
+    let directories = files.filter_map(|file| {
+        let (directory, _) = file.rsplit_once('/')?;
+        Some(match directory {
+            "" => "/".to_string(),
+            _ => directory.to_string(),
         })
-        .collect();
-    directories.into_iter().take(MAX_PLACES).collect()
+    });
+    first_of_each(directories.collect())
+}
+
+/// Each place once, where it came first, and no more of them than are kept.
+fn first_of_each(places: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let places = places
+        .into_iter()
+        .filter(|place| seen.insert(place.clone()));
+    places.take(MAX_PLACES).collect()
 }
 
 #[cfg(test)]

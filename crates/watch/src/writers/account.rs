@@ -55,7 +55,7 @@ struct Moved {
 struct Program {
     written_bytes: u64,
     cancelled_bytes: u64,
-    /// Bytes written while it had files open there.
+    /// How likely it wrote there: bytes written while it had files open there, half as many for each likelier place.
     places: BTreeMap<String, u64>,
 }
 
@@ -104,8 +104,9 @@ impl Account {
                 let program = self.programs.entry(key).or_default();
                 program.written_bytes += written.written_bytes;
                 program.cancelled_bytes += written.cancelled_bytes;
-                for place in &written.places {
-                    *program.places.entry(place.clone()).or_default() += written.written_bytes;
+                for (rank, place) in (0..).zip(&written.places) {
+                    let weight = written.written_bytes.checked_shr(rank).unwrap_or(0);
+                    *program.places.entry(place.clone()).or_default() += weight;
                 }
                 if written.unit != KERNEL {
                     *hour.units.entry(written.unit.clone()).or_default() += written.written_bytes;
@@ -196,7 +197,7 @@ impl Account {
                 program: program.clone(),
                 written_bytes: written.written_bytes,
                 cancelled_bytes: written.cancelled_bytes,
-                places: most_first(&written.places),
+                places: likeliest_first(&written.places),
             });
         }
         let mut units: Vec<UnitWritten> = units.into_values().collect();
@@ -331,9 +332,9 @@ fn told((hour, watched): (&String, &Hour)) -> HourWritten {
     }
 }
 
-fn most_first(places: &BTreeMap<String, u64>) -> Vec<String> {
+fn likeliest_first(places: &BTreeMap<String, u64>) -> Vec<String> {
     let mut places: Vec<(&String, &u64)> = places.iter().collect();
-    places.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
+    places.sort_by_key(|(_, weight)| std::cmp::Reverse(**weight));
     let places = places.into_iter().take(PLACES);
     places.map(|(place, _)| place.clone()).collect()
 }
@@ -481,6 +482,22 @@ mod tests {
     }
 
     #[test]
+    fn the_likelier_place_is_told_first_wherever_it_stands_in_the_alphabet() {
+        let given = vec![written(
+            "a.service",
+            "fio",
+            900,
+            &["/tmp/own", "/check/log"],
+        )];
+        let report = report(vec![
+            sample(10, Vec::new(), None),
+            sample(15, Vec::new(), Some(given)),
+        ]);
+        let places = &report.units[0].programs[0].places;
+        assert_eq!(*places, ["/tmp/own", "/check/log"]);
+    }
+
+    #[test]
     fn programs_are_told_by_unit_with_the_places_where_they_wrote_most() {
         let first = sample(10, Vec::new(), None);
         let writers = vec![
@@ -494,7 +511,7 @@ mod tests {
             "ha.service",
             "python3",
             900,
-            &["/tmp", "/var/lib/ha"],
+            &["/var/lib/ha", "/tmp"],
         )];
         let report = report(vec![
             first,

@@ -97,7 +97,8 @@ pub struct ProgramWritten {
     pub written_bytes: u64,
     /// Bytes that they deleted before they were written.
     pub cancelled_bytes: u64,
-    /// Directories in which they had files open for writing, the one during which most was written first.
+    /// Directories in which they had files open for writing, the likeliest first: what a program opened itself counts
+    /// before what it was given, and more the more was written meanwhile.
     pub places: Vec<String>,
 }
 
