@@ -306,10 +306,15 @@ mod tests {
         BufReader::new(output).read_line(&mut line).unwrap();
         let child: u32 = line.trim().parse().unwrap();
         let mut processes = Processes::open().unwrap();
+        let place = directory.path().canonicalize().unwrap();
         let mut names = |parent| {
             let files = processes.written_files(child, parent, 1_000).unwrap();
-            let name = |file: &String| file.rsplit('/').next().unwrap().to_string();
-            files.iter().map(name).collect::<Vec<_>>()
+            let own = |file: &String| {
+                // What this program was given itself is not of interest.
+                let name = Path::new(file).strip_prefix(&place).ok()?;
+                Some(name.to_str().unwrap().to_string())
+            };
+            files.iter().filter_map(own).collect::<Vec<_>>()
         };
         let (unknown, known) = (names(None), names(Some(shell.id())));
         drop(shell.stdin.take());

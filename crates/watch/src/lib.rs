@@ -24,6 +24,7 @@ mod sample;
 mod tests;
 pub mod text;
 mod unit;
+pub mod wear;
 pub mod writers;
 
 pub use counters::advance;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pipes::Pipe;
 use super::sample::Sample;
+use super::wear::Wear;
 
 /// Version of the format. Fields are only added within a version.
 pub const FORMAT: u32 = 1;
@@ -32,6 +33,9 @@ pub struct Header {
     /// What has a known capacity.
     #[serde(default)]
     pub pipes: Vec<Pipe>,
+    /// How worn the disks were when it began, as they say themselves. Empty in recordings of older programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wear: Vec<Wear>,
 }
 
 /// Why a line is not a sample.

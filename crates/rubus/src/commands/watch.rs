@@ -9,7 +9,7 @@ use rubus_watch::live::recorder::Recorder;
 use rubus_watch::live::replay::Replay;
 use rubus_watch::live::terminal;
 use rubus_watch::live::view::{CUT, Export, Watcher, on_screen, play, unseen};
-use rubus_watch::probe::Sampler;
+use rubus_watch::probe::{Sampler, wear};
 use rubus_watch::text::{Letters, Mode, Trail, View};
 use rubus_watch::{Header, Look};
 
@@ -60,11 +60,14 @@ fn live(general: &General, watch: &Watch) -> anyhow::Result<Exit> {
     }
     let world = World::of(general)?;
     let machine = world.survey();
-    let (header, trouble) = context(
+    let (mut header, trouble) = context(
         &machine,
         places::present_history().as_deref(),
         watch.interval,
     );
+    if watch.record.is_some() {
+        header.wear = wear::read(world.files(), &machine);
+    }
     let sampler = Sampler::new(world.files(), &machine);
     let disks = network_disks::Disks::new(watch.server_status.as_deref());
     let recorder = watch.record.as_deref();

@@ -9,7 +9,7 @@ use rubus_watch::live::context::context;
 use rubus_watch::live::replay::Replay;
 use rubus_watch::live::view::CUT;
 use rubus_watch::live::writers::{EVERY, account};
-use rubus_watch::probe::Sampler;
+use rubus_watch::probe::{Sampler, wear};
 use rubus_watch::writers::text::render;
 use rubus_watch::writers::{Account, Report};
 
@@ -59,7 +59,8 @@ fn watched(general: &General, arguments: &Writers) -> anyhow::Result<Report> {
     world::must_be_live(general, "writers", "programs")?;
     let world = World::of(general)?;
     let machine = world.survey();
-    let (header, _) = context(&machine, None, EVERY.as_secs_f64());
+    let (mut header, _) = context(&machine, None, EVERY.as_secs_f64());
+    header.wear = wear::read(world.files(), &machine);
     let is_asked = signals::asked_flag()?;
     if !general.quiet {
         eprintln!(

@@ -40,6 +40,7 @@ pub fn context(
             })
             .collect(),
         pipes,
+        wear: Vec::new(),
     };
     (header, trouble)
 }

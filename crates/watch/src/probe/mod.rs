@@ -6,6 +6,7 @@ mod heat;
 mod heat_watch;
 mod memory;
 mod programs;
+pub mod wear;
 
 use crate::{LinkCounters, Programs, Sample, parse_net_dev};
 use rubus_host::Files;

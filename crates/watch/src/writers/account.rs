@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::stats::interval::mean_interval;
 
-use super::{DiskWritten, HourWritten, KERNEL, MostWritten, ProgramWritten, Report, UnitWritten};
+use super::{
+    DiskWear, DiskWritten, HourWritten, KERNEL, MostWritten, ProgramWritten, Report, UnitWritten,
+};
 use crate::counters::advance;
 use crate::diskstats::{DiskCounters, SECTOR_BYTES};
 use crate::recording::Header;
 use crate::sample::Sample;
+use crate::wear::years_left;
 
 /// What passes on to other devices, or is memory.
 const NOT_A_DISK: [&str; 5] = ["loop", "dm-", "md", "zram", "ram"];
@@ -62,8 +65,14 @@ struct Program {
 #[derive(Default)]
 struct Hour {
     seconds: f64,
-    disks_written_bytes: u64,
+    written_bytes_by_disk: BTreeMap<String, u64>,
     units: BTreeMap<String, u64>,
+}
+
+impl Hour {
+    fn disks_written_bytes(&self) -> u64 {
+        self.written_bytes_by_disk.values().sum()
+    }
 }
 
 impl Account {
@@ -98,7 +107,10 @@ impl Account {
             self.has_writers = true;
             let hour = self.hours.entry(hour_of(&sample.at)).or_default();
             hour.seconds += self.pending.seconds;
-            hour.disks_written_bytes += self.pending.disks_written_bytes();
+            for disk in self.pending.disks.values() {
+                let written = hour.written_bytes_by_disk.entry(disk.name.clone());
+                *written.or_default() += disk.written_bytes;
+            }
             for written in writers {
                 let key = (written.unit.clone(), name(&written.program));
                 let program = self.programs.entry(key).or_default();
@@ -158,7 +170,8 @@ impl Account {
             swap_written_bytes,
             waiting_bytes,
             added_bytes: signed(disks_written_bytes) + waiting_bytes - given,
-            per_day: self.per_day(),
+            per_day: self.per_day(Hour::disks_written_bytes),
+            wear: self.wear(),
             units: self.units(),
             hidden: self.hidden,
             hours: self.hours.iter().map(told).collect(),
@@ -209,13 +222,26 @@ impl Account {
         units
     }
 
-    fn per_day(&self) -> Option<Estimate> {
+    fn wear(&self) -> Vec<DiskWear> {
+        let told = self.header.wear.iter().map(|wear| {
+            let of_disk = |hour: &Hour| hour.written_bytes_by_disk.get(&wear.disk).copied();
+            let per_day = self.per_day(|hour| of_disk(hour).unwrap_or(0));
+            DiskWear {
+                wear: wear.clone(),
+                per_day,
+                years_left: per_day.and_then(|rate| years_left(wear, rate)),
+            }
+        });
+        told.collect()
+    }
+
+    fn per_day(&self, written_bytes: impl Fn(&Hour) -> u64) -> Option<Estimate> {
         let whole = self
             .hours
             .values()
             .filter(|hour| WHOLE_HOUR.contains(&hour.seconds));
         let bytes: Vec<f64> = whole
-            .map(|hour| hour.disks_written_bytes as f64 * 3600.0 / hour.seconds)
+            .map(|hour| written_bytes(hour) as f64 * 3600.0 / hour.seconds)
             .collect();
         per_day(&bytes)
     }
@@ -322,7 +348,7 @@ fn told((hour, watched): (&String, &Hour)) -> HourWritten {
     HourWritten {
         from: format!("{hour}:00:00Z"),
         seconds: watched.seconds,
-        disks_written_bytes: watched.disks_written_bytes,
+        disks_written_bytes: watched.disks_written_bytes(),
         most: most
             .filter(|(_, bytes)| **bytes > 0)
             .map(|(unit, bytes)| MostWritten {
@@ -354,6 +380,7 @@ fn name(program: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wear::{Used, Wear};
     use crate::{Events, Memory, Programs, Written};
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -397,9 +424,14 @@ mod tests {
     }
 
     fn report(samples: Vec<Sample>) -> Report {
+        report_of(samples, Vec::new())
+    }
+
+    fn report_of(samples: Vec<Sample>, wear: Vec<Wear>) -> Report {
         let mut account = Account::new(Header {
             page_bytes: 4096,
             disks: vec![("mmcblk0".into(), "SC64G, 64.0 GB".into())],
+            wear,
             ..Header::default()
         });
         samples.into_iter().for_each(|sample| account.add(sample));
@@ -559,6 +591,40 @@ mod tests {
         assert_eq!(report.hours.len(), 25);
         let per_day = report.per_day.unwrap();
         assert_eq!(per_day.value, 24.0 * 1_024_000.0);
+    }
+
+    #[test]
+    fn each_disk_lasts_as_long_as_its_own_writes_let_it() {
+        let day_of = |hours: u64| {
+            let each = |hour: u64| {
+                let disks = vec![disk("sda", hour * 1_024_000), disk("sdb", hour * 102_400)];
+                sample(hour * 3600, disks, Some(Vec::new()))
+            };
+            (0..=hours).map(each).collect::<Vec<Sample>>()
+        };
+        let wear = |name: &str| Wear {
+            disk: name.into(),
+            used: Some(Used {
+                min_percent: 50.0,
+                max_percent: Some(50.0),
+            }),
+            written_bytes: Some(24 * 1_024_000 * 3_652),
+            ..Wear::default()
+        };
+        let wears = vec![wear("sda"), wear("sdb"), wear("sdc")];
+        let short = report_of(day_of(23), wears.clone());
+        assert_eq!(short.wear[0].wear, wear("sda"));
+        assert_eq!(
+            (short.wear[0].per_day, short.wear[0].years_left),
+            (None, None)
+        );
+        let report = report_of(day_of(24), wears);
+        let years = |at: usize| report.wear[at].years_left.map(|left| left.min_years);
+        let (busy, quiet) = (years(0).unwrap(), years(1).unwrap());
+        assert!((busy - 10.0).abs() < 0.01, "{busy}");
+        assert!((quiet - 100.0).abs() < 0.1, "{quiet}");
+        // One that is not written to wears by nothing that is known.
+        assert_eq!(years(2), None);
     }
 
     #[test]

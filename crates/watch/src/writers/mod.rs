@@ -12,6 +12,8 @@ use serde::Serialize;
 
 use rubus_vocabulary::estimate::Estimate;
 
+use crate::wear::{Wear, YearsLeft};
+
 pub use account::{Account, NoWriters};
 
 /// The name of the unit that the kernel's threads are shown as.
@@ -48,12 +50,29 @@ pub struct Report {
     /// Bytes that all disks write in a day at this rate, with a 95 % interval from the whole hours; absent below 24 of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_day: Option<Estimate>,
+    /// How worn the disks were at the beginning, as they say themselves, and how long they last.
+    pub wear: Vec<DiskWear>,
     /// By unit, the one that wrote most first. The kernel's threads are the unit "kernel"; "" is outside all units.
     pub units: Vec<UnitWritten>,
     /// Most processes at one time that only root may look at.
     pub hidden: u32,
     /// By hour of the clock, UTC, the first and last mostly not whole.
     pub hours: Vec<HourWritten>,
+}
+
+/// How worn a disk is, and how long it lasts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DiskWear {
+    /// What it says itself.
+    #[serde(flatten)]
+    pub wear: Wear,
+    /// Bytes that it writes in a day at this rate, with a 95 % interval from the whole hours; absent below 24 of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_day: Option<Estimate>,
+    /// How long it lasts at this rate; absent without one, and where the disk says too little.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub years_left: Option<YearsLeft>,
 }
 
 /// What a disk wrote.

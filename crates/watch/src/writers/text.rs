@@ -7,7 +7,8 @@ use rubus_draw::text::shorten;
 use rubus_draw::words::{moment, span};
 use rubus_vocabulary::units::{bytes_si, counted, percent};
 
-use super::{ProgramWritten, Report, UnitWritten};
+use super::{DiskWear, ProgramWritten, Report, UnitWritten};
+use crate::wear::text::{Years, lines};
 
 /// So many programs have a row of their own.
 const ROWS: usize = 15;
@@ -25,6 +26,7 @@ pub fn render(report: &Report, style: Style) -> String {
     joined([
         title(report, style),
         disks(report, style),
+        wear(report),
         programs(report, style),
         balance(report),
         hours(report, style),
@@ -74,6 +76,18 @@ fn disks(report: &Report, style: Style) -> Vec<String> {
     lines.push(String::new());
     lines.extend(paragraph(&rate(report), ""));
     lines
+}
+
+/// How worn they are, each in a paragraph of its own.
+fn wear(report: &Report) -> Vec<String> {
+    let of_disk = |disk: &DiskWear| {
+        let years = match disk.per_day {
+            None => Years::NoRate,
+            Some(_) => Years::AtRate(disk.years_left),
+        };
+        lines(&disk.wear, years)
+    };
+    report.wear.iter().flat_map(of_disk).collect()
 }
 
 /// What it makes in a day and a year.
@@ -254,6 +268,7 @@ fn hidden(report: &Report) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wear::Wear;
     use crate::writers::{DiskWritten, HourWritten, MostWritten};
     use rubus_vocabulary::estimate::Estimate;
 
@@ -307,6 +322,15 @@ mod tests {
             waiting_bytes: -1_000_000,
             added_bytes: 399_000_000,
             per_day: Some(Estimate::new(1.62e9, 1.31e9, 1.99e9)),
+            wear: vec![DiskWear {
+                wear: Wear {
+                    disk: "mmcblk0".into(),
+                    filesystems_written_bytes: Some(912_000_000_000),
+                    ..Wear::default()
+                },
+                per_day: Some(Estimate::new(1.62e9, 1.31e9, 1.99e9)),
+                years_left: None,
+            }],
             units: vec![
                 unit(
                     "home-assistant.service",
@@ -363,6 +387,7 @@ mod tests {
             waiting_bytes: 0,
             added_bytes: 0,
             per_day: None,
+            wear: Vec::new(),
             units: Vec::new(),
             hours: Vec::new(),
             ..a_day()
