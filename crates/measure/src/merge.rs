@@ -30,6 +30,7 @@ pub fn merge(turns: &[JobResult], wanted: f64) -> Option<JobResult> {
     };
     merged.bytes_per_second = rate(|turn| &turn.bytes_per_second);
     merged.iops = rate(|turn| &turn.iops);
+    merged.noise = None;
     merged.latency_ns = latency(turns, |turn| turn.latency_ns);
     let has_responses = turns.iter().all(|turn| turn.response_ns.is_some());
     merged.response_ns =

@@ -179,6 +179,7 @@ fn result(
             _ => measured.bytes_per_second,
         },
         iops: measured.iops,
+        noise: measured.noise,
         latency_ns: latencies.latency(),
         response_ns: completions.responses().map(|all| all.latency()),
         cpu,

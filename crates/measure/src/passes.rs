@@ -166,6 +166,7 @@ fn result(
             bytes => rate.scaled(f64::from(bytes)),
         },
         iops: rate,
+        noise: None,
         latency_ns: latencies.latency(),
         // Passes have no limits.
         response_ns: None,

@@ -94,6 +94,7 @@ fn unusual_run() -> Run {
         on: Some("sda".into()),
         copies: Some(4),
         passes: Some(3),
+        noise: Some(0.02),
         ended: Some(Ended::Time),
         bytes: Some(1 << 20),
         response_ns: Some(run.results[0].latency_ns),

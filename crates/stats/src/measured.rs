@@ -89,6 +89,8 @@ pub struct Measured {
     pub bytes_per_second: Estimate,
     /// Operations per second.
     pub iops: Estimate,
+    /// How far the interval of `iops` reaches by the noise alone, as a share of it ([`crate::window::Window::noise`]).
+    pub noise: Option<f64>,
     /// Wanted half-width as a share of the value.
     pub wanted: f64,
     /// Operations in the time that was left out.

@@ -229,6 +229,7 @@ impl StopRule {
             bytes: window.bytes(),
             bytes_per_second: bytes_per_second(&view),
             iops,
+            noise: window.noise(&view.stalls),
             wanted: self.spec.relative_half_width,
             warm_up_operations: self.operations.saturating_sub(window.operations()),
             ended: self.ended(),

@@ -148,6 +148,26 @@ impl Window<'_> {
         )
     }
 
+    /// How far the interval of the operations per second reaches by their noise alone, as a share of the rate: what neither
+    /// allows for stalls, seen or not, nor for changes that are too slow to be seen. None where nothing can be said.
+    pub fn noise(&self, stalls: &[Episode]) -> Option<f64> {
+        let counts = self.operation_counts();
+        let touched = self.touched(stalls);
+        let outside = counts
+            .iter()
+            .zip(&touched)
+            .filter(|(_, stalled)| !**stalled);
+        let outside: Vec<f64> = outside.map(|(count, _)| *count).collect();
+        let reach = match stalls.is_empty() {
+            true => interval::rate(&counts, self.bin_s, 1.0).largest_deviation(),
+            false => {
+                let noise = interval::mean_interval(&outside);
+                noise.below.max(noise.above) / noise.mean
+            }
+        };
+        reach.is_finite().then_some(reach)
+    }
+
     /// How far the interval reaches down (at most 1) and up as shares of the value, from the noise
     /// outside the stalls and the uncertainty of the time lost to them.
     fn spread_with(&self, counts: &[f64], stalls: &[Episode]) -> (f64, f64) {
@@ -204,6 +224,38 @@ mod tests {
         let stalls = window(bins).stalls();
         let in_ms = stalls.iter().map(|s| (s.start_ns / MS, s.length_ns / MS));
         in_ms.collect()
+    }
+
+    #[test]
+    fn noise_knows_nothing_of_stalls() {
+        let steady: Vec<Bin> = (0..90).map(|at| busy(1000 + at % 3)).collect();
+        let window = Window {
+            bins: &steady,
+            bin_s: BIN_S,
+        };
+        let noise = window.noise(&[]).unwrap();
+        assert!(noise < 0.002, "{noise}");
+        // The interval allows for stalls that nine seconds do not show.
+        assert!(window.iops(&[]).largest_deviation() > 0.09);
+        let mut stalled = steady.clone();
+        for bin in &mut stalled[40..45] {
+            *bin = busy(0);
+        }
+        stalled[45].longest_gap_ns = 500 * MS;
+        let window = Window {
+            bins: &stalled,
+            bin_s: BIN_S,
+        };
+        let stalls = window.stalls();
+        assert_eq!(stalls.len(), 1);
+        let noise = window.noise(&stalls).unwrap();
+        assert!(noise < 0.002, "{noise}");
+        let nothing = [busy(0); 20];
+        let window = Window {
+            bins: &nothing,
+            bin_s: BIN_S,
+        };
+        assert_eq!(window.noise(&[]), None);
     }
 
     #[test]

@@ -337,6 +337,10 @@ pub struct JobResult {
     pub bytes_per_second: Estimate,
     /// Operations per second.
     pub iops: Estimate,
+    /// How far the interval of `iops` reaches by the noise alone, as a share of it; the rest of the interval is for stalls and
+    /// slow changes. Absent in older runs, in jobs of several passes, and where too little was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<f64>,
     /// Latency of the operations, in nanoseconds.
     pub latency_ns: Latency,
     /// Of a job with a rate limit: from the moment an operation was due by its limit to its end, in nanoseconds, so

@@ -78,6 +78,12 @@ pub(super) fn certainty(run: &Run) -> String {
     if !sentence.ends_with('.') {
         sentence.push('.');
     }
+    if let Some(noise) = noise_apart(run, widest) {
+        sentence.push_str(&format!(
+            " Noise alone is ±{} or less; the rest is for stalls and slow changes, of which so short a time shows few.",
+            percent(noise)
+        ));
+    }
     if run.target.access == Access::Buffered {
         sentence.push_str(" They include the page cache.");
     }
@@ -87,10 +93,46 @@ pub(super) fn certainty(run: &Run) -> String {
     sentence
 }
 
+/// The largest noise of the figures that settled, where the interval of the widest is much more than that.
+fn noise_apart(run: &Run, widest: f64) -> Option<f64> {
+    /// Of an interval that is mostly noise there is nothing to tell apart.
+    const MAX_SHARE: f64 = 0.75;
+    let settled = run
+        .results
+        .iter()
+        .filter(|result| result.outcome != Outcome::Inconclusive);
+    let noises: Option<Vec<f64>> = settled.map(|result| result.noise).collect();
+    let noise = noises?.into_iter().reduce(f64::max)?;
+    (widest.is_finite() && noise <= MAX_SHARE * widest).then_some(noise)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rubus_vocabulary::fixture;
+    use rubus_vocabulary::result::JobResult;
+
+    #[test]
+    fn noise_is_told_apart_from_what_the_interval_allows_for() {
+        let mut run = fixture::slow_sd_card_run();
+        for (at, result) in run.results.iter_mut().enumerate() {
+            result.noise = Some(0.01 * at as f64);
+        }
+        let settled = |result: &&JobResult| result.outcome != Outcome::Inconclusive;
+        let noises = run.results.iter().filter(settled);
+        let largest = noises.filter_map(|result| result.noise).fold(0.0, f64::max);
+        let words = certainty(&run);
+        let expected = format!(
+            ". Noise alone is ±{} or less; the rest is for",
+            percent(largest)
+        );
+        assert!(words.contains(&expected), "{words}");
+        // Where all is noise, and in older runs, nothing is.
+        for noise in [Some(1.0), None] {
+            run.results[0].noise = noise;
+            assert!(!certainty(&run).contains("Noise"), "{noise:?}");
+        }
+    }
 
     /// "±20 % or better, except 7 of 10" praised what hardly anything was.
     #[test]
