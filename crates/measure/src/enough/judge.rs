@@ -16,6 +16,8 @@ use super::{Limits, SECONDS, Workload};
 
 /// Rarer than once in so many, commits beyond the edge are not worth a word.
 const RARE: u64 = 1000;
+/// Commits come at random times: a share that is missing by chance.
+const MIN_PACE: f64 = 0.97;
 /// From so many commits on, the fastest of them says what all need at least.
 const FEW: u64 = 10;
 
@@ -48,6 +50,8 @@ pub struct Evidence {
     pub commits: u64,
     /// In so many seconds.
     pub seconds: f64,
+    /// Per second, with its interval.
+    pub per_second: Option<Estimate>,
     /// The shortest, in nanoseconds.
     pub shortest_ns: Option<u64>,
     /// The median, in nanoseconds.
@@ -74,6 +78,7 @@ impl Evidence {
         Evidence {
             commits: result.operations,
             seconds: result.elapsed_s,
+            per_second: Some(result.iops),
             shortest_ns: latency.min,
             median_ns: latency.p50,
             p99_ns: intervals.and_then(|found| p99(&found)),
@@ -268,6 +273,9 @@ fn stalled(workload: &Workload, seen: &Evidence, stalls: &[Stall]) -> Option<Str
 fn slow(workload: &Workload, seen: &Evidence) -> Option<String> {
     let edge_ns = workload.limits.edge_ns;
     let title = workload.title;
+    if let Some(behind) = falls_behind(workload, seen) {
+        return Some(behind);
+    }
     if let Some(p99) = seen.p99_ns.filter(|p99| p99.low > edge_ns as f64) {
         return Some(format!(
             "the slowest 1 % of the commits take {} or longer{}, and {title} needs 99 % within {}",
@@ -283,6 +291,18 @@ fn slow(workload: &Workload, seen: &Evidence) -> Option<String> {
             seen.commits,
             duration_ns(shortest_ns),
             limit(edge_ns)
+        )
+    })
+}
+
+/// Fewer commits than come, surely.
+fn falls_behind(workload: &Workload, seen: &Evidence) -> Option<String> {
+    let needed = workload.limits.keeps_pace?;
+    let done = seen.per_second?;
+    (seen.commits >= FEW && done.high < needed * MIN_PACE).then(|| {
+        format!(
+            "it falls behind: {:.1} commits per second ({:.1} to {:.1} at 95 % confidence) of {needed:.0} that come",
+            done.value, done.low, done.high
         )
     })
 }

@@ -43,7 +43,7 @@ pub struct Workload {
 }
 
 /// The limits of a workload, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// 99 % of the commits shall take no longer.
     pub good_ns: u64,
@@ -51,6 +51,8 @@ pub struct Limits {
     pub edge_ns: u64,
     /// A single wait of this length is too long.
     pub stall_ns: u64,
+    /// So many commits per second come whether the storage keeps up or not; none where the program waits for it.
+    pub keeps_pace: Option<f64>,
 }
 
 /// Name of the job whose commits are judged.

@@ -206,3 +206,42 @@ fn sim_home_assistant_bears_a_slow_card_and_no_long_stall() {
     ];
     assert_eq!(wrong("home-assistant", &devices), [""; 0]);
 }
+
+#[test]
+fn sim_a_git_server_waits_for_three_flushes_and_no_longer_than_attention_lasts() {
+    let devices = [
+        device("NVMe", 0.8, Yes),
+        device("card", 20.0, Yes),
+        device("old card", 80.0, Yes),
+        // A minute has too few commits for their slowest 1 %.
+        device("stick", 900.0, Undecided),
+        device("stick that is nearly dead", 5000.0, No),
+        with_tail(
+            device("card, 1 in 20 takes 300 ms", 20.0, YesBut),
+            0.05 * 5.0 / 130.0,
+            300.0,
+        ),
+        with_pause(
+            device("card that stops for two seconds", 20.0, Yes),
+            20.0,
+            2.0,
+        ),
+        with_pause(device("card that stops for five", 20.0, YesBut), 20.0, 5.0),
+        with_pause(device("card that stops for twelve", 20.0, No), 20.0, 12.0),
+    ];
+    assert_eq!(wrong("git-server", &devices), [""; 0]);
+}
+
+#[test]
+fn sim_a_camera_recorder_needs_a_disk_that_keeps_up() {
+    let devices = [
+        device("NVMe", 0.8, Yes),
+        device("card", 20.0, Yes),
+        device("card, half busy", 30.0, Yes),
+        device("old card that falls behind", 80.0, No),
+        device("stick", 900.0, No),
+        with_pause(device("card that stops for a moment", 20.0, Yes), 20.0, 0.8),
+        with_pause(device("card with a stall", 20.0, No), 20.0, 3.0),
+    ];
+    assert_eq!(wrong("camera-recorder", &devices), [""; 0]);
+}

@@ -187,6 +187,8 @@ mod tests {
             ("etcd", "105 MiB"),
             ("home-assistant", "110 MiB"),
             ("database", "78.6 MiB"),
+            ("git-server", "436 MiB"),
+            ("camera-recorder", "134 MiB"),
         ] {
             let workload = by_name(name).expect("it is listed");
             let words = announcement(workload, "/x", &workload.measurement(60.0), 60.0);

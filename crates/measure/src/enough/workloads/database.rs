@@ -10,6 +10,7 @@ pub(super) const DATABASE: Workload = Workload {
         good_ns: 10 * MS,
         edge_ns: 100 * MS,
         stall_ns: 1000 * MS,
+        keeps_pace: None,
     },
     stall_means: "interrupts the users",
     source: "10 transactions in a row within 0.1 s feel instant, within 1 s do not interrupt (Nielsen, Response Times, 1993)",

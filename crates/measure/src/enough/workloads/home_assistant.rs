@@ -10,6 +10,7 @@ pub(super) const HOME_ASSISTANT: Workload = Workload {
         good_ns: 500 * MS,
         edge_ns: 1000 * MS,
         stall_ns: 5000 * MS,
+        keeps_pace: None,
     },
     stall_means: "outlasts the recorder's commit interval, and states pile up in memory",
     source: "the recorder's commit_interval of 5 s: a commit shall take a tenth of it, or a fifth at the edge",

@@ -1,7 +1,9 @@
 //! The workloads, as data. One file per program: adding one is adding a file and a line to [`LISTED`].
 
+mod camera_recorder;
 mod database;
 mod etcd;
+mod git_server;
 mod home_assistant;
 
 use rubus_vocabulary::spec::{
@@ -12,6 +14,7 @@ use rubus_vocabulary::spec::{
 use super::{JUDGED, Jobs, Limits, WARM_UP_S, Workload};
 
 const KIB: u32 = 1 << 10;
+const MIB: u32 = 1 << 20;
 const MS: u64 = 1_000_000;
 
 /// All workloads, in the order in which they are listed.
@@ -19,6 +22,8 @@ pub const LISTED: &[Workload] = &[
     etcd::ETCD,
     home_assistant::HOME_ASSISTANT,
     database::DATABASE,
+    git_server::GIT_SERVER,
+    camera_recorder::CAMERA_RECORDER,
 ];
 
 /// The names of all workloads.
@@ -61,6 +66,30 @@ fn page_writes(seconds: f64, per_second: f64, page_bytes: u32, pages: u32) -> Jo
         stop: for_all_of(seconds, per_second, page_bytes),
         shape: Some(Box::new(shape)),
         ..Job::new("pages", Direction::Write, Pattern::Random, page_bytes, 1)
+    }
+}
+
+/// Blocks written one behind the other to the second file, and made durable together after so many.
+fn stream_writes(seconds: f64, per_second: f64, block_bytes: u32, blocks: u32) -> Job {
+    let shape = Shape {
+        file: Some(1),
+        flush_every: Some(FlushEvery {
+            writes: blocks,
+            metadata_too: true,
+        }),
+        ..paced(per_second)
+    };
+    Job {
+        through_cache: true,
+        stop: for_all_of(seconds, per_second, block_bytes),
+        shape: Some(Box::new(shape)),
+        ..Job::new(
+            "stream",
+            Direction::Write,
+            Pattern::Sequential,
+            block_bytes,
+            1,
+        )
     }
 }
 

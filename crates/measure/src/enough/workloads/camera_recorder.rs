@@ -1,0 +1,30 @@
+//! A recorder of cameras: streams that never wait, of which all must be on the disk in time.
+
+use super::{Jobs, KIB, Limits, MS, Workload, hollow, log_commits};
+
+pub(super) const CAMERA_RECORDER: Workload = Workload {
+    name: "camera-recorder",
+    title: "a camera recorder",
+    writes: "appends 128 KiB, fdatasync after each, 16 per second: four streams of 4 Mbit/s",
+    limits: Limits {
+        good_ns: 60 * MS,
+        edge_ns: 1000 * MS,
+        stall_ns: 2000 * MS,
+        keeps_pace: Some(PER_SECOND),
+    },
+    stall_means: "fills the buffer of a camera, which drops pictures",
+    source: "ours: a piece is due every 62 ms; a stream of 4 Mbit/s fills a buffer of 1 MiB in 2 s",
+    make,
+};
+
+/// Four streams of 4 Mbit/s are 2 MB/s. A recorder leaves the writing to the page cache; made durable piece by piece it shows
+/// the disk's own pace, which counts once the page cache is full.
+const PER_SECOND: f64 = 16.0;
+const PIECE: u32 = 128 * KIB;
+
+fn make(seconds: f64) -> Jobs {
+    Jobs {
+        jobs: vec![log_commits(seconds, PER_SECOND, (PIECE, PIECE))],
+        needs: vec![hollow("recording", 1 << 20)],
+    }
+}
