@@ -4,6 +4,7 @@
 //! plans from what was found. It asks for nothing else and never writes, so a plan can be made for a captured machine
 //! too.
 
+mod commit_interval;
 mod desktop;
 mod disks;
 mod edits;
@@ -52,7 +53,8 @@ use crate::unseen::Unseen;
 use rubus_vocabulary::machine::Machine;
 
 /// All recipes, by name.
-pub const ALL: [&Recipe; 11] = [
+pub const ALL: [&Recipe; 12] = [
+    &commit_interval::RECIPE,
     &desktop::RECIPE,
     &format::RECIPE,
     &journal_to_memory::RECIPE,
