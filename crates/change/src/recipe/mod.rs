@@ -26,6 +26,8 @@ mod swap;
 mod swap_managers;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod units;
 mod usb_quirk;
 mod user;
