@@ -181,7 +181,7 @@ fn a_misspelt_name_is_no_suite() {
 }
 
 #[test]
-fn every_suite_is_in_the_document() {
+fn every_suite_has_its_section_in_the_document() {
     let document = include_str!("../../../../docs/suites.md");
     for listed in LISTED {
         let heading = format!("\n## {}\n", listed.name);
@@ -190,7 +190,5 @@ fn every_suite_is_in_the_document() {
             "{} has no section",
             listed.name
         );
-        let row = format!("\n| `{}` |", listed.name);
-        assert!(document.contains(&row), "{} has no row", listed.name);
     }
 }
