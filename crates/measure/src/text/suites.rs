@@ -69,7 +69,7 @@ fn round(seconds: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suites::{Cost, Endurance, LISTED, Listed, Room, by_name};
+    use crate::suites::{Cost, Endurance, LISTED, Listed, Room, by_name, names};
 
     const DOCUMENT: &str = include_str!("../../../../docs/suites.md");
 
@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn the_page_of_suites_has_the_figures_of_the_program() {
-        let rows: Vec<&str> = DOCUMENT
+        let table = DOCUMENT.split("\n## ").next().expect("a first part");
+        let rows: Vec<&str> = table
             .lines()
             .filter(|line| line.starts_with("| `"))
             .collect();
@@ -121,7 +122,9 @@ mod tests {
             "docs/suites.md lacks these rows:\n{}",
             missing.join("\n")
         );
-        assert_eq!(rows, expected, "the order of docs/suites.md");
+        let listed = rows.iter().map(|row| row.split('`').nth(1));
+        let listed: Vec<&str> = listed.flatten().collect();
+        assert_eq!(listed, names(), "the rows of docs/suites.md");
     }
 
     #[test]
