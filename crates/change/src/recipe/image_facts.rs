@@ -6,18 +6,6 @@ use std::path::PathBuf;
 use crate::boot::initramfs::Listing;
 use crate::plan::volume::DiskIdentity;
 
-/// Programs of the machine on which an image is made that this takes, with their Debian packages.
-pub const IMAGE_PROGRAMS: [(&str, &str); 8] = [
-    ("mkfs.f2fs", "f2fs-tools"),
-    ("mkfs.ext4", "e2fsprogs"),
-    ("mkfs.btrfs", "btrfs-progs"),
-    ("btrfs", "btrfs-progs"),
-    ("mkfs.vfat", "dosfstools"),
-    ("mcopy", "mtools"),
-    ("mkswap", "util-linux"),
-    ("chroot", "coreutils"),
-];
-
 /// An image, and the one that is to be made from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageFacts {
@@ -33,6 +21,6 @@ pub struct ImageFacts {
     pub initramfs: BTreeMap<String, Result<Listing, String>>,
     /// Whether programs of the image run on this machine, or why not.
     pub runs_here: Result<(), String>,
-    /// Those of [`IMAGE_PROGRAMS`] that are not installed on this machine.
+    /// Those of [`image_programs`](super::image_programs) that are not installed on this machine.
     pub missing: Vec<String>,
 }

@@ -27,6 +27,8 @@ mod swap;
 mod swap_managers;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod units;
 mod usb_quirk;
 mod user;
@@ -36,10 +38,10 @@ use rubus_vocabulary::compression_speed::CompressionSpeed;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use desktop::StartedFromOld;
+pub use desktop::{StartedFromOld, image_programs};
 use edits::Edits;
 pub use guide::Guide;
-pub use image_facts::{IMAGE_PROGRAMS, ImageFacts};
+pub use image_facts::ImageFacts;
 pub use network_root::{FROM_CARD, NETWORK_ROOT};
 pub use speeds::{measured_speeds, measured_together, runs_of_disks};
 pub use surveyed::surveyed_disk;
@@ -353,6 +355,16 @@ struct Situation<'a> {
 impl<'a> Situation<'a> {
     fn option(&self, name: &str) -> Option<&str> {
         self.options.get(name).map(String::as_str)
+    }
+
+    /// Whether a kernel is started here that takes the shorter command line of 32-bit ARM.
+    fn has_32_bit_arm_kernel(&self) -> bool {
+        let system = &self.machine.system;
+        // Which kernel a board takes from an image with a 32-bit system is not known; the shorter limit holds for all.
+        let is_32_bit_image =
+            self.facts.image.is_some() && system.user_space_bits.get() == Some(32);
+        let arch = system.kernel_arch.text().unwrap_or_default();
+        arch.starts_with("armv") || is_32_bit_image
     }
 
     fn file(&self, path: &Path) -> Option<&'a TextFile> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Facts, Recipe, Seen, Sight, Wishes};
+use super::{Facts, Recipe, Seen, Sight, Wishes, programs};
 use crate::plan::commands::commands;
 use crate::plan::diff::{Line, with_context};
 use crate::plan::volume::DiskIdentity;
@@ -63,6 +63,13 @@ pub(super) fn facts(
     Facts {
         seen,
         ..Facts::default()
+    }
+}
+
+/// Leaves a machine without a program.
+pub(super) fn without(program: &str, facts: &mut Facts) {
+    for path in programs::paths([program]) {
+        facts.seen.insert(path, Sight::Absent);
     }
 }
 

@@ -236,8 +236,7 @@ fn fits(
     lines: &[(&String, &TextFile, CmdlineTxt)],
     draft: &mut Draft,
 ) -> bool {
-    let arch = situation.machine.system.kernel_arch.text();
-    let is_32_bit_arm = arch.unwrap_or_default().starts_with("armv");
+    let is_32_bit_arm = situation.has_32_bit_arm_kernel();
     let too_long = lines
         .iter()
         .find_map(|(_, _, line)| line.fits(is_32_bit_arm).err());

@@ -195,6 +195,12 @@ mod tests {
     }
 
     #[test]
+    fn recipes_are_listed() {
+        let two = ["swap", "zswap"].map(|name| crate::recipe::by_name(name).expect("a recipe"));
+        insta::assert_snapshot!(super::recipes(&two, Style::PLAIN));
+    }
+
+    #[test]
     fn a_recipe_is_explained() {
         let zswap = crate::recipe::by_name("zswap").expect("a recipe");
         insta::assert_snapshot!(super::recipe(zswap, Style::PLAIN));

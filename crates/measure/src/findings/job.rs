@@ -1,4 +1,4 @@
-//! Names of the jobs by which findings and tables find their figures.
+//! Names of the jobs by which findings and tables find their figures (`docs/suites.md`, "Adding a suite").
 
 use rubus_vocabulary::units::block;
 

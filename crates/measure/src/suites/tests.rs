@@ -181,7 +181,7 @@ fn a_misspelt_name_is_no_suite() {
 }
 
 #[test]
-fn every_suite_is_in_the_document() {
+fn every_suite_has_its_section_in_the_document() {
     let document = include_str!("../../../../docs/suites.md");
     for listed in LISTED {
         let heading = format!("\n## {}\n", listed.name);
@@ -190,7 +190,55 @@ fn every_suite_is_in_the_document() {
             "{} has no section",
             listed.name
         );
-        let row = format!("\n| `{}` |", listed.name);
-        assert!(document.contains(&row), "{} has no row", listed.name);
+    }
+}
+
+/// The names in backquotes that open the rows of the table about jobs.
+fn jobs_in_the_document() -> Vec<&'static str> {
+    let document = include_str!("../../../../docs/suites.md");
+    let section = document.split("\n## Adding a suite\n").nth(1);
+    let rows = section.expect("the section is there").lines();
+    let cells = rows.filter_map(|row| row.strip_prefix("| `")?.split(" | ").next());
+    cells
+        .flat_map(|cell| cell.split(", "))
+        .map(|name| name.trim_matches('`'))
+        .collect()
+}
+
+#[test]
+fn the_document_says_what_the_names_of_jobs_set_off() {
+    let documented = jobs_in_the_document();
+    let jobs = |suite: &str| {
+        let room = Room::new("/x", 1 << 50, true);
+        let suite = by_name(suite, &room).expect("it is listed");
+        suite.expect("there is room").jobs
+    };
+    let with_beside = |job: Job| {
+        [
+            vec![job.name.clone()],
+            job.beside.iter().map(|job| job.name.clone()).collect(),
+        ]
+    };
+    // Suites whose jobs findings, tables and rules look for by name.
+    for suite in ["quick", "stream", "commit", "class", "sustained"] {
+        for name in jobs(suite).into_iter().flat_map(with_beside).flatten() {
+            assert!(
+                documented.contains(&name.as_str()),
+                "docs/suites.md, \"Adding a suite\", has no row of the job {name} of {suite}"
+            );
+        }
+    }
+    let all: Vec<String> = names()
+        .into_iter()
+        .filter(|suite| *suite != "ram")
+        .flat_map(jobs)
+        .flat_map(with_beside)
+        .flatten()
+        .collect();
+    for name in documented {
+        assert!(
+            all.iter().any(|job| job == name),
+            "no suite has a job {name}"
+        );
     }
 }

@@ -20,14 +20,11 @@ pub fn render(suites: &[SuiteSummary], style: Style) -> String {
             RunsOn::Device => " *",
             RunsOn::Anything | RunsOn::Directory | RunsOn::Memory => "",
         };
-        let writes = match suite.writes_bytes {
-            0 => "nothing".into(),
-            bytes => bytes_iec(bytes),
-        };
         let name = pad_right(&format!("{}{device}", suite.name), name_columns + 2);
         lines.extend(hang(&name, &suite.answers, COLUMNS));
         let costs = format!(
-            "writes {writes}{}, takes {} ({} at most)",
+            "writes {}{}, takes {} ({} at most)",
+            writes(suite),
             if suite.writes_bytes > 0 {
                 " at most"
             } else {
@@ -53,6 +50,14 @@ pub fn render(suites: &[SuiteSummary], style: Style) -> String {
     lines.join("\n") + "\n"
 }
 
+/// How much it writes at most.
+fn writes(suite: &SuiteSummary) -> String {
+    match suite.writes_bytes {
+        0 => "nothing".into(),
+        bytes => bytes_iec(bytes),
+    }
+}
+
 /// Nobody wants to know seconds of what takes minutes.
 fn round(seconds: f64) -> f64 {
     match seconds {
@@ -64,6 +69,63 @@ fn round(seconds: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suites::{Cost, Endurance, LISTED, Listed, Room, by_name, names};
+
+    const DOCUMENT: &str = include_str!("../../../../docs/suites.md");
+
+    /// What a suite writes to a disk that is made for writing, where that is more than to a card.
+    fn writes_to_durable(suite: &SuiteSummary) -> Option<String> {
+        let mut room = Room::new("", 1 << 50, true);
+        room.endurance = Endurance::High;
+        let durable = by_name(&suite.name, &room)?.ok()?;
+        let bytes = Cost::of(&durable, true).writes_bytes;
+        let is_more = suite.writes_bytes > 0 && bytes > suite.writes_bytes;
+        is_more.then(|| format!("; {} on an SSD or hard disk", bytes_iec(bytes)))
+    }
+
+    /// The row of a suite in the table of the page.
+    fn row(suite: &SuiteSummary) -> String {
+        // What it writes depends on the target.
+        let (of_what, how) = match suite.name.as_str() {
+            "capacity" => (
+                " of a device; a directory's free space".into(),
+                " for a sample",
+            ),
+            _ => (writes_to_durable(suite).unwrap_or_default(), ""),
+        };
+        format!(
+            "| `{}` | {} | {}{of_what} | {}{how} | {} |",
+            suite.name,
+            suite.answers,
+            writes(suite),
+            span(round(suite.about_s)),
+            span(round(suite.most_s))
+        )
+    }
+
+    #[test]
+    fn the_page_of_suites_has_the_figures_of_the_program() {
+        let table = DOCUMENT.split("\n## ").next().expect("a first part");
+        let rows: Vec<&str> = table
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .collect();
+        let suites = LISTED.iter().filter_map(Listed::summary);
+        let expected: Vec<String> = suites.map(|suite| row(&suite)).collect();
+        let missing: Vec<&str> = expected
+            .iter()
+            .map(String::as_str)
+            .filter(|row| !rows.contains(row))
+            .collect();
+        assert!(
+            missing.is_empty(),
+            "docs/suites.md lacks these rows:\n{}",
+            missing.join("\n")
+        );
+        let listed = rows.iter().map(|row| row.split('`').nth(1));
+        let listed: Vec<&str> = listed.flatten().collect();
+        assert_eq!(listed, names(), "the rows of docs/suites.md");
+    }
 
     #[test]
     fn a_list_says_what_each_costs() {

@@ -9,7 +9,7 @@ use rubus_change::apply::{
 };
 use rubus_change::plan::Plan;
 use rubus_change::plan::volume::DiskIdentity;
-use rubus_change::recipe::{self, Facts, IMAGE_PROGRAMS, ImageFacts, Recipe, TreeSize, Wishes};
+use rubus_change::recipe::{self, Facts, ImageFacts, Recipe, TreeSize, Wishes};
 use rubus_change::steps::LiveStepRunner;
 use rubus_change::steps::image::{ImageSite, OpenImage, Partition};
 use rubus_change::steps::{boot_id, identity};
@@ -216,8 +216,7 @@ impl<'a> Scene<'a> {
 }
 
 fn image_facts(image: &OpenImage, out: &Path) -> ImageFacts {
-    let missing = IMAGE_PROGRAMS.iter().map(|(program, _)| *program);
-    let missing = missing.filter(|program| programs::find(program).is_none());
+    let missing = recipe::image_programs().filter(|program| programs::find(program).is_none());
     let room = Live::new().space(&directory_of(out));
     ImageFacts {
         file: image.file.clone(),

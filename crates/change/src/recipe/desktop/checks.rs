@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::moving::checks::{self as moving, setting};
+use super::super::programs::paths as program_paths;
 use super::super::{Draft, Found, Situation, disks, zswap};
 use super::compression::{Chosen, choose};
 use super::current::{self, FSTAB, Start, disk_name, old_disks, used_bytes};
@@ -18,14 +19,10 @@ use rubus_machine::in_use::{free_disks, is_on, uses};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::{bytes_iec, bytes_si};
 
-const DIRECTORIES: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-
 /// What to look at for the checks.
 pub(super) fn paths() -> Vec<PathBuf> {
     let mut paths = moving::paths();
-    for (program, _) in all_programs() {
-        paths.extend(DIRECTORIES.map(|directory| Path::new(directory).join(program)));
-    }
+    paths.extend(program_paths(all_programs().map(|(program, _)| program)));
     paths
 }
 
@@ -219,10 +216,8 @@ fn tools(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
     let mut missing: Vec<(&str, &str)> = programs(choice);
     let all: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
     let is_there = |program: &str| {
-        let mut paths = DIRECTORIES
-            .iter()
-            .map(|directory| Path::new(directory).join(program));
-        paths.any(|path| situation.is_there(&path))
+        let paths = program_paths([program]);
+        paths.iter().any(|path| situation.is_there(path))
     };
     missing.retain(|(program, _)| !is_there(program));
     let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
@@ -365,16 +360,7 @@ pub(super) fn command_lines<'a>(
     chosen: &Chosen,
     draft: &mut Draft,
 ) -> Option<CommandLines<'a>> {
-    let arch = situation
-        .machine
-        .system
-        .kernel_arch
-        .text()
-        .unwrap_or_default();
-    // Which kernel a board takes from an image with a 32-bit system is not known; the shorter limit holds for all.
-    let bits = situation.machine.system.user_space_bits.get();
-    let is_32_bit_image = situation.facts.image.is_some() && bits == Some(32);
-    let is_32_bit_arm = arch.starts_with("armv") || is_32_bit_image;
+    let is_32_bit_arm = situation.has_32_bit_arm_kernel();
     let mut lines = Vec::new();
     let mut removed = Vec::new();
     for (name, file) in &start.cmdlines {

@@ -11,7 +11,7 @@ use super::super::moving::{
     self,
     steps::{WHY_NAMED, config_text, id_of, push, tree},
 };
-use super::super::{Draft, IMAGE_PROGRAMS, ImageFacts, Situation};
+use super::super::{Draft, ImageFacts, Situation};
 use super::checks;
 use super::compression::choose;
 use super::current::{self, FSTAB, Start, used_bytes};
@@ -43,6 +43,20 @@ const OLD_CHANGES: &str = "/var/lib/rubus/changes";
 /// What a copy may read and write per second on a machine that makes images.
 const FAST_BYTES_PER_SECOND: f64 = 300e6;
 const SLOW_BYTES_PER_SECOND: f64 = 20e6;
+/// Programs that every image takes on the machine on which it is made, with their Debian packages.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("mkfs.vfat", "dosfstools"),
+    ("mcopy", "mtools"),
+    ("mkswap", "util-linux"),
+    ("chroot", "coreutils"),
+];
+
+/// Programs that an image of any choice takes there.
+pub fn image_programs() -> impl Iterator<Item = &'static str> {
+    let kinds = RootFilesystem::ALL.into_iter();
+    let made = kinds.flat_map(RootFilesystem::programs);
+    made.chain(&PROGRAMS).map(|(program, _)| *program)
+}
 
 pub(super) fn draw_up(
     situation: &Situation<'_>,
@@ -178,13 +192,7 @@ fn first_start(scene: &Scene<'_>, draft: &mut Draft) {
 }
 
 fn programs(image: &ImageFacts, choice: &Choice, draft: &mut Draft) {
-    let of_others = RootFilesystem::ALL
-        .into_iter()
-        .filter(|other| *other != choice.filesystem)
-        .flat_map(|other| other.programs());
-    let of_others: Vec<&str> = of_others.map(|(program, _)| *program).collect();
-    let needed = IMAGE_PROGRAMS.iter();
-    let needed = needed.filter(|(program, _)| !of_others.contains(program));
+    let needed = choice.filesystem.programs().iter().chain(&PROGRAMS);
     let is_missing = |program: &str| image.missing.iter().any(|missing| missing == program);
     let (missing, all): (Vec<&str>, Vec<&str>) = (
         needed

@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use super::moving::{current, kernels};
 use super::{Draft, LookAt, Recipe, Situation, Wishes};
 pub use fallback::StartedFromOld;
+pub use image::image_programs;
 use options::Choice;
 use rubus_vocabulary::machine::Machine;
 

@@ -9,6 +9,7 @@ mod trial;
 
 use proptest::prelude::*;
 
+use super::super::testing::without as without_program;
 use super::super::{DiskSpeed, Facts, Seen, Sight, TreeSize, surveyed_disk};
 use super::*;
 use crate::plan::{Action, Plan, TextFile};
@@ -498,8 +499,9 @@ fn every_obstacle_says_what_to_do() {
         }
     });
     meet("no btrfs-progs", &|_, facts| {
-        facts.seen.remove(Path::new("/usr/sbin/btrfs"));
-        facts.seen.remove(Path::new("/usr/sbin/mkfs.btrfs"));
+        for program in ["btrfs", "mkfs.btrfs"] {
+            without_program(program, facts);
+        }
     });
     meet("apt runs", &|_, facts| {
         facts.seen.insert("/proc/77/comm".into(), text("apt-get\n"));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::Plan;
 use crate::plan::commands::commands;
-use crate::recipe::testing::{after, facts, obstacles, plan, shown, text};
+use crate::recipe::testing::{after, facts, obstacles, plan, shown, text, without};
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
 
@@ -49,9 +49,10 @@ fn without_a_size_journald_decides_and_rsyslog_is_told_of() {
     assert!(said.contains("at most 9.00 MiB, a tenth of /run"), "{said}");
     assert!(said.contains("There is no /var/log/journal"), "{said}");
     assert!(said.contains("rsyslog is installed"), "{said}");
-    let none = ["/usr/sbin", "/usr/bin"].map(|at| format!("{at}/rsyslogd"));
-    let none = none.each_ref().map(|path| (path.as_str(), Sight::Absent));
-    let said = shown(&drawn(&[], &none));
+    let machine = machine();
+    let mut none = facts(&RECIPE, &machine, &[], &[SYSTEMD]);
+    without(RSYSLOG, &mut none);
+    let said = shown(&plan(&RECIPE, &machine, &none, &[]));
     assert!(!said.contains("rsyslog"), "{said}");
 }
 

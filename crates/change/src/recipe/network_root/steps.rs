@@ -288,7 +288,6 @@ pub(super) fn cmdline(
         None | Some("dhcp") => drop(line.remove(IP_WORD)),
         Some(ip) => line.set(IP_WORD, ip)?,
     }
-    let arch = situation.machine.system.kernel_arch.text();
-    line.fits(arch.unwrap_or_default().starts_with("armv"))?;
+    line.fits(situation.has_32_bit_arm_kernel())?;
     Ok(line.text().to_string())
 }

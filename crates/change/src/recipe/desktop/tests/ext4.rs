@@ -10,8 +10,7 @@ fn with_tools(facts: &mut Facts) {
     let made = Path::new("/usr/sbin/mkfs.ext4");
     facts.seen.insert(made.into(), Sight::Something);
     for program in ["mkfs.btrfs", "btrfs"] {
-        let path = Path::new("/usr/sbin").join(program);
-        facts.seen.insert(path, Sight::Absent);
+        without_program(program, facts);
     }
 }
 
