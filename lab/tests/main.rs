@@ -44,6 +44,7 @@ mod remote_ssh;
 mod test_table;
 mod vm_keep_ext4;
 mod vm_pc_ciphers;
+mod vm_pc_commit_interval;
 mod vm_pc_desktop_options;
 mod vm_pc_fallback;
 mod vm_pc_fat;

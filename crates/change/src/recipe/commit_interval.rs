@@ -103,7 +103,7 @@ fn kind_of(filesystem: &str) -> Option<FilesystemKind> {
 fn with_commit(options: &str, wanted: &str) -> String {
     let is_commit = |option: &&str| option.starts_with("commit=");
     let all: Vec<&str> = options.split(',').filter(|o| !o.is_empty()).collect();
-    let place = all.iter().position(|option| is_commit(&option));
+    let place = all.iter().position(|option| is_commit(option));
     let mut kept: Vec<&str> = all
         .iter()
         .copied()
