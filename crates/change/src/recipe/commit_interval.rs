@@ -101,16 +101,11 @@ fn kind_of(filesystem: &str) -> Option<FilesystemKind> {
 
 /// The options with this one in the place of another of its kind, or behind the others.
 fn with_commit(options: &str, wanted: &str) -> String {
-    let is_commit = |option: &&str| option.starts_with("commit=");
     let all: Vec<&str> = options.split(',').filter(|o| !o.is_empty()).collect();
-    let place = all.iter().position(|option| is_commit(option));
-    let mut kept: Vec<&str> = all
-        .iter()
-        .copied()
-        .filter(|option| !is_commit(option))
-        .collect();
-    let place = place.map_or(kept.len(), |place| place.min(kept.len()));
-    kept.insert(place, wanted);
+    let is_commit = |option: &&&str| option.starts_with("commit=");
+    let place = all.iter().position(|option| is_commit(&option));
+    let mut kept: Vec<&str> = all.iter().filter(|o| !is_commit(o)).copied().collect();
+    kept.insert(place.unwrap_or(kept.len()).min(kept.len()), wanted);
     kept.join(",")
 }
 
