@@ -2,6 +2,9 @@
 //!
 //! A drop-in file is enough, since of all drop-ins the one whose name sorts last wins, in whichever directory it is.
 //! The old journal is left where it is: undoing finds it again, and journalctl goes on showing it.
+//!
+//! It promises nothing: `rubus status` compares the file anyway, journald always runs, and what is in /run/log/journal stays
+//! there when a later drop-in has moved the journal back to the disk, so that it proves nothing.
 
 use std::path::{Path, PathBuf};
 
