@@ -193,17 +193,6 @@ fn balance(report: &Report) -> Vec<String> {
         "; the disks wrote {}.",
         bytes_si(report.disks_written_bytes)
     );
-    let waiting = report.waiting_bytes.unsigned_abs();
-    if waiting > report.disks_written_bytes / 100 {
-        let which = match report.waiting_bytes < 0 {
-            true => "less",
-            false => "more",
-        };
-        words += &format!(
-            " {} {which} waited in memory at the end than at the beginning.",
-            bytes_si(waiting)
-        );
-    }
     let difference = report.added_bytes.unsigned_abs();
     let share = percent(difference as f64 / report.disks_written_bytes.max(1) as f64);
     words += &match report.added_bytes {
@@ -218,6 +207,17 @@ fn balance(report: &Report) -> Vec<String> {
             bytes_si(difference)
         ),
     };
+    let waiting = report.waiting_bytes.unsigned_abs();
+    if waiting > report.disks_written_bytes / 100 {
+        let which = match report.waiting_bytes < 0 {
+            true => "less",
+            false => "more",
+        };
+        words += &format!(
+            " {} {which} waited in memory at the end than at the beginning.",
+            bytes_si(waiting)
+        );
+    }
     paragraph(&words, "")
 }
 
