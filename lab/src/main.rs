@@ -545,6 +545,7 @@ fn replay(cache: &Cache, arguments: CutArguments, directory: &Path) -> Result<u8
     let page = arguments.markdown.clone();
     let draw = power_cuts::replay::Draw {
         cuts: arguments.runs,
+        only: arguments.during,
         board_each: arguments.board_each,
         looks_only: arguments.look_only,
         seed: arguments.lossy.unwrap_or(1),

@@ -18,8 +18,9 @@ use crate::tools;
 
 use super::Way;
 use super::files::{differences, strange};
+use super::kept;
 use super::look::{Change, Ended, changes, newest};
-use super::other_root::other_root;
+use super::other_root::{OtherRoot, OtherRoots, is_on_network, other_root};
 use super::start::{Start, start, unknown};
 use super::trial::{self, FoundTrial, Trial};
 
@@ -36,6 +37,15 @@ pub(super) struct State {
     pub(super) trial: Option<Trial>,
 }
 
+impl State {
+    /// The same state while its trial runs, which ends with this one.
+    pub(super) fn started(mut self, end: &Self) -> Self {
+        let trial = self.trial.take().zip(end.other.clone());
+        self.trial = trial.map(|(trial, root)| trial.started(root));
+        self
+    }
+}
+
 /// The states between which a cut came.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
@@ -45,6 +55,8 @@ pub(super) struct Known {
     pub(super) earlier: Vec<Change>,
     /// Before the change, or after it is undone.
     pub(super) plain: State,
+    /// While its trial is waited for, when what is cut is `rubus verify`, which keeps that.
+    pub(super) waiting: Option<State>,
     /// After it.
     pub(super) applied: State,
 }
@@ -60,7 +72,9 @@ pub(super) struct Found {
     fsck: String,
     card: Manifest,
     /// The root that is named, where it is not the card's; or what is wrong with it.
-    other: Option<Result<Manifest, String>>,
+    other: Option<Result<OtherRoot, String>>,
+    /// The root that runs on trial, or what is wrong with it, when what is cut is `rubus verify` there.
+    tried: Option<Result<OtherRoot, String>>,
     /// Those that came after the earlier ones.
     changes: Vec<Change>,
     /// What is wrong with the earlier ones.
@@ -70,9 +84,21 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Whether the journal says that all is ready for the start on trial.
+    /// Whether the journals say that all is ready for the start on trial, and that this is to come.
     pub(super) fn is_on_trial(&self) -> bool {
-        self.changes.iter().any(|change| change.is_on_trial)
+        let is_kept = match &self.tried {
+            Some(Ok(tried)) => kept::has(&tried.journal, kept::COMMITTED),
+            _ => false,
+        };
+        !is_kept && self.changes.iter().any(|change| change.is_on_trial)
+    }
+
+    /// Which of these records, each durable before the cut, the root on trial has lost.
+    pub(super) fn lost_records(&self, durable: &[&str]) -> Vec<String> {
+        match &self.tried {
+            Some(Ok(tried)) => kept::lost(&tried.journal, durable),
+            _ => Vec::new(),
+        }
     }
 
     /// Whether the journal says that the last change has gone this way to its end, or to its trial.
@@ -119,17 +145,29 @@ pub(super) struct Verdict {
 }
 
 impl Known {
+    /// The good states between which the cut came.
+    fn ends(&self) -> [&State; 2] {
+        [self.waiting.as_ref().unwrap_or(&self.plain), &self.applied]
+    }
+
+    /// The trial that is begun, undone or kept.
+    fn trial(&self) -> Option<&Trial> {
+        self.ends()
+            .into_iter()
+            .find_map(|state| state.trial.as_ref())
+    }
+
     /// What is wrong with what a cut has left.
     pub(super) fn verdict(&self, found: &Found) -> Verdict {
         let mut wrong = Vec::new();
-        let states = [&self.plain, &self.applied];
+        let states = self.ends();
         match &found.start {
             Err(reason) => wrong.push(format!("does not start: {reason}")),
             Ok(start) => {
                 wrong.extend(unknown(&states.map(|state| &state.start), start));
             }
         }
-        let trial = found.trial.as_ref().zip(self.applied.trial.as_ref());
+        let trial = found.trial.as_ref().zip(self.trial());
         if let Some((trial, whole)) = trial {
             wrong.extend(trial.wrong(whole, found.is_on_trial()));
         }
@@ -138,12 +176,13 @@ impl Known {
         }
         let cards = states.map(|state| &state.card);
         wrong.extend(strange(&cards, &found.card));
-        match &found.other {
+        let named = found.other.as_ref().map(|root| ("named", root));
+        let tried = || found.tried.as_ref().map(|root| ("tried", root));
+        match named.or_else(tried) {
             None => {}
-            Some(Err(reason)) => wrong.push(format!("the root that is named: {reason}")),
-            Some(Ok(other)) => {
-                let whole: Vec<&Manifest> = self.applied.other.iter().collect();
-                let lost = strange(&whole, other);
+            Some((what, Err(reason))) => wrong.push(format!("the root that is {what}: {reason}")),
+            Some((_, Ok(root))) => {
+                let lost = strange(&self.whole_roots(), &root.files);
                 wrong.extend(lost.into_iter().map(|one| format!("{one} on the new root")));
             }
         }
@@ -195,6 +234,13 @@ impl Known {
             wrong,
         }
     }
+
+    /// What the new root may be like. While a trial is kept, it is as the change made it or as that start has made it.
+    fn whole_roots(&self) -> Vec<&Manifest> {
+        let tried = self.waiting.as_ref().and_then(|state| state.trial.as_ref());
+        let tried = tried.map(Trial::roots).unwrap_or_default();
+        tried.into_iter().chain(&self.applied.other).collect()
+    }
 }
 
 /// Looks at the disks of a good state.
@@ -207,7 +253,7 @@ pub(super) fn state(cache: &Cache, kit: &Kit, card_root: Option<&str>) -> Result
         _ => None,
     };
     let other = match card_root {
-        Some(root) if root != start.root() => Some(other_root(cache, kit, start.root())?),
+        Some(root) if root != start.root() => Some(other_root(cache, kit, start.root())?.files),
         _ => None,
     };
     Ok(State {
@@ -275,8 +321,7 @@ pub(super) fn look(
     let place = cache.work_directory()?;
     let start = start(kit, false, &place.path().join("start"));
     let start = start.map_err(|error| format!("{error:#}"));
-    let has_trial = known.applied.trial.is_some();
-    let mut trial = match has_trial {
+    let mut trial = match known.trial().is_some() {
         true => Some(trial::found(kit, &place.path().join("trial"))),
         false => None,
     };
@@ -292,18 +337,23 @@ pub(super) fn look(
     let mounted = Mounted::at(&kit.sd(), root_start, &root)?;
     let mut sums = known.sums.clone();
     let card = outside::manifest_of(&root, Some(&boot), &mut sums)?;
-    let other = match named == card_root {
-        true => None,
-        false => Some(other_root(cache, kit, named).map_err(|error| format!("{error:#}"))),
-    };
+    let mut roots = OtherRoots::of(cache, kit);
+    let other = (named != card_root).then(|| roots.named(named));
     if let Some(trial) = &mut trial {
-        trial.look_further(cache, kit, &card);
+        trial.look_further(&mut roots, &card);
     }
+    let tried = known
+        .waiting
+        .as_ref()
+        .and_then(|state| state.trial.as_ref());
+    let tried = tried.map(|trial| roots.named(trial.root()));
     dress(&boot, &known.plain.card)?;
     let (_, _, before) = ended(&root, &boot, rubus, None)?;
     let (before, of_earlier) = newest(&known.earlier, before);
     let is_over = before.iter().all(Change::is_undone);
-    let end = match end.filter(|_| other.is_none() && !is_over) {
+    // When the server of a network disk is not there, the card's root stands in.
+    let starts_card = other.is_none() || is_on_network(named);
+    let end = match end.filter(|_| starts_card && !is_over) {
         None => None,
         Some(command) => {
             let (status, said, changes) = ended(&root, &boot, rubus, Some(command))?;
@@ -325,6 +375,7 @@ pub(super) fn look(
         fsck,
         card,
         other,
+        tried,
         changes: before,
         of_earlier,
         end,
@@ -428,6 +479,7 @@ mod tests {
         Known {
             sums: Sums::default(),
             earlier: Vec::new(),
+            waiting: None,
             plain: state("root=old", &[("/a", "f 1"), ("/b", "f 1")]),
             applied: State {
                 other: Some(manifest(&[("/a", "f 1")])),
@@ -452,6 +504,7 @@ mod tests {
             fsck: String::new(),
             card: state.card,
             other: None,
+            tried: None,
             changes: vec![change("apply", false)],
             of_earlier: None,
             end: None,
@@ -484,7 +537,7 @@ mod tests {
             ["starts an unknown command line"]
         );
         cut = found("root=new", files);
-        cut.other = Some(Ok(manifest(&[])));
+        cut.other = Some(Ok(OtherRoot::default()));
         assert_eq!(known.verdict(&cut).wrong, ["lost /a on the new root"]);
         cut.other = Some(Err("no disk has it".into()));
         assert_eq!(
