@@ -86,13 +86,8 @@ pub(crate) struct CutArguments {
     /// With --replay: start each N-th cut, and every one that looks bad, on a board too; 0 for none
     #[arg(long, default_value_t = 25, value_name = "N")]
     pub(crate) board_each: usize,
-    /// With --replay: cut only while this command runs: apply, undo or verify
-    #[arg(
-        long = "while",
-        requires = "replay",
-        value_name = "COMMAND",
-        value_parser = way
-    )]
+    /// With --replay: cut only while this command runs (apply, undo or verify); with --record: record undo or verify again
+    #[arg(long = "while", value_name = "COMMAND", value_parser = way)]
     pub(crate) during: Option<Way>,
     /// With --replay: end no change without a board, for those that mount, swap or set the kernel
     #[arg(long, requires = "replay")]

@@ -4,7 +4,6 @@
 //! A filesystem is mounted by this machine's kernel, except FAT: the boot partition's files are a directory here, so what this
 //! finds on it is what the cut left, and not what a further cut while undoing would leave.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -198,9 +197,10 @@ impl Known {
             false => "not here".to_owned(),
         };
         if let Some(end) = found.end.as_ref().filter(|end| end.needs_a_board()) {
-            // Every file is the old one or the new one all the same.
+            // Every file is the old one or the new one all the same. What came after a trial is taken back first, and needs no board.
             "not here: it stopped".clone_into(&mut ended);
-            wrong.extend(strange(&cards, &end.card));
+            let new = self.waiting.as_ref().unwrap_or(&self.applied);
+            wrong.extend(strange(&[&self.plain.card, &new.card], &end.card));
         } else if let Some(end) = &found.end {
             // An undoing that is resumed is undone.
             let goal = match end.changes.iter().all(Change::is_undone) {
@@ -262,52 +262,6 @@ pub(super) fn state(cache: &Cache, kit: &Kit, card_root: Option<&str>) -> Result
         other,
         trial,
     })
-}
-
-/// Sums of the files of the card's root filesystem on which none of these writes lies: pairs of the first sector of the card and the one
-/// behind the last. A file that is still the same by inode, size and times holds the same then.
-pub(super) fn sums(cache: &Cache, card: &Path, written: &[(u64, u64)]) -> Result<Sums> {
-    let (_, start) = firmware::partition_starts(card)?;
-    let place = cache.work_directory()?;
-    let _mounted = Mounted::at(card, start, place.path())?;
-    let mut sums = Sums::default();
-    outside::manifest_of(place.path(), None, &mut sums)?;
-    let mut list = tools::command("bash");
-    let script = "find . -xdev -type f -print0 | xargs -0 -r filefrag -v -b512";
-    let said = tools::run(list.args(["-c", script]).current_dir(place.path()))?;
-    let touched = touched(&String::from_utf8_lossy(&said), start / 512, written);
-    sums.forget(&touched);
-    Ok(sums)
-}
-
-/// The files on which a write lies, by what `filefrag -v -b512` says of them; the filesystem begins at sector `start`.
-fn touched(said: &str, start: u64, written: &[(u64, u64)]) -> BTreeSet<String> {
-    let mut touched = BTreeSet::new();
-    let mut file = String::new();
-    for line in said.lines() {
-        if let Some(rest) = line.strip_prefix("File size of .") {
-            let name = rest.rsplit_once(" is ").map_or(rest, |(name, _)| name);
-            name.clone_into(&mut file);
-        }
-        // Number, logical, physical, length and more, with colons between them.
-        let fields: Vec<&str> = line.split(':').map(str::trim).collect();
-        let is_extent = fields.len() > 4 && fields[0].parse::<u64>().is_ok();
-        let range = fields.get(2).and_then(|range| range.split_once(".."));
-        let ends = range.and_then(|(first, last)| {
-            Some((
-                first.trim().parse::<u64>().ok()?,
-                last.trim().parse::<u64>().ok()?,
-            ))
-        });
-        let (true, Some((first, last))) = (is_extent, ends) else {
-            continue;
-        };
-        let (first, end) = (first + start, last + start + 1);
-        if written.iter().any(|(from, to)| *from < end && first < *to) {
-            touched.insert(file.clone());
-        }
-    }
-    touched
 }
 
 /// Looks at what a cut has left; with `end`, ends the change where the card's own root would start.
@@ -574,6 +528,45 @@ mod tests {
     }
 
     #[test]
+    fn while_a_trial_is_kept_its_root_is_whole_and_undoing_takes_that_back_first() {
+        let mut known = known();
+        let waiting = &[("/a", "f 2"), ("/b", "f 1"), ("/new", "f 1")];
+        known.waiting = Some(State {
+            trial: Some(Trial::of("root=new", &[("/a", "f 1")])),
+            ..state("root=old", waiting)
+        });
+        known.applied.card.insert("/new".into(), "f 2".into());
+        let mut cut = found("root=old", waiting);
+        cut.trial = Some(FoundTrial::of("root=new", &[("/a", "f 1")]));
+        cut.tried = Some(Ok(OtherRoot {
+            files: manifest(&[("/a", "f 1")]),
+            journal: "{\"record\":\"committed\"}\n".into(),
+        }));
+        cut.changes[0].is_on_trial = true;
+        assert!(known.verdict(&cut).wrong.is_empty() && !cut.is_on_trial());
+        assert!(cut.lost_records(&["committed"]).is_empty());
+        assert_eq!(cut.lost_records(&["committed", "begun 2 (x)"]).len(), 1);
+        let mut stopped = |new| {
+            let files = [("/a", "f 2"), ("/b", "f 1"), ("/new", new)];
+            cut.end = Some(End {
+                command: Ended::Undo,
+                status: 5,
+                said: "Operation not permitted".into(),
+                card: manifest(&files),
+                changes: Vec::new(),
+                of_earlier: None,
+            });
+            known.verdict(&cut).wrong
+        };
+        assert!(stopped("f 1").is_empty());
+        assert_eq!(stopped("f 2"), ["neither old nor new: /new"]);
+        cut.tried = Some(Ok(OtherRoot::default()));
+        cut.end = None;
+        assert!(cut.is_on_trial());
+        assert_eq!(known.verdict(&cut).wrong, ["lost /a on the new root"]);
+    }
+
+    #[test]
     fn where_nothing_is_left_to_end_nothing_of_the_change_is_left() {
         let known = known();
         let mut cut = found("root=old", &[("/a", "f 1"), ("/b", "f 1"), ("/new", "f 1")]);
@@ -647,24 +640,6 @@ mod tests {
         };
         assert!(resumed(&mut cut, "undo").is_empty());
         assert!(!resumed(&mut cut, "apply").is_empty());
-    }
-
-    #[test]
-    fn a_file_is_touched_by_a_write_on_one_of_its_extents() {
-        let said = "Filesystem type is: ef53\n\
-             File size of ./a is b is 9000 (24 blocks of 512 bytes)\n \
-             ext:     logical_offset:        physical_offset: length:   expected: flags:\n   \
-             0:        0..       7:        100..       107:      8:\n   \
-             1:        8..      23:        200..       215:     16:        108: last,eof\n\
-             ./a is b: 2 extents found\n\
-             File size of ./c is 10 (8 blocks of 512 bytes)\n   \
-             0:        0..       7:        300..       307:      8:             last,eof\n";
-        let found = |written: &[(u64, u64)]| -> Vec<String> {
-            touched(said, 1000, written).into_iter().collect()
-        };
-        assert!(found(&[(0, 1100), (1108, 1200), (1216, 1300), (1308, 9999)]).is_empty());
-        assert_eq!(found(&[(1215, 1216)]), ["/a is b"]);
-        assert_eq!(found(&[(1107, 1108), (1300, 1301)]), ["/a is b", "/c"]);
     }
 
     #[test]

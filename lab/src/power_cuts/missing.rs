@@ -23,7 +23,7 @@ use super::loss::Fate;
 use super::pass::{ended_well, short, stop_in, stopping};
 use super::record::Mark;
 use super::replay::{self, Replay};
-use super::{Campaign, Lab, LeftOut, Random, Way, pool};
+use super::{Campaign, Lab, LeftOut, Random, Way, pool, untouched};
 
 /// What makes something durable. Only the first thread's calls are left out.
 const CALLS: &str = "fsync,fdatasync,syncfs,sync,sync_file_range";
@@ -132,7 +132,7 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
     let writes = caches.card_writes();
     let known = Known {
         waiting: None,
-        sums: judge::sums(&images, &plain.temporary_copy(&images)?.sd(), &writes)?,
+        sums: untouched::sums(&images, &plain.temporary_copy(&images)?.sd(), &writes)?,
         earlier: reference.earlier,
         plain: before,
         applied: after,

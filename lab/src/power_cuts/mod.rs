@@ -11,7 +11,7 @@
 //! needs one, `report` shows it; `write_log` reads what the emulator logs of a disk, `loss` says what a cut leaves of it, and
 //! `caches` makes the disks from that. `record` keeps the logs of one change, `replay` makes any number of cuts from them, `judge` looks at
 //! one without a board: `start` says what it would start, `other_root` finds that root, `trial` does both for a start on trial, `kept` reads
-//! how far keeping that had come, and `files` compares what is there. `pool` is where their disks are cheap, and `missing` leaves flushes out.
+//! how far keeping that had come, `untouched` finds what need not be read, and `files` compares what is there. `pool` is where their disks are cheap, and `missing` leaves flushes out.
 
 mod caches;
 mod files;
@@ -29,6 +29,7 @@ pub mod replay;
 mod report;
 mod start;
 mod trial;
+mod untouched;
 mod write_log;
 
 use std::io::{Write, stderr};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -13,6 +13,9 @@ use crate::outside::{self, Manifest, Mounted, Sums};
 use crate::tools;
 
 use super::STATE_DIRECTORY;
+
+/// What the recipes call the subvolume with the root.
+const SUBVOLUME: &str = "@";
 
 /// A root that is not on the card.
 #[derive(Clone, Debug, Default)]
@@ -84,10 +87,20 @@ pub(super) fn is_on_network(named: &str) -> bool {
 fn root_at(cache: &Cache, disk: &Path, start: u64) -> Result<OtherRoot> {
     let place = cache.work_directory()?;
     let _mounted = Mounted::at(disk, start, place.path())?;
+    let root = top_of(place.path());
     Ok(OtherRoot {
-        files: outside::manifest_of(place.path(), None, &mut Sums::default())?,
-        journal: last_journal(place.path())?,
+        files: outside::manifest_of(&root, None, &mut Sums::default())?,
+        journal: last_journal(&root)?,
     })
+}
+
+/// The root in a filesystem that is mounted here. On btrfs it is a subvolume, which is a filesystem of its own to whoever lists files.
+fn top_of(filesystem: &Path) -> PathBuf {
+    let subvolume = filesystem.join(SUBVOLUME);
+    match subvolume.is_dir() {
+        true => subvolume,
+        false => filesystem.to_owned(),
+    }
 }
 
 /// The journal of the last change on a mounted root; nothing where there is none.
@@ -146,6 +159,21 @@ fn partitions_in(table: &Value) -> Vec<Partition> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_root_in_a_subvolume_is_found_with_its_last_journal() {
+        let filesystem = tempfile::tempdir().unwrap();
+        assert_eq!(top_of(filesystem.path()), filesystem.path());
+        let root = filesystem.path().join("@");
+        for (change, text) in [("0001-a", "old"), ("0002-b", "new")] {
+            let change = root.join("var/lib/rubus/changes").join(change);
+            fs::create_dir_all(&change).unwrap();
+            fs::write(change.join("journal"), text).unwrap();
+        }
+        assert_eq!(top_of(filesystem.path()), root);
+        assert_eq!(last_journal(&root).unwrap(), "new");
+        assert_eq!(last_journal(filesystem.path()).unwrap(), "");
+    }
 
     #[test]
     fn partitions_have_the_names_by_which_a_root_is_called() {

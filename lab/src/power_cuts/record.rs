@@ -16,7 +16,7 @@ use crate::session::Session;
 
 use super::caches::Caches;
 use super::pass::{CALLS, ended_well, short, step_of, stop_in, stopping, words};
-use super::{Campaign, Lab, Random, Way, look, trial};
+use super::{Campaign, Export, Lab, Random, Way, look, trial};
 
 /// How often the logs are measured while the command is at no stop, as when it copies a tree.
 const BETWEEN: Duration = Duration::from_millis(500);
@@ -94,6 +94,23 @@ pub struct Mark {
     pub entries: Vec<usize>,
 }
 
+impl Label {
+    /// A campaign with the disks and the change of the recording.
+    #[must_use]
+    pub fn campaign(&self, campaign: &Campaign) -> Campaign {
+        Campaign {
+            usb: self.usb.clone(),
+            change: self.change.clone(),
+            export: self.export.as_ref().map(|served| Export {
+                bytes: served.bytes,
+                port: served.port,
+                rubus: campaign.rubus.clone(),
+            }),
+            ..campaign.clone()
+        }
+    }
+}
+
 impl Recording {
     /// Opens the recording in a directory.
     ///
@@ -108,6 +125,12 @@ impl Recording {
             directory: directory.to_owned(),
             label,
         })
+    }
+
+    fn save(&self) -> Result<()> {
+        let path = self.directory.join(LABEL);
+        fs::write(&path, serde_json::to_string_pretty(&self.label)?)
+            .with_context(|| format!("cannot write {path:?}"))
     }
 
     /// The disks on which a way began, before the board was switched on.
@@ -218,12 +241,46 @@ pub fn record(cache: &Cache, campaign: &Campaign, directory: &Path) -> Result<Re
         undo,
         verify,
     };
-    fs::write(directory.join(LABEL), serde_json::to_string_pretty(&label)?)
-        .with_context(|| format!("cannot write to {directory:?}"))?;
-    Ok(Recording {
+    let recording = Recording {
         directory: directory.to_owned(),
         label,
-    })
+    };
+    recording.save()?;
+    Ok(recording)
+}
+
+/// Records one way of a recording again, as with another version of the product, from the disks with which it began.
+///
+/// # Errors
+/// When it is the way forwards, from whose end the others begin, or one that was not recorded; as [`record`].
+pub fn record_again(
+    cache: &Cache,
+    campaign: &Campaign,
+    directory: &Path,
+    way: Way,
+) -> Result<Recording> {
+    let mut recording = Recording::open(directory)?;
+    ensure!(
+        way != Way::Apply && recording.ways().contains(&way),
+        "{} cannot be recorded again",
+        way.word()
+    );
+    let campaign = recording.label.campaign(campaign);
+    let lab = Lab {
+        cache,
+        campaign: &campaign,
+    };
+    let start = recording.start(campaign.board, way)?;
+    let (after, root, run) = lab.record(way, &start, directory)?;
+    match way {
+        Way::Verify => {
+            after.copy_to(&directory.join(KEPT))?;
+            recording.label.verify = Some(Kept { root, run });
+        }
+        Way::Apply | Way::Undo => recording.label.undo = run,
+    }
+    recording.save()?;
+    Ok(recording)
 }
 
 impl Lab<'_> {

@@ -17,7 +17,7 @@ use super::judge::{self, Known, State};
 use super::look::{Ended, Evidence};
 use super::record::{Mark, Recording};
 use super::{
-    Campaign, Cut, Export, Good, Lab, Moment, Random, Reference, Row, STATE_DIRECTORY, Way, pool,
+    Campaign, Cut, Good, Lab, Moment, Random, Reference, Row, STATE_DIRECTORY, Way, pool, untouched,
 };
 
 /// How many cuts, and which.
@@ -75,16 +75,7 @@ impl<'a> Replay<'a> {
     pub(super) fn of(cache: &'a Cache, campaign: &Campaign, directory: &Path) -> Result<Self> {
         let recording = Recording::open(directory)?;
         let images = pool::of(directory)?;
-        let campaign = Campaign {
-            usb: recording.label.usb.clone(),
-            change: recording.label.change.clone(),
-            export: recording.label.export.as_ref().map(|served| Export {
-                bytes: served.bytes,
-                port: served.port,
-                rubus: campaign.rubus.clone(),
-            }),
-            ..campaign.clone()
-        };
+        let campaign = recording.label.campaign(campaign);
         ensure!(
             campaign.lossy.is_some(),
             "the disks of a recording have write caches"
@@ -102,7 +93,7 @@ impl<'a> Replay<'a> {
                 .temporary_copy(&images)
         };
         let (before, after) = (start(Way::Apply)?, start(Way::Undo)?);
-        let sums = judge::sums(&images, &before.sd(), &written)?;
+        let sums = untouched::sums(&images, &before.sd(), &written)?;
         let plain = judge::state(&images, &before, None)?;
         let earlier = judge::changes_on(&images, &before, &campaign.rubus)?;
         let card_root = plain.start.root().to_owned();
