@@ -24,6 +24,8 @@ campaigns() {
     --option 'device={usb0}' --option filesystem=ext4 --option wait=300 -- $lost=$usb
   campaign 'power cuts in a trial, replayed' 60 replayed_cuts trial 150 --resume-each 0 -- --recipe desktop --option 'device={usb0}' \
     --option compress=zstd:1 --option wait=300 --option trial=yes -- $lost=$usb
+  campaign 'power cuts in network-root, replayed' 60 replayed_cuts network-root 100 --resume-each 0 -- --recipe network-root \
+    --option wait=20 --export 2147483648 -- "$lost={export}"
   campaign 'power cuts in swap, replayed' 30 replayed_cuts swap 150 --resume-each 0 -- --recipe swap --option 'to=disk:{usb0}' \
     --option swappiness=60 -- $lost=$usb
   campaign 'power cuts in zswap, replayed' 30 replayed_cuts zswap 150 --resume-each 0 -- --recipe zswap

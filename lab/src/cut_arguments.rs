@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rubus_lab::board::Board;
 use rubus_lab::devices::free_port;
-use rubus_lab::power_cuts::{Campaign, Export, LeftOut, Stops};
+use rubus_lab::power_cuts::{Campaign, Export, LeftOut, Stops, Way};
 use rubus_lab::product;
 
 use crate::{blank_disk, usb_disks};
@@ -86,6 +86,9 @@ pub(crate) struct CutArguments {
     /// With --replay: start each N-th cut, and every one that looks bad, on a board too; 0 for none
     #[arg(long, default_value_t = 25, value_name = "N")]
     pub(crate) board_each: usize,
+    /// With --replay: cut only while this command runs (apply, undo or verify); with --record: record undo or verify again
+    #[arg(long = "while", value_name = "COMMAND", value_parser = way)]
+    pub(crate) during: Option<Way>,
     /// With --replay: end no change without a board, for those that mount, swap or set the kernel
     #[arg(long, requires = "replay")]
     pub(crate) look_only: bool,
@@ -166,6 +169,13 @@ fn left_out(text: &str) -> Result<LeftOut, String> {
         call: call.to_owned(),
         number,
     })
+}
+
+/// The way that a command goes.
+fn way(text: &str) -> Result<Way, String> {
+    let all = [Way::Apply, Way::Undo, Way::Verify];
+    let found = all.into_iter().find(|way| way.word() == text);
+    found.ok_or_else(|| format!("'{text}' is not apply, undo or verify"))
 }
 
 /// Reads `SECONDS,SECONDS`.

@@ -21,6 +21,7 @@ use rubus_lab::model::judge::Judgement;
 use rubus_lab::model::ledger::Ledger;
 use rubus_lab::model::rig::Rig;
 use rubus_lab::model::{self, Subject, reread};
+use rubus_lab::power_cuts::record::{record, record_again};
 use rubus_lab::power_cuts::{self, Campaign, missing};
 use rubus_lab::session::{self, Options, Session};
 use rubus_lab::test_table::{self, Company, Row, Table, Tier};
@@ -345,7 +346,12 @@ fn perform(command: Command) -> Result<u8> {
         Command::PowerCuts(arguments) => {
             let page = arguments.markdown.clone();
             if let Some(directory) = arguments.record.clone() {
-                power_cuts::record::record(&cache, &arguments.campaign()?, &directory)?;
+                let way = arguments.during;
+                let campaign = arguments.campaign()?;
+                match way {
+                    Some(way) => record_again(&cache, &campaign, &directory, way)?,
+                    None => record(&cache, &campaign, &directory)?,
+                };
                 return Ok(0);
             }
             if let Some(directory) = arguments.replay.clone() {
@@ -545,6 +551,7 @@ fn replay(cache: &Cache, arguments: CutArguments, directory: &Path) -> Result<u8
     let page = arguments.markdown.clone();
     let draw = power_cuts::replay::Draw {
         cuts: arguments.runs,
+        only: arguments.during,
         board_each: arguments.board_each,
         looks_only: arguments.look_only,
         seed: arguments.lossy.unwrap_or(1),

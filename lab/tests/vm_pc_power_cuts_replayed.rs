@@ -65,6 +65,7 @@ fn all_good(change: &[&str], prepare: &str) {
     record(&cache, &campaign, place.path()).unwrap();
     let draw = Draw {
         cuts: CUTS,
+        only: None,
         board_each: 0,
         looks_only: false,
         seed,

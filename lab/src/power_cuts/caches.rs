@@ -33,8 +33,7 @@ pub(super) struct Caches {
 }
 
 struct Disk {
-    name: String,
-    number: usize,
+    place: Place,
     log_file: File,
     log: WriteLog,
     /// Flushes that the emulator made when it was paused.
@@ -47,9 +46,45 @@ struct Disk {
     cut_at: usize,
 }
 
+/// What a log is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Card,
+    Usb(usize),
+    /// A network disk, whose server goes on when the board's power is cut: it loses nothing.
+    Export,
+}
+
+impl Place {
+    /// The card, which is the first, or a USB disk.
+    fn numbered(number: usize) -> Self {
+        match number {
+            0 => Self::Card,
+            number => Self::Usb(number - 1),
+        }
+    }
+
+    /// Its file in a kit.
+    fn image(self, kit: &Kit) -> PathBuf {
+        match self {
+            Self::Card => kit.sd(),
+            Self::Usb(number) => kit.usb(number),
+            Self::Export => kit.export(),
+        }
+    }
+
+    fn word(self) -> String {
+        match self {
+            Self::Card => "card".to_owned(),
+            Self::Usb(number) => format!("usb{number}"),
+            Self::Export => "network disk".to_owned(),
+        }
+    }
+}
+
 impl Caches {
     /// Those of a board that has just started from a copy of `start`, and has not been changed since. Before applying its root is on
-    /// the card. Before undoing it may be on another disk, and the card has had no flush yet.
+    /// the card. Before another way it may be on another disk, and the card has had no flush yet.
     pub(super) fn of(
         cache: &Cache,
         board: &mut Session,
@@ -59,7 +94,10 @@ impl Caches {
     ) -> Result<Self> {
         board.must(SWITCH_ON, "root", Duration::from_secs(300))?;
         let logs = board.write_logs();
-        let disks: Result<Vec<Disk>> = (0..).zip(&logs).map(|(n, log)| Disk::of(n, log)).collect();
+        let disks = (0..).zip(&logs);
+        let disks: Result<Vec<Disk>> = disks
+            .map(|(number, log)| Disk::of(Place::numbered(number), log))
+            .collect();
         let mut caches = Self {
             flushed: start.temporary_copy(cache)?,
             disks: disks?,
@@ -78,7 +116,10 @@ impl Caches {
         logs: &[PathBuf],
         random: Random,
     ) -> Result<Self> {
-        let disks: Result<Vec<Disk>> = (0..).zip(logs).map(|(n, log)| Disk::of(n, log)).collect();
+        let disks = (0..).zip(logs);
+        let disks: Result<Vec<Disk>> = disks
+            .map(|(number, log)| Disk::of(Place::numbered(number), log))
+            .collect();
         let mut caches = Self {
             flushed: start.temporary_copy(cache)?,
             disks: disks?,
@@ -89,6 +130,14 @@ impl Caches {
         let card = caches.disks.first().context("nothing is logged")?;
         card.check_super()?;
         Ok(caches)
+    }
+
+    /// With the network disk of the board, whose server logs what reaches it.
+    pub(super) fn with_export(mut self, log: &Path) -> Result<Self> {
+        let mut export = Disk::of(Place::Export, log)?;
+        export.seen = export.read_on()?;
+        self.disks.push(export);
+        Ok(self)
     }
 
     /// The disks as a cut would have left them when the logs had so many entries, and what became of their writes. The
@@ -146,12 +195,12 @@ impl Caches {
     /// The disks as a cut at `cut_at` would have left them.
     fn left(&mut self, cache: &Cache) -> Result<(Kit, String)> {
         for disk in &mut self.disks {
-            disk.flush_into(&disk.image(&self.flushed))?;
+            disk.flush_into(&disk.place.image(&self.flushed))?;
         }
         let left = self.flushed.temporary_copy(cache)?;
         let mut said = Vec::new();
         for disk in &mut self.disks {
-            let image = disk.image(&left);
+            let image = disk.place.image(&left);
             said.extend(disk.lose(&image, &mut self.random)?);
         }
         Ok((left, said.join(", ")))
@@ -273,14 +322,9 @@ pub(super) fn moment(before: &[usize], now: &[usize], random: &mut Random) -> Ve
 }
 
 impl Disk {
-    /// The card, which is the first, or a USB disk.
-    fn of(number: usize, log: &Path) -> Result<Self> {
+    fn of(place: Place, log: &Path) -> Result<Self> {
         Ok(Self {
-            name: match number {
-                0 => "card".to_owned(),
-                _ => format!("usb{}", number - 1),
-            },
-            number,
+            place,
             log_file: File::open(log).with_context(|| format!("cannot open {log:?}"))?,
             log: WriteLog::default(),
             not_of_the_board: BTreeSet::new(),
@@ -290,24 +334,16 @@ impl Disk {
         })
     }
 
-    /// Its file in a kit.
-    fn image(&self, kit: &Kit) -> PathBuf {
-        match self.number {
-            0 => kit.sd(),
-            number => kit.usb(number - 1),
-        }
-    }
-
     fn check_super(&self) -> Result<()> {
         let mut sector = vec![0; usize::try_from(SECTOR_BYTES)?];
         self.log_file.read_at(&mut sector, 0)?;
-        check_super(&sector).with_context(|| format!("the log of {}", self.name))
+        check_super(&sector).with_context(|| format!("the log of {}", self.place.word()))
     }
 
-    /// Whether the board that has just started flushes its card. Before undoing its root may be on another disk, and then nothing
+    /// Whether the board that has just started flushes its card. Before undoing, and on trial, its root may be on another disk, and then nothing
     /// has been flushed to the card yet, in whose log the emulator writes the super block as it flushes.
     fn check_flushes(&self, way: Way) -> Result<()> {
-        if way == Way::Undo {
+        if way != Way::Apply {
             return Ok(());
         }
         self.check_super()?;
@@ -316,7 +352,7 @@ impl Disk {
         ensure!(
             entries.any(|entry| entry.kind == Kind::Flush),
             "the board does not flush its {}",
-            self.name
+            self.place.word()
         );
         Ok(())
     }
@@ -325,10 +361,13 @@ impl Disk {
         let file = &self.log_file;
         self.log
             .read_on(&|buffer, at| file.read_at(buffer, at))
-            .with_context(|| format!("the log of {}", self.name))
+            .with_context(|| format!("the log of {}", self.place.word()))
     }
 
     fn durable(&self) -> usize {
+        if self.place == Place::Export {
+            return self.cut_at;
+        }
         let entries = &self.log.entries()[..self.cut_at];
         loss::durable(entries, &|number| !self.not_of_the_board.contains(&number))
     }
@@ -353,7 +392,7 @@ impl Disk {
         let said = format!(
             "{} unflushed writes of {} {}",
             writes,
-            self.name,
+            self.place.word(),
             fate.word()
         );
         Ok((writes > 0).then_some(said))
@@ -385,6 +424,7 @@ impl Disk {
 
 #[cfg(test)]
 mod tests {
+    use super::super::write_log::of_writes;
     use super::*;
 
     #[test]
@@ -408,10 +448,41 @@ mod tests {
         let mut idle = vec![0; 3 * 512];
         idle[512 + 8] = 1;
         std::fs::write(&log, &idle).unwrap();
-        let mut card = Disk::of(0, &log).unwrap();
+        let mut card = Disk::of(Place::Card, &log).unwrap();
         assert_eq!(card.read_on().unwrap(), 1);
         assert!(card.check_flushes(Way::Undo).is_ok());
         assert!(card.check_flushes(Way::Apply).is_err());
+    }
+
+    #[test]
+    fn a_network_disk_has_all_that_reached_its_server_and_a_card_what_was_flushed() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let label = "{\"board\": \"pc\", \"usb\": []}";
+        std::fs::write(at("kit.json"), label).unwrap();
+        for (image, log) in [("sd.img", "sd.log"), ("export.img", "export.log")] {
+            std::fs::write(at(image), [0; 4 * 512]).unwrap();
+            let write = |sector| Some((sector, vec![7; 512]));
+            let writes = [write(0), None, write(1), write(2)];
+            std::fs::write(at(log), of_writes(&writes)).unwrap();
+        }
+        let start = Kit::open(crate::board::Board::Pc, place.path()).unwrap();
+        let images = Cache::at(at("images"));
+        let mut losses = BTreeSet::new();
+        for seed in 0..40 {
+            let random = Random::of(seed);
+            let caches = Caches::of_logs(&images, &start, &[at("sd.log")], random).unwrap();
+            let mut caches = caches.with_export(&at("export.log")).unwrap();
+            let (left, said) = caches.cut_at(&images, &[3, 3]).unwrap();
+            let sectors = |image: PathBuf| -> Vec<u8> {
+                let bytes = std::fs::read(image).unwrap();
+                bytes.chunks(512).map(|sector| sector[0]).collect()
+            };
+            assert_eq!(sectors(left.export()), [7, 7, 0, 0], "{said}");
+            assert!(!said.contains("network disk"), "{said}");
+            losses.insert(sectors(left.sd()));
+        }
+        assert!(losses.contains(&vec![7, 0, 0, 0]), "{losses:?}");
     }
 
     #[test]
@@ -421,7 +492,7 @@ mod tests {
         let data: Vec<u8> = (0..8).flat_map(|sector| [sector; 512]).collect();
         std::fs::write(&log, &data).unwrap();
         std::fs::write(&image, [0xFF; 6 * 512]).unwrap();
-        let disk = Disk::of(0, &log).unwrap();
+        let disk = Disk::of(Place::Card, &log).unwrap();
         let piece = |sector, sectors, data_at| Piece {
             sector,
             sectors,

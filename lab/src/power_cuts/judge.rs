@@ -4,7 +4,6 @@
 //! A filesystem is mounted by this machine's kernel, except FAT: the boot partition's files are a directory here, so what this
 //! finds on it is what the cut left, and not what a further cut while undoing would leave.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -18,8 +17,9 @@ use crate::tools;
 
 use super::Way;
 use super::files::{differences, strange};
+use super::kept;
 use super::look::{Change, Ended, changes, newest};
-use super::other_root::other_root;
+use super::other_root::{OtherRoot, OtherRoots, is_on_network, other_root};
 use super::start::{Start, start, unknown};
 use super::trial::{self, FoundTrial, Trial};
 
@@ -36,6 +36,15 @@ pub(super) struct State {
     pub(super) trial: Option<Trial>,
 }
 
+impl State {
+    /// The same state while its trial runs, which ends with this one.
+    pub(super) fn started(mut self, end: &Self) -> Self {
+        let trial = self.trial.take().zip(end.other.clone());
+        self.trial = trial.map(|(trial, root)| trial.started(root));
+        self
+    }
+}
+
 /// The states between which a cut came.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
@@ -45,6 +54,8 @@ pub(super) struct Known {
     pub(super) earlier: Vec<Change>,
     /// Before the change, or after it is undone.
     pub(super) plain: State,
+    /// While its trial is waited for, when what is cut is `rubus verify`, which keeps that.
+    pub(super) waiting: Option<State>,
     /// After it.
     pub(super) applied: State,
 }
@@ -60,7 +71,9 @@ pub(super) struct Found {
     fsck: String,
     card: Manifest,
     /// The root that is named, where it is not the card's; or what is wrong with it.
-    other: Option<Result<Manifest, String>>,
+    other: Option<Result<OtherRoot, String>>,
+    /// The root that runs on trial, or what is wrong with it, when what is cut is `rubus verify` there.
+    tried: Option<Result<OtherRoot, String>>,
     /// Those that came after the earlier ones.
     changes: Vec<Change>,
     /// What is wrong with the earlier ones.
@@ -70,9 +83,21 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Whether the journal says that all is ready for the start on trial.
+    /// Whether the journals say that all is ready for the start on trial, and that this is to come.
     pub(super) fn is_on_trial(&self) -> bool {
-        self.changes.iter().any(|change| change.is_on_trial)
+        let is_kept = match &self.tried {
+            Some(Ok(tried)) => kept::has(&tried.journal, kept::COMMITTED),
+            _ => false,
+        };
+        !is_kept && self.changes.iter().any(|change| change.is_on_trial)
+    }
+
+    /// Which of these records, each durable before the cut, the root on trial has lost.
+    pub(super) fn lost_records(&self, durable: &[&str]) -> Vec<String> {
+        match &self.tried {
+            Some(Ok(tried)) => kept::lost(&tried.journal, durable),
+            _ => Vec::new(),
+        }
     }
 
     /// Whether the journal says that the last change has gone this way to its end, or to its trial.
@@ -119,17 +144,29 @@ pub(super) struct Verdict {
 }
 
 impl Known {
+    /// The good states between which the cut came.
+    fn ends(&self) -> [&State; 2] {
+        [self.waiting.as_ref().unwrap_or(&self.plain), &self.applied]
+    }
+
+    /// The trial that is begun, undone or kept.
+    fn trial(&self) -> Option<&Trial> {
+        self.ends()
+            .into_iter()
+            .find_map(|state| state.trial.as_ref())
+    }
+
     /// What is wrong with what a cut has left.
     pub(super) fn verdict(&self, found: &Found) -> Verdict {
         let mut wrong = Vec::new();
-        let states = [&self.plain, &self.applied];
+        let states = self.ends();
         match &found.start {
             Err(reason) => wrong.push(format!("does not start: {reason}")),
             Ok(start) => {
                 wrong.extend(unknown(&states.map(|state| &state.start), start));
             }
         }
-        let trial = found.trial.as_ref().zip(self.applied.trial.as_ref());
+        let trial = found.trial.as_ref().zip(self.trial());
         if let Some((trial, whole)) = trial {
             wrong.extend(trial.wrong(whole, found.is_on_trial()));
         }
@@ -138,12 +175,13 @@ impl Known {
         }
         let cards = states.map(|state| &state.card);
         wrong.extend(strange(&cards, &found.card));
-        match &found.other {
+        let named = found.other.as_ref().map(|root| ("named", root));
+        let tried = || found.tried.as_ref().map(|root| ("tried", root));
+        match named.or_else(tried) {
             None => {}
-            Some(Err(reason)) => wrong.push(format!("the root that is named: {reason}")),
-            Some(Ok(other)) => {
-                let whole: Vec<&Manifest> = self.applied.other.iter().collect();
-                let lost = strange(&whole, other);
+            Some((what, Err(reason))) => wrong.push(format!("the root that is {what}: {reason}")),
+            Some((_, Ok(root))) => {
+                let lost = strange(&self.whole_roots(), &root.files);
                 wrong.extend(lost.into_iter().map(|one| format!("{one} on the new root")));
             }
         }
@@ -159,9 +197,10 @@ impl Known {
             false => "not here".to_owned(),
         };
         if let Some(end) = found.end.as_ref().filter(|end| end.needs_a_board()) {
-            // Every file is the old one or the new one all the same.
+            // Every file is the old one or the new one all the same. What came after a trial is taken back first, and needs no board.
             "not here: it stopped".clone_into(&mut ended);
-            wrong.extend(strange(&cards, &end.card));
+            let new = self.waiting.as_ref().unwrap_or(&self.applied);
+            wrong.extend(strange(&[&self.plain.card, &new.card], &end.card));
         } else if let Some(end) = &found.end {
             // An undoing that is resumed is undone.
             let goal = match end.changes.iter().all(Change::is_undone) {
@@ -195,6 +234,13 @@ impl Known {
             wrong,
         }
     }
+
+    /// What the new root may be like. While a trial is kept, it is as the change made it or as that start has made it.
+    fn whole_roots(&self) -> Vec<&Manifest> {
+        let tried = self.waiting.as_ref().and_then(|state| state.trial.as_ref());
+        let tried = tried.map(Trial::roots).unwrap_or_default();
+        tried.into_iter().chain(&self.applied.other).collect()
+    }
 }
 
 /// Looks at the disks of a good state.
@@ -207,7 +253,7 @@ pub(super) fn state(cache: &Cache, kit: &Kit, card_root: Option<&str>) -> Result
         _ => None,
     };
     let other = match card_root {
-        Some(root) if root != start.root() => Some(other_root(cache, kit, start.root())?),
+        Some(root) if root != start.root() => Some(other_root(cache, kit, start.root())?.files),
         _ => None,
     };
     Ok(State {
@@ -216,52 +262,6 @@ pub(super) fn state(cache: &Cache, kit: &Kit, card_root: Option<&str>) -> Result
         other,
         trial,
     })
-}
-
-/// Sums of the files of the card's root filesystem on which none of these writes lies: pairs of the first sector of the card and the one
-/// behind the last. A file that is still the same by inode, size and times holds the same then.
-pub(super) fn sums(cache: &Cache, card: &Path, written: &[(u64, u64)]) -> Result<Sums> {
-    let (_, start) = firmware::partition_starts(card)?;
-    let place = cache.work_directory()?;
-    let _mounted = Mounted::at(card, start, place.path())?;
-    let mut sums = Sums::default();
-    outside::manifest_of(place.path(), None, &mut sums)?;
-    let mut list = tools::command("bash");
-    let script = "find . -xdev -type f -print0 | xargs -0 -r filefrag -v -b512";
-    let said = tools::run(list.args(["-c", script]).current_dir(place.path()))?;
-    let touched = touched(&String::from_utf8_lossy(&said), start / 512, written);
-    sums.forget(&touched);
-    Ok(sums)
-}
-
-/// The files on which a write lies, by what `filefrag -v -b512` says of them; the filesystem begins at sector `start`.
-fn touched(said: &str, start: u64, written: &[(u64, u64)]) -> BTreeSet<String> {
-    let mut touched = BTreeSet::new();
-    let mut file = String::new();
-    for line in said.lines() {
-        if let Some(rest) = line.strip_prefix("File size of .") {
-            let name = rest.rsplit_once(" is ").map_or(rest, |(name, _)| name);
-            name.clone_into(&mut file);
-        }
-        // Number, logical, physical, length and more, with colons between them.
-        let fields: Vec<&str> = line.split(':').map(str::trim).collect();
-        let is_extent = fields.len() > 4 && fields[0].parse::<u64>().is_ok();
-        let range = fields.get(2).and_then(|range| range.split_once(".."));
-        let ends = range.and_then(|(first, last)| {
-            Some((
-                first.trim().parse::<u64>().ok()?,
-                last.trim().parse::<u64>().ok()?,
-            ))
-        });
-        let (true, Some((first, last))) = (is_extent, ends) else {
-            continue;
-        };
-        let (first, end) = (first + start, last + start + 1);
-        if written.iter().any(|(from, to)| *from < end && first < *to) {
-            touched.insert(file.clone());
-        }
-    }
-    touched
 }
 
 /// Looks at what a cut has left; with `end`, ends the change where the card's own root would start.
@@ -275,8 +275,7 @@ pub(super) fn look(
     let place = cache.work_directory()?;
     let start = start(kit, false, &place.path().join("start"));
     let start = start.map_err(|error| format!("{error:#}"));
-    let has_trial = known.applied.trial.is_some();
-    let mut trial = match has_trial {
+    let mut trial = match known.trial().is_some() {
         true => Some(trial::found(kit, &place.path().join("trial"))),
         false => None,
     };
@@ -292,18 +291,23 @@ pub(super) fn look(
     let mounted = Mounted::at(&kit.sd(), root_start, &root)?;
     let mut sums = known.sums.clone();
     let card = outside::manifest_of(&root, Some(&boot), &mut sums)?;
-    let other = match named == card_root {
-        true => None,
-        false => Some(other_root(cache, kit, named).map_err(|error| format!("{error:#}"))),
-    };
+    let mut roots = OtherRoots::of(cache, kit);
+    let other = (named != card_root).then(|| roots.named(named));
     if let Some(trial) = &mut trial {
-        trial.look_further(cache, kit, &card);
+        trial.look_further(&mut roots, &card);
     }
+    let tried = known
+        .waiting
+        .as_ref()
+        .and_then(|state| state.trial.as_ref());
+    let tried = tried.map(|trial| roots.named(trial.root()));
     dress(&boot, &known.plain.card)?;
     let (_, _, before) = ended(&root, &boot, rubus, None)?;
     let (before, of_earlier) = newest(&known.earlier, before);
     let is_over = before.iter().all(Change::is_undone);
-    let end = match end.filter(|_| other.is_none() && !is_over) {
+    // When the server of a network disk is not there, the card's root stands in.
+    let starts_card = other.is_none() || is_on_network(named);
+    let end = match end.filter(|_| starts_card && !is_over) {
         None => None,
         Some(command) => {
             let (status, said, changes) = ended(&root, &boot, rubus, Some(command))?;
@@ -325,6 +329,7 @@ pub(super) fn look(
         fsck,
         card,
         other,
+        tried,
         changes: before,
         of_earlier,
         end,
@@ -428,6 +433,7 @@ mod tests {
         Known {
             sums: Sums::default(),
             earlier: Vec::new(),
+            waiting: None,
             plain: state("root=old", &[("/a", "f 1"), ("/b", "f 1")]),
             applied: State {
                 other: Some(manifest(&[("/a", "f 1")])),
@@ -452,6 +458,7 @@ mod tests {
             fsck: String::new(),
             card: state.card,
             other: None,
+            tried: None,
             changes: vec![change("apply", false)],
             of_earlier: None,
             end: None,
@@ -484,7 +491,7 @@ mod tests {
             ["starts an unknown command line"]
         );
         cut = found("root=new", files);
-        cut.other = Some(Ok(manifest(&[])));
+        cut.other = Some(Ok(OtherRoot::default()));
         assert_eq!(known.verdict(&cut).wrong, ["lost /a on the new root"]);
         cut.other = Some(Err("no disk has it".into()));
         assert_eq!(
@@ -518,6 +525,45 @@ mod tests {
         let (verdict, is_on_trial) = cut("apply", false);
         assert!(verdict.wrong.is_empty() && !is_on_trial);
         assert!(cut("undo", false).0.wrong.is_empty());
+    }
+
+    #[test]
+    fn while_a_trial_is_kept_its_root_is_whole_and_undoing_takes_that_back_first() {
+        let mut known = known();
+        let waiting = &[("/a", "f 2"), ("/b", "f 1"), ("/new", "f 1")];
+        known.waiting = Some(State {
+            trial: Some(Trial::of("root=new", &[("/a", "f 1")])),
+            ..state("root=old", waiting)
+        });
+        known.applied.card.insert("/new".into(), "f 2".into());
+        let mut cut = found("root=old", waiting);
+        cut.trial = Some(FoundTrial::of("root=new", &[("/a", "f 1")]));
+        cut.tried = Some(Ok(OtherRoot {
+            files: manifest(&[("/a", "f 1")]),
+            journal: "{\"record\":\"committed\"}\n".into(),
+        }));
+        cut.changes[0].is_on_trial = true;
+        assert!(known.verdict(&cut).wrong.is_empty() && !cut.is_on_trial());
+        assert!(cut.lost_records(&["committed"]).is_empty());
+        assert_eq!(cut.lost_records(&["committed", "begun 2 (x)"]).len(), 1);
+        let mut stopped = |new| {
+            let files = [("/a", "f 2"), ("/b", "f 1"), ("/new", new)];
+            cut.end = Some(End {
+                command: Ended::Undo,
+                status: 5,
+                said: "Operation not permitted".into(),
+                card: manifest(&files),
+                changes: Vec::new(),
+                of_earlier: None,
+            });
+            known.verdict(&cut).wrong
+        };
+        assert!(stopped("f 1").is_empty());
+        assert_eq!(stopped("f 2"), ["neither old nor new: /new"]);
+        cut.tried = Some(Ok(OtherRoot::default()));
+        cut.end = None;
+        assert!(cut.is_on_trial());
+        assert_eq!(known.verdict(&cut).wrong, ["lost /a on the new root"]);
     }
 
     #[test]
@@ -594,24 +640,6 @@ mod tests {
         };
         assert!(resumed(&mut cut, "undo").is_empty());
         assert!(!resumed(&mut cut, "apply").is_empty());
-    }
-
-    #[test]
-    fn a_file_is_touched_by_a_write_on_one_of_its_extents() {
-        let said = "Filesystem type is: ef53\n\
-             File size of ./a is b is 9000 (24 blocks of 512 bytes)\n \
-             ext:     logical_offset:        physical_offset: length:   expected: flags:\n   \
-             0:        0..       7:        100..       107:      8:\n   \
-             1:        8..      23:        200..       215:     16:        108: last,eof\n\
-             ./a is b: 2 extents found\n\
-             File size of ./c is 10 (8 blocks of 512 bytes)\n   \
-             0:        0..       7:        300..       307:      8:             last,eof\n";
-        let found = |written: &[(u64, u64)]| -> Vec<String> {
-            touched(said, 1000, written).into_iter().collect()
-        };
-        assert!(found(&[(0, 1100), (1108, 1200), (1216, 1300), (1308, 9999)]).is_empty());
-        assert_eq!(found(&[(1215, 1216)]), ["/a is b"]);
-        assert_eq!(found(&[(1107, 1108), (1300, 1301)]), ["/a is b", "/c"]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(super) struct Evidence {
     differences: Vec<String>,
     /// Device and filesystem of the root of the next boot.
     root: String,
+    /// Whether the change waits for its trial.
+    pub(super) is_on_trial: bool,
 }
 
 impl Evidence {
@@ -166,7 +168,11 @@ impl Lab<'_> {
                 .extend(open.map(|journal| format!("the card's journal says {journal}")));
             return Ok(None);
         };
-        Ok(Some(Evidence { differences, root }))
+        Ok(Some(Evidence {
+            differences,
+            root,
+            is_on_trial: last.iter().any(|change| change.is_on_trial),
+        }))
     }
 
     /// Makes the start on trial for which a change waits, and keeps it there; gives what is wrong with that.
@@ -313,8 +319,12 @@ mod tests {
         };
         let found = |differences: &[&str], root: &str| {
             let differences = differences.iter().map(|&one| one.to_owned()).collect();
-            let root = root.to_owned();
-            Evidence { differences, root }.losses(&good)
+            let evidence = Evidence {
+                differences,
+                root: root.to_owned(),
+                is_on_trial: false,
+            };
+            evidence.losses(&good)
         };
         assert!(found(&["changed /a"], "/dev/sda2 btrfs").is_empty());
         let lost = found(&["lost /a", "new /new", "changed /b"], "/dev/sda2 btrfs");

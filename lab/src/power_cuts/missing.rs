@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::cache::Cache;
 use crate::kit::Kit;
@@ -23,7 +23,7 @@ use super::loss::Fate;
 use super::pass::{ended_well, short, stop_in, stopping};
 use super::record::Mark;
 use super::replay::{self, Replay};
-use super::{Campaign, Lab, LeftOut, Random, Way, pool};
+use super::{Campaign, Lab, LeftOut, Random, Way, pool, untouched};
 
 /// What makes something durable. Only the first thread's calls are left out.
 const CALLS: &str = "fsync,fdatasync,syncfs,sync,sync_file_range";
@@ -90,7 +90,7 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
     let plain = Kit::temporary(cache, campaign.board, &campaign.usb)?;
     let reference = lab.prepare(&plain)?;
     let kit = plain.temporary_copy(cache)?;
-    let mut board = lab.boot_logged(&kit)?;
+    let mut board = lab.boot_logged(&kit, Way::Apply)?;
     let seed = campaign.lossy.unwrap_or(1);
     let mut caches = Caches::of(&images, &mut board, &plain, Random::of(seed), Way::Apply)?;
     let change = lab.change(&mut board)?;
@@ -131,7 +131,8 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
     let after = judge::state(&images, &caches.flushed().temporary_copy(&images)?, None)?;
     let writes = caches.card_writes();
     let known = Known {
-        sums: judge::sums(&images, &plain.temporary_copy(&images)?.sd(), &writes)?,
+        waiting: None,
+        sums: untouched::sums(&images, &plain.temporary_copy(&images)?.sd(), &writes)?,
         earlier: reference.earlier,
         plain: before,
         applied: after,
@@ -156,10 +157,14 @@ pub fn in_recording(
     show: &mut dyn FnMut(&Missing),
 ) -> Result<()> {
     let replay = Replay::of(cache, campaign, directory)?;
+    ensure!(
+        replay.recording.label.export.is_none(),
+        "the log of a network disk has no common order with the card's"
+    );
     for way in [Way::Apply, Way::Undo] {
         let mut caches = replay.caches(way, Random::of(1))?;
         let flushes_in = |from, to| caches.card_flushes(from, to);
-        let mut calls = calls(&replay.recording.course(way).marks, &flushes_in);
+        let mut calls = calls(replay.recording.marks(way), &flushes_in);
         let named = |call: &Call| format!("{}: {}", way.word(), call.words);
         calls.retain(|call| {
             campaign.only.is_empty() || campaign.only.iter().any(|part| named(call).contains(part))

@@ -10,12 +10,13 @@
 //! `pass` goes one way and stops, `look` looks at what a cut left, `network` has the server of a change that
 //! needs one, `report` shows it; `write_log` reads what the emulator logs of a disk, `loss` says what a cut leaves of it, and
 //! `caches` makes the disks from that. `record` keeps the logs of one change, `replay` makes any number of cuts from them, `judge` looks at
-//! one without a board: `start` says what it would start, `other_root` finds that root, `trial` does both for a start on trial, and `files`
-//! compares what is there. `pool` is where their disks are cheap, and `missing` leaves flushes out.
+//! one without a board: `start` says what it would start, `other_root` finds that root, `trial` does both for a start on trial, `kept` reads
+//! how far keeping that had come, `untouched` finds what need not be read, and `files` compares what is there. `pool` is where their disks are cheap, and `missing` leaves flushes out.
 
 mod caches;
 mod files;
 mod judge;
+mod kept;
 mod look;
 mod loss;
 pub mod missing;
@@ -28,6 +29,7 @@ pub mod replay;
 mod report;
 mod start;
 mod trial;
+mod untouched;
 mod write_log;
 
 use std::io::{Write, stderr};
@@ -139,6 +141,8 @@ pub enum Way {
     Apply,
     /// Back.
     Undo,
+    /// What `rubus verify` does on a trial that came up: it keeps it. Only a recording goes this way.
+    Verify,
 }
 
 impl Way {
@@ -148,6 +152,7 @@ impl Way {
         match self {
             Self::Apply => "apply",
             Self::Undo => "undo",
+            Self::Verify => "verify",
         }
     }
 }
@@ -274,6 +279,7 @@ impl CampaignRun<'_> {
             let count = match way {
                 Way::Apply => campaign.runs - half,
                 Way::Undo => half,
+                Way::Verify => 0,
             };
             let mut moments: Vec<Duration> = (0..count).map(|_| random.below(length)).collect();
             moments.sort();
@@ -359,7 +365,7 @@ impl CampaignRun<'_> {
     fn cut(&mut self, left: Left, way: Way) -> Result<()> {
         let each = match way {
             Way::Apply => self.lab.campaign.resume_each.max(1),
-            Way::Undo => 2,
+            Way::Undo | Way::Verify => 2,
         };
         self.number += 1;
         let end = match self.number % each {
@@ -453,12 +459,13 @@ impl Lab<'_> {
         Session::boot_kit(self.cache, kit, &options)
     }
 
-    /// The same, and what it writes is logged when its disks have caches.
-    fn boot_logged(&self, kit: &Kit) -> Result<Session> {
-        let options = Options {
+    /// The start from which a way is gone, and what it writes is logged when its disks have caches.
+    fn boot_logged(&self, kit: &Kit, way: Way) -> Result<Session> {
+        let mut options = Options {
             logs_writes: self.campaign.lossy.is_some(),
             ..self.options()
         };
+        options.switches.tryboot = way == Way::Verify;
         Session::boot_kit(self.cache, kit, &options)
     }
 

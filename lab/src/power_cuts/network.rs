@@ -3,6 +3,9 @@
 //! Each board of a campaign finds its own export behind the same address, which is in its command line by then. So each
 //! look at a cut has a network of its own, in which that port is free.
 
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context, Result};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
@@ -11,7 +14,7 @@ use crate::kit::Kit;
 use crate::session::{HOST_ADDRESS, Session};
 use crate::tools;
 
-use super::{Campaign, Lab, SOON};
+use super::{Campaign, Export, Lab, SOON};
 
 /// The board's network, as a person would set it up before anything else.
 const NETWORK: &str =
@@ -29,6 +32,25 @@ impl Campaign {
     }
 }
 
+impl Export {
+    fn listening(&self) -> Listening {
+        Listening::Port("127.0.0.1".into(), self.port)
+    }
+}
+
+/// An image with a log of what is written to it, as the emulator's options name them. Nothing waits for this machine's own disk.
+fn logged(image: &Path, log: &Path) -> String {
+    let file = |key: &str, path: &Path| {
+        let path = path.display().to_string().replace(',', ",,");
+        format!("{key}.driver=file,{key}.filename={path},{key}.cache.no-flush=on")
+    };
+    format!(
+        "driver=blklogwrites,discard=unmap,{},file.discard=unmap,{}",
+        file("file", image),
+        file("log", log)
+    )
+}
+
 impl Lab<'_> {
     /// Serves a kit's export, when the boards have one.
     pub(super) fn serve(&self, kit: &Kit) -> Result<Option<Serving>> {
@@ -39,8 +61,24 @@ impl Lab<'_> {
         command.arg("serve").arg(kit.export());
         command.args(["--quiet", "--name", "root", "--listen"]);
         command.arg(format!("127.0.0.1:{}", export.port));
-        let listening = Listening::Port("127.0.0.1".into(), export.port);
-        Serving::start(command, listening).map(Some)
+        Serving::start(command, export.listening()).map(Some)
+    }
+
+    /// Serves a kit's export, when the boards have one, with a log of what reaches it. That is the emulator's server, since only
+    /// its filter writes such logs.
+    pub(super) fn serve_logged(&self, kit: &Kit) -> Result<Option<(Serving, PathBuf)>> {
+        let Some(export) = &self.campaign.export else {
+            return Ok(None);
+        };
+        let log = kit.directory().join("export.log");
+        File::create(&log).with_context(|| format!("cannot make {log:?}"))?;
+        let mut command = programs::command("qemu-nbd");
+        command.args(["--persistent", "--shared=8", "--discard=unmap"]);
+        command.args(["--export-name=root", "--bind=127.0.0.1"]);
+        command.arg(format!("--port={}", export.port));
+        command.arg("--image-opts").arg(logged(&kit.export(), &log));
+        let serving = Serving::start(command, export.listening())?;
+        Ok(Some((serving, log)))
     }
 
     /// Puts the program where each start finds it, when they need it.

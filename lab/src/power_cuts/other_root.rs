@@ -1,6 +1,8 @@
 //! Finds the root that a command line names on the disks of a board that is off.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -10,8 +12,48 @@ use crate::kit::Kit;
 use crate::outside::{self, Manifest, Mounted, Sums};
 use crate::tools;
 
-/// The files of the root that the command line names by UUID or PARTUUID, on one of the USB disks.
-pub(super) fn other_root(cache: &Cache, kit: &Kit, named: &str) -> Result<Manifest> {
+use super::STATE_DIRECTORY;
+
+/// What the recipes call the subvolume with the root.
+const SUBVOLUME: &str = "@";
+
+/// A root that is not on the card.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OtherRoot {
+    pub(super) files: Manifest,
+    /// The journal of the last change that this root knows.
+    pub(super) journal: String,
+}
+
+/// The roots of a kit that are not on the card. Each is looked at once.
+pub(super) struct OtherRoots<'a> {
+    cache: &'a Cache,
+    kit: &'a Kit,
+    seen: BTreeMap<String, Result<OtherRoot, String>>,
+}
+
+impl<'a> OtherRoots<'a> {
+    pub(super) fn of(cache: &'a Cache, kit: &'a Kit) -> Self {
+        Self {
+            cache,
+            kit,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// The root that a command line calls so, or what is wrong with it.
+    pub(super) fn named(&mut self, named: &str) -> Result<OtherRoot, String> {
+        let look = || other_root(self.cache, self.kit, named).map_err(|error| format!("{error:#}"));
+        let seen = self.seen.entry(named.to_owned()).or_insert_with(look);
+        seen.clone()
+    }
+}
+
+/// The root that the command line names: by UUID or PARTUUID, on one of the USB disks; by an address, on the whole network disk.
+pub(super) fn other_root(cache: &Cache, kit: &Kit, named: &str) -> Result<OtherRoot> {
+    if is_on_network(named) {
+        return root_at(cache, &kit.export(), 0).context("on the network disk");
+    }
     let (tag, value) = named
         .split_once('=')
         .with_context(|| format!("root={named:?}"))?;
@@ -30,12 +72,52 @@ pub(super) fn other_root(cache: &Cache, kit: &Kit, named: &str) -> Result<Manife
             if found != value {
                 continue;
             }
-            let place = cache.work_directory()?;
-            let _mounted = Mounted::at(&disk, start, place.path())?;
-            return outside::manifest_of(place.path(), None, &mut Sums::default());
+            return root_at(cache, &disk, start);
         }
     }
     anyhow::bail!("no disk has {named}")
+}
+
+/// Whether a command line means a network disk by this.
+pub(super) fn is_on_network(named: &str) -> bool {
+    named.starts_with("nbd://")
+}
+
+/// The root whose filesystem begins at this byte of a disk.
+fn root_at(cache: &Cache, disk: &Path, start: u64) -> Result<OtherRoot> {
+    let place = cache.work_directory()?;
+    let _mounted = Mounted::at(disk, start, place.path())?;
+    let root = top_of(place.path());
+    Ok(OtherRoot {
+        files: outside::manifest_of(&root, None, &mut Sums::default())?,
+        journal: last_journal(&root)?,
+    })
+}
+
+/// The root in a filesystem that is mounted here. On btrfs it is a subvolume, which is a filesystem of its own to whoever lists files.
+fn top_of(filesystem: &Path) -> PathBuf {
+    let subvolume = filesystem.join(SUBVOLUME);
+    match subvolume.is_dir() {
+        true => subvolume,
+        false => filesystem.to_owned(),
+    }
+}
+
+/// The journal of the last change on a mounted root; nothing where there is none.
+fn last_journal(root: &Path) -> Result<String> {
+    let changes = root
+        .join(STATE_DIRECTORY.trim_start_matches('/'))
+        .join("changes");
+    let mut journals = Vec::new();
+    for entry in fs::read_dir(changes).into_iter().flatten() {
+        journals.push(entry?.path().join("journal"));
+    }
+    journals.sort();
+    let Some(last) = journals.into_iter().rfind(|path| path.exists()) else {
+        return Ok(String::new());
+    };
+    let bytes = fs::read(&last).with_context(|| format!("cannot read {last:?}"))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A partition of a disk.
@@ -77,6 +159,21 @@ fn partitions_in(table: &Value) -> Vec<Partition> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_root_in_a_subvolume_is_found_with_its_last_journal() {
+        let filesystem = tempfile::tempdir().unwrap();
+        assert_eq!(top_of(filesystem.path()), filesystem.path());
+        let root = filesystem.path().join("@");
+        for (change, text) in [("0001-a", "old"), ("0002-b", "new")] {
+            let change = root.join("var/lib/rubus/changes").join(change);
+            fs::create_dir_all(&change).unwrap();
+            fs::write(change.join("journal"), text).unwrap();
+        }
+        assert_eq!(top_of(filesystem.path()), root);
+        assert_eq!(last_journal(&root).unwrap(), "new");
+        assert_eq!(last_journal(filesystem.path()).unwrap(), "");
+    }
 
     #[test]
     fn partitions_have_the_names_by_which_a_root_is_called() {

@@ -70,7 +70,7 @@ impl Lab<'_> {
     ) -> Result<Passed> {
         let kit = from.temporary_copy(self.cache)?;
         let _server = self.serve(&kit)?;
-        let mut board = self.boot_logged(&kit)?;
+        let mut board = self.boot_logged(&kit, way)?;
         let mut caches = match random {
             Some(random) => Some(Caches::of(self.cache, &mut board, from, random, way)?),
             None => None,
@@ -165,6 +165,7 @@ impl Lab<'_> {
         match way {
             Way::Apply => Ok(format!("rubus apply {} --yes", self.change(board)?)),
             Way::Undo => Ok("rubus undo --yes".to_owned()),
+            Way::Verify => Ok("rubus verify".to_owned()),
         }
     }
 
@@ -196,7 +197,7 @@ impl Lab<'_> {
                     .take_while(|word| !word.starts_with("'--"));
                 format!("rubus plan {} --json", words.collect::<Vec<_>>().join(" "))
             }
-            Way::Undo => "rubus status --json".to_owned(),
+            Way::Undo | Way::Verify => "rubus status --json".to_owned(),
         };
         let said = board.run(&script, "root", self.campaign.limit)?;
         let value: Value = serde_json::from_slice(&said.output).with_context(|| {
@@ -208,8 +209,8 @@ impl Lab<'_> {
         })?;
         let steps = match way {
             Way::Apply => value["steps"].as_array(),
-            // The last change is the one that is undone.
-            Way::Undo => value
+            // The last change is the one that is undone, or waits for its trial.
+            Way::Undo | Way::Verify => value
                 .as_array()
                 .and_then(|changes| changes.last()?["steps"].as_array()),
         };

@@ -1,5 +1,6 @@
 //! Records one change and its undoing, so that any number of power cuts can be made from that later: the disks at the start, the log of
-//! what each disk completed, and where in the logs the command was at each of its stops.
+//! what each disk completed, and where in the logs the command was at each of its stops. Of a change with a trial, the `rubus verify` that keeps it
+//! is recorded too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,17 +11,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::Cache;
 use crate::kit::{self, Kit, UsbDisk};
+use crate::outside;
 use crate::session::Session;
 
 use super::caches::Caches;
 use super::pass::{CALLS, ended_well, short, step_of, stop_in, stopping, words};
-use super::{Campaign, Lab, Random, Way, look};
+use super::{Campaign, Export, Lab, Random, Way, look, trial};
 
 /// How often the logs are measured while the command is at no stop, as when it copies a tree.
 const BETWEEN: Duration = Duration::from_millis(500);
 
 /// The file that describes a recording.
 const LABEL: &str = "recording.json";
+
+/// Where the disks are once a trial was kept.
+const KEPT: &str = "kept";
 
 /// A change that was applied and undone once, in a directory.
 #[derive(Debug)]
@@ -37,12 +42,36 @@ pub struct Label {
     pub change: Vec<String>,
     /// The USB disks.
     pub usb: Vec<UsbDisk>,
+    /// The network disk.
+    #[serde(default)]
+    pub export: Option<Served>,
     /// Device and filesystem of the root after applying.
     pub root: String,
     /// Applying.
     pub apply: RecordedRun,
-    /// Undoing.
+    /// Undoing; of a change with a trial, while that is waited for.
     pub undo: RecordedRun,
+    /// Keeping the trial, where the change has one.
+    #[serde(default)]
+    pub verify: Option<Kept>,
+}
+
+/// A network disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// Its size.
+    pub bytes: u64,
+    /// The port that its address names.
+    pub port: u16,
+}
+
+/// A trial that came up and was kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Device and filesystem of the root that was tried.
+    pub root: String,
+    /// Where the logs were.
+    pub run: RecordedRun,
 }
 
 /// Where the logs were while a command ran.
@@ -65,6 +94,23 @@ pub struct Mark {
     pub entries: Vec<usize>,
 }
 
+impl Label {
+    /// A campaign with the disks and the change of the recording.
+    #[must_use]
+    pub fn campaign(&self, campaign: &Campaign) -> Campaign {
+        Campaign {
+            usb: self.usb.clone(),
+            change: self.change.clone(),
+            export: self.export.as_ref().map(|served| Export {
+                bytes: served.bytes,
+                port: served.port,
+                rubus: campaign.rubus.clone(),
+            }),
+            ..campaign.clone()
+        }
+    }
+}
+
 impl Recording {
     /// Opens the recording in a directory.
     ///
@@ -81,6 +127,12 @@ impl Recording {
         })
     }
 
+    fn save(&self) -> Result<()> {
+        let path = self.directory.join(LABEL);
+        fs::write(&path, serde_json::to_string_pretty(&self.label)?)
+            .with_context(|| format!("cannot write {path:?}"))
+    }
+
     /// The disks on which a way began, before the board was switched on.
     ///
     /// # Errors
@@ -95,18 +147,48 @@ impl Recording {
         logs(&place(&self.directory, way), self.label.usb.len())
     }
 
-    /// Where the logs of a way were.
+    /// The log of what reached the server of the network disk on a way, where there is one.
     #[must_use]
-    pub fn course(&self, way: Way) -> &RecordedRun {
-        match way {
-            Way::Apply => &self.label.apply,
-            Way::Undo => &self.label.undo,
+    pub fn export_log(&self, way: Way) -> Option<PathBuf> {
+        let export = self.label.export.as_ref();
+        export.map(|_| export_log(&place(&self.directory, way)))
+    }
+
+    /// The disks once a trial was kept, where the change has one.
+    ///
+    /// # Errors
+    /// When they are not there.
+    pub fn kept(&self, board: crate::board::Board) -> Result<Option<Kit>> {
+        let kept = self.label.verify.as_ref();
+        kept.map(|_| Kit::open(board, &self.directory.join(KEPT)))
+            .transpose()
+    }
+
+    /// The ways that were recorded.
+    #[must_use]
+    pub fn ways(&self) -> Vec<Way> {
+        let kept = self.label.verify.as_ref().map(|_| Way::Verify);
+        [Way::Apply, Way::Undo].into_iter().chain(kept).collect()
+    }
+
+    /// Where the logs of a way were; nowhere where it was not recorded.
+    #[must_use]
+    pub fn marks(&self, way: Way) -> &[Mark] {
+        match (way, &self.label.verify) {
+            (Way::Apply, _) => &self.label.apply.marks,
+            (Way::Undo, _) => &self.label.undo.marks,
+            (Way::Verify, Some(kept)) => &kept.run.marks,
+            (Way::Verify, None) => &[],
         }
     }
 }
 
 fn place(directory: &Path, way: Way) -> PathBuf {
     directory.join(way.word())
+}
+
+fn export_log(place: &Path) -> PathBuf {
+    place.join("export.log")
 }
 
 fn logs(place: &Path, usb: usize) -> Vec<PathBuf> {
@@ -121,8 +203,8 @@ fn logs(place: &Path, usb: usize) -> Vec<PathBuf> {
 /// When the change fails, or the lab does.
 pub fn record(cache: &Cache, campaign: &Campaign, directory: &Path) -> Result<Recording> {
     ensure!(
-        campaign.lossy.is_some() && campaign.export.is_none(),
-        "only disks with write caches are recorded, and no network disk"
+        campaign.lossy.is_some(),
+        "only disks with write caches are recorded"
     );
     ensure!(
         !directory.join(LABEL).exists(),
@@ -130,24 +212,75 @@ pub fn record(cache: &Cache, campaign: &Campaign, directory: &Path) -> Result<Re
     );
     let lab = Lab { cache, campaign };
     let plain = Kit::temporary(cache, campaign.board, &campaign.usb)?;
+    if let Some(export) = &campaign.export {
+        plain.add_export(export.bytes)?;
+    }
     lab.prepare(&plain)?;
     let start = plain.copy_to(&place(directory, Way::Apply))?;
     let (applied, _, apply) = lab.record(Way::Apply, &start, directory)?;
+    let verify = match trial::is_in(&outside::manifest(&applied.sd())?) {
+        true => {
+            let start = applied.copy_to(&place(directory, Way::Verify))?;
+            let (kept, root, run) = lab.record(Way::Verify, &start, directory)?;
+            kept.copy_to(&directory.join(KEPT))?;
+            Some(Kept { root, run })
+        }
+        false => None,
+    };
     let start = applied.copy_to(&place(directory, Way::Undo))?;
     let (_, root, undo) = lab.record(Way::Undo, &start, directory)?;
     let label = Label {
         change: campaign.change.clone(),
         usb: campaign.usb.clone(),
+        export: campaign.export.as_ref().map(|export| Served {
+            bytes: export.bytes,
+            port: export.port,
+        }),
         root,
         apply,
         undo,
+        verify,
     };
-    fs::write(directory.join(LABEL), serde_json::to_string_pretty(&label)?)
-        .with_context(|| format!("cannot write to {directory:?}"))?;
-    Ok(Recording {
+    let recording = Recording {
         directory: directory.to_owned(),
         label,
-    })
+    };
+    recording.save()?;
+    Ok(recording)
+}
+
+/// Records one way of a recording again, as with another version of the product, from the disks with which it began.
+///
+/// # Errors
+/// When it is the way forwards, from whose end the others begin, or one that was not recorded; as [`record`].
+pub fn record_again(
+    cache: &Cache,
+    campaign: &Campaign,
+    directory: &Path,
+    way: Way,
+) -> Result<Recording> {
+    let mut recording = Recording::open(directory)?;
+    ensure!(
+        way != Way::Apply && recording.ways().contains(&way),
+        "{} cannot be recorded again",
+        way.word()
+    );
+    let campaign = recording.label.campaign(campaign);
+    let lab = Lab {
+        cache,
+        campaign: &campaign,
+    };
+    let start = recording.start(campaign.board, way)?;
+    let (after, root, run) = lab.record(way, &start, directory)?;
+    match way {
+        Way::Verify => {
+            after.copy_to(&directory.join(KEPT))?;
+            recording.label.verify = Some(Kept { root, run });
+        }
+        Way::Apply | Way::Undo => recording.label.undo = run,
+    }
+    recording.save()?;
+    Ok(recording)
 }
 
 impl Lab<'_> {
@@ -159,9 +292,16 @@ impl Lab<'_> {
         directory: &Path,
     ) -> Result<(Kit, String, RecordedRun)> {
         let kit = start.temporary_copy(self.cache)?;
-        let mut board = self.boot_logged(&kit)?;
+        let server = self.serve_logged(&kit)?;
+        let mut board = self.boot_logged(&kit, way)?;
         let root = look::root(&mut board)?;
         let mut caches = Caches::of(self.cache, &mut board, start, Random::of(1), way)?;
+        if let Some((_, log)) = &server {
+            caches = caches.with_export(log)?;
+        }
+        if way == Way::Apply {
+            self.attach(&mut board)?;
+        }
         let command = self.command(&mut board, way)?;
         let titles = self.titles(&mut board, way)?;
         let mut course = RecordedRun::default();
@@ -209,6 +349,9 @@ impl Lab<'_> {
         let kept = logs(&place(directory, way), self.campaign.usb.len());
         for (log, kept) in board.write_logs().iter().zip(kept) {
             kit::copy(log, &kept)?;
+        }
+        if let Some((_, log)) = &server {
+            kit::copy(log, &export_log(&place(directory, way)))?;
         }
         board.switch_off()?;
         Ok((kit, root, course))

@@ -13,16 +13,20 @@ use crate::kit::Kit;
 use crate::outside;
 
 use super::caches::Caches;
-use super::judge::{self, Known};
-use super::look::Ended;
-use super::record::{Mark, RecordedRun, Recording};
-use super::{Campaign, Cut, Good, Lab, Moment, Random, Reference, Row, STATE_DIRECTORY, Way, pool};
+use super::judge::{self, Known, State};
+use super::look::{Ended, Evidence};
+use super::record::{Mark, Recording};
+use super::{
+    Campaign, Cut, Good, Lab, Moment, Random, Reference, Row, STATE_DIRECTORY, Way, pool, untouched,
+};
 
 /// How many cuts, and which.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw {
-    /// How many: half of them while applying, half while undoing.
+    /// How many: as many on each way that was recorded.
     pub cuts: usize,
+    /// Only on this way.
+    pub only: Option<Way>,
     /// Each how many-th is started on a board too, and each that waits for a trial there on trial; none when 0.
     pub board_each: usize,
     /// Whether changes are only looked at, and ended on boards alone: those that need the rights over a kernel.
@@ -43,10 +47,13 @@ pub fn run(
     show: &mut dyn FnMut(&Row),
 ) -> Result<Vec<Row>> {
     let replay = Replay::of(cache, campaign, directory)?;
-    let half = draw.cuts / 2;
+    let mut ways = replay.recording.ways();
+    ways.retain(|way| draw.only.is_none_or(|only| only == *way));
+    ensure!(!ways.is_empty(), "nothing of the kind was recorded");
+    let (each, more) = (draw.cuts / ways.len(), draw.cuts % ways.len());
     let mut rows = Vec::new();
-    for (way, count) in [(Way::Apply, draw.cuts - half), (Way::Undo, half)] {
-        rows.extend(replay.way(way, count, draw, show)?);
+    for (number, way) in ways.into_iter().enumerate() {
+        rows.extend(replay.way(way, each + usize::from(number < more), draw, show)?);
     }
     Ok(rows)
 }
@@ -60,23 +67,21 @@ pub(super) struct Replay<'a> {
     pub(super) known: Known,
     good: Good,
     reference: Reference,
+    /// The same of keeping the trial, where the change has one.
+    kept: Option<(Known, Good)>,
 }
 
 impl<'a> Replay<'a> {
     pub(super) fn of(cache: &'a Cache, campaign: &Campaign, directory: &Path) -> Result<Self> {
         let recording = Recording::open(directory)?;
         let images = pool::of(directory)?;
-        let campaign = Campaign {
-            usb: recording.label.usb.clone(),
-            change: recording.label.change.clone(),
-            ..campaign.clone()
-        };
+        let campaign = recording.label.campaign(campaign);
         ensure!(
             campaign.lossy.is_some(),
             "the disks of a recording have write caches"
         );
         let mut written = Vec::new();
-        for way in [Way::Apply, Way::Undo] {
+        for way in recording.ways() {
             let start = recording.start(campaign.board, way)?;
             let logs = recording.logs(way);
             let caches = Caches::of_logs(&images, &start, &logs, Random::of(1))?;
@@ -88,16 +93,34 @@ impl<'a> Replay<'a> {
                 .temporary_copy(&images)
         };
         let (before, after) = (start(Way::Apply)?, start(Way::Undo)?);
-        let sums = judge::sums(&images, &before.sd(), &written)?;
+        let sums = untouched::sums(&images, &before.sd(), &written)?;
         let plain = judge::state(&images, &before, None)?;
         let earlier = judge::changes_on(&images, &before, &campaign.rubus)?;
         let card_root = plain.start.root().to_owned();
         let applied = judge::state(&images, &after, Some(&card_root))?;
+        let good = |end: &State, root: &str| Good {
+            planned: outside::differences(&plain.card, &end.card, &[STATE_DIRECTORY]),
+            root: root.to_owned(),
+        };
+        let kept = match (recording.kept(campaign.board)?, &recording.label.verify) {
+            (Some(kit), Some(kept)) => {
+                let end = kit.temporary_copy(&images)?;
+                let end = judge::state(&images, &end, Some(&card_root))?;
+                let good = good(&end, &kept.root);
+                let known = Known {
+                    sums: sums.clone(),
+                    earlier: earlier.clone(),
+                    plain: plain.clone(),
+                    waiting: Some(applied.clone().started(&end)),
+                    applied: end,
+                };
+                Some((known, good))
+            }
+            _ => None,
+        };
         Ok(Self {
-            good: Good {
-                planned: outside::differences(&plain.card, &applied.card, &[STATE_DIRECTORY]),
-                root: recording.label.root.clone(),
-            },
+            good: good(&applied, &recording.label.root),
+            kept,
             reference: Reference {
                 plain: plain.card.clone(),
                 earlier: earlier.clone(),
@@ -106,6 +129,7 @@ impl<'a> Replay<'a> {
                 sums,
                 earlier,
                 plain,
+                waiting: None,
                 applied,
             },
             cache,
@@ -125,7 +149,11 @@ impl<'a> Replay<'a> {
 
     pub(super) fn caches(&self, way: Way, random: Random) -> Result<Caches> {
         let start = self.recording.start(self.campaign.board, way)?;
-        Caches::of_logs(&self.images, &start, &self.recording.logs(way), random)
+        let caches = Caches::of_logs(&self.images, &start, &self.recording.logs(way), random)?;
+        match self.recording.export_log(way) {
+            Some(log) => caches.with_export(&log),
+            None => Ok(caches),
+        }
     }
 }
 
@@ -138,6 +166,8 @@ struct Left {
     unflushed: String,
     /// The trial was promised before: the record that says so was durable.
     is_on_trial: bool,
+    /// The records that were durable before, while a trial is kept.
+    durable: Vec<String>,
 }
 
 impl Replay<'_> {
@@ -149,13 +179,18 @@ impl Replay<'_> {
         show: &mut dyn FnMut(&Row),
     ) -> Result<Vec<Row>> {
         // Other numbers on the way back.
-        let seed = draw.seed * 2 + u64::from(way == Way::Undo);
+        let seed = match way {
+            Way::Apply => draw.seed * 2,
+            Way::Undo => draw.seed * 2 + 1,
+            Way::Verify => !draw.seed,
+        };
         let mut random = Random::of(seed);
-        let cuts = cuts(self.recording.course(way), count, &mut random);
+        let marks = self.recording.marks(way);
+        let cuts = cuts(marks, count, &mut random);
         let mut caches = self.caches(way, random)?;
         let promised = match way {
-            Way::Apply => promised(self.recording.course(way)),
-            Way::Undo => None,
+            Way::Apply => promised(marks),
+            Way::Undo | Way::Verify => None,
         };
         std::thread::scope(|threads| {
             let (to_look, lefts) = sync_channel::<Left>(0);
@@ -176,6 +211,10 @@ impl Replay<'_> {
                     moment,
                     unflushed,
                     is_on_trial: promised.is_some_and(|promised| is_behind(&entries, promised)),
+                    durable: match way {
+                        Way::Verify => durable(marks, &entries),
+                        Way::Apply | Way::Undo => Vec::new(),
+                    },
                 };
                 ensure!(to_look.send(left).is_ok(), "nobody looks at cuts any more");
                 all.extend(found.try_iter().inspect(|row| show(row)));
@@ -216,16 +255,24 @@ impl Replay<'_> {
 
     fn judge(&self, left: Left, draw: Draw, row: &mut Row) -> Result<()> {
         let campaign = &self.campaign;
-        let end = (!draw.looks_only).then(|| end_of(left.number, campaign.resume_each));
+        let end = (!draw.looks_only).then(|| match left.way {
+            // Going on with what a trial has begun needs its root, which is not there for this machine.
+            Way::Verify => Ended::Undo,
+            Way::Apply | Way::Undo => end_of(left.number, campaign.resume_each),
+        });
+        let known = match (left.way, &self.kept) {
+            (Way::Verify, Some((known, _))) => known,
+            _ => &self.known,
+        };
         let is_needed_again = draw.board_each > 0 || campaign.keep_failures.is_some();
         let copy = match is_needed_again {
             true => Some(left.kit.temporary_copy(&self.images)?),
             false => None,
         };
         let kit = copy.as_ref().unwrap_or(&left.kit);
-        let found = judge::look(&self.images, kit, &campaign.rubus, end, &self.known)?;
+        let found = judge::look(&self.images, kit, &campaign.rubus, end, known)?;
         drop(copy);
-        let verdict = self.known.verdict(&found);
+        let verdict = known.verdict(&found);
         row.booted = verdict.root;
         row.ended = verdict.ended;
         row.wrong = verdict.wrong;
@@ -233,6 +280,8 @@ impl Replay<'_> {
             let lost = "the trial was promised, and the journal does not say so";
             row.wrong.push(lost.to_owned());
         }
+        let durable: Vec<&str> = left.durable.iter().map(String::as_str).collect();
+        row.wrong.extend(found.lost_records(&durable));
         let each = draw.board_each;
         if each > 0 && found.is_on_trial() {
             self.start_on_trial(&left.kit, row);
@@ -274,14 +323,22 @@ impl Replay<'_> {
                 0 => Ended::Undo,
                 _ => Ended::Resume,
             },
-            is_served: true,
+            // Without its server a board has to start from the card, and the change can still be undone.
+            is_served: left.number % 4 != 0,
         };
         let lab = Lab {
             cache: self.cache,
             campaign: &self.campaign,
         };
         let (seen, evidence) = lab.look(&cut, &self.reference);
-        let wrong = evidence.map(|evidence| evidence.losses(&self.good));
+        let good = |evidence: &Evidence| match (&self.kept, evidence.is_on_trial) {
+            (Some((_, kept)), false) if cut.way == Way::Verify => kept,
+            _ => &self.good,
+        };
+        let wrong = evidence.map(|evidence| {
+            let good = good(&evidence);
+            evidence.losses(good)
+        });
         let wrong = seen.wrong.into_iter().chain(wrong.into_iter().flatten());
         row.wrong
             .extend(wrong.map(|wrong| format!("on a board: {wrong}")));
@@ -296,9 +353,16 @@ impl Replay<'_> {
 }
 
 /// How long the logs were when the record was durable that promises the start on trial.
-fn promised(course: &RecordedRun) -> Option<&[usize]> {
-    let promise = course.marks.iter().find(|mark| mark.record == "on_trial");
+fn promised(marks: &[Mark]) -> Option<&[usize]> {
+    let promise = marks.iter().find(|mark| mark.record == "on_trial");
     promise.map(|mark| &*mark.entries)
+}
+
+/// The records that were durable when the logs were so long.
+fn durable(marks: &[Mark], cut: &[usize]) -> Vec<String> {
+    let before = marks.iter().filter(|mark| is_behind(cut, &mark.entries));
+    let records = before.map(|mark| mark.record.clone());
+    records.filter(|record| !record.is_empty()).collect()
 }
 
 /// Whether a cut came when the logs had been so long.
@@ -317,12 +381,8 @@ fn end_of(number: usize, resume_each: usize) -> Ended {
 /// Moments for cuts and how long the logs were then, in their order. Each interval between two marks is as probable as the
 /// others, whatever it wrote; within one, a cut comes anywhere in what one disk did, and at its end where several wrote: their logs
 /// have no common order.
-fn cuts(course: &RecordedRun, count: usize, random: &mut Random) -> Vec<(Moment, Vec<usize>)> {
-    let pairs: Vec<[&Mark; 2]> = course
-        .marks
-        .windows(2)
-        .map(|pair| [&pair[0], &pair[1]])
-        .collect();
+fn cuts(marks: &[Mark], count: usize, random: &mut Random) -> Vec<(Moment, Vec<usize>)> {
+    let pairs: Vec<[&Mark; 2]> = marks.windows(2).map(|pair| [&pair[0], &pair[1]]).collect();
     let pairs: Vec<_> = pairs
         .into_iter()
         .filter(|[from, to]| from.entries != to.entries)
@@ -391,18 +451,16 @@ mod tests {
             entries: entries.into(),
             ..Mark::default()
         };
-        let mut course = RecordedRun {
-            marks: vec![
-                mark("done 9 (x)", [9, 4]),
-                mark("on_trial", [12, 4]),
-                mark("", [20, 5]),
-            ],
-        };
-        let seen = promised(&course).unwrap();
+        let mut marks = vec![
+            mark("done 9 (x)", [9, 4]),
+            mark("on_trial", [12, 4]),
+            mark("", [20, 5]),
+        ];
+        let seen = promised(&marks).unwrap();
         assert!(is_behind(&[12, 4], seen) && is_behind(&[15, 5], seen));
         assert!(!is_behind(&[11, 4], seen) && !is_behind(&[12, 3], seen));
-        course.marks.remove(1);
-        assert!(promised(&course).is_none());
+        marks.remove(1);
+        assert!(promised(&marks).is_none());
     }
 
     #[test]
@@ -412,16 +470,14 @@ mod tests {
             entries: entries.into(),
             ..Mark::default()
         };
-        let course = RecordedRun {
-            marks: vec![
-                mark("", [5, 1]),
-                mark("one", [9, 1]),
-                mark("nothing", [9, 1]),
-                mark("both", [12, 3]),
-            ],
-        };
+        let marks = [
+            mark("", [5, 1]),
+            mark("one", [9, 1]),
+            mark("nothing", [9, 1]),
+            mark("both", [12, 3]),
+        ];
         for (seed, count) in [(1, 2), (2, 7), (3, 40)] {
-            let drawn = cuts(&course, count, &mut Random::of(seed));
+            let drawn = cuts(&marks, count, &mut Random::of(seed));
             assert_eq!(drawn.len(), count);
             let mut before = vec![5, 1];
             let mut seen = [0, 0];
@@ -450,6 +506,6 @@ mod tests {
             }
             assert!(seen.iter().all(|&seen| seen >= count / 2), "{seen:?}");
         }
-        assert!(cuts(&RecordedRun::default(), 3, &mut Random::of(1)).is_empty());
+        assert!(cuts(&[], 3, &mut Random::of(1)).is_empty());
     }
 }

@@ -75,7 +75,7 @@ pub fn markdown(rows: &[Row], ended: Option<&Results>) -> String {
         "at a random moment",
     ];
     for kind in kinds {
-        for way in [Way::Apply, Way::Undo] {
+        for way in [Way::Apply, Way::Undo, Way::Verify] {
             let these = rows
                 .iter()
                 .filter(|row| row.moment.kind() == kind && row.way == way);
@@ -121,6 +121,7 @@ fn doing(way: Way) -> &'static str {
     match way {
         Way::Apply => "applying",
         Way::Undo => "undoing",
+        Way::Verify => "keeping the trial",
     }
 }
 

@@ -21,11 +21,15 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// What names the root on the command line.
+    /// What names the root on the command line. Where it names one of the network, the one of `root=` stands in when the server is
+    /// not there.
     pub(super) fn root(&self) -> &str {
-        let mut words = self.cmdline.split_whitespace();
-        words
-            .find_map(|word| word.strip_prefix("root="))
+        let named = |key: &str| {
+            let mut words = self.cmdline.split_whitespace();
+            words.find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+        };
+        named("rubus.root")
+            .or_else(|| named("root"))
             .unwrap_or_default()
     }
 }
@@ -86,5 +90,18 @@ pub(super) fn with_command_line(cmdline: &str) -> Start {
         kernel: "k".into(),
         initramfs: "i".into(),
         cmdline: cmdline.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_of_the_network_comes_first() {
+        assert_eq!(with_command_line("quiet root=UUID=1 ro").root(), "UUID=1");
+        let both = with_command_line("root=UUID=1 rubus.root=nbd://h:1/root");
+        assert_eq!(both.root(), "nbd://h:1/root");
+        assert_eq!(with_command_line("quiet").root(), "");
     }
 }

@@ -14,7 +14,7 @@ use crate::kit::Kit;
 use crate::outside::{BOOT, Manifest};
 
 use super::files::strange;
-use super::other_root::other_root;
+use super::other_root::{OtherRoots, other_root};
 use super::start::{Start, start, unknown};
 
 /// What the firmware reads for a trial.
@@ -24,7 +24,8 @@ const FILE: &str = "tryboot.txt";
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     start: Start,
-    root: Manifest,
+    /// The new root as the change made it, and as it was later.
+    roots: Vec<Manifest>,
 }
 
 /// What a cut has left of it.
@@ -48,7 +49,28 @@ pub(super) fn whole(cache: &Cache, kit: &Kit) -> Result<Trial> {
     let place = cache.work_directory()?;
     let start = start(kit, true, &place.path().join("trial")).context("on trial")?;
     let root = other_root(cache, kit, start.root()).context("the root of the trial")?;
-    Ok(Trial { start, root })
+    Ok(Trial {
+        start,
+        roots: vec![root.files],
+    })
+}
+
+impl Trial {
+    /// The same trial, whose root was started, and is like this since.
+    pub(super) fn started(mut self, root: Manifest) -> Self {
+        self.roots.push(root);
+        self
+    }
+
+    /// What names its root on the command line.
+    pub(super) fn root(&self) -> &str {
+        self.start.root()
+    }
+
+    /// What its root may be like.
+    pub(super) fn roots(&self) -> Vec<&Manifest> {
+        self.roots.iter().collect()
+    }
 }
 
 /// What the firmware would start on trial; `place` is a directory that is not there yet. It reads the boot partition before anything
@@ -63,11 +85,10 @@ pub(super) fn found(kit: &Kit, place: &Path) -> FoundTrial {
 
 impl FoundTrial {
     /// Looks at the root too, and at what of the trial is on the card, whose files these are.
-    pub(super) fn look_further(&mut self, cache: &Cache, kit: &Kit, card: &Manifest) {
+    pub(super) fn look_further(&mut self, roots: &mut OtherRoots<'_>, card: &Manifest) {
         self.is_there = is_in(card);
         if let Ok(start) = &self.start {
-            let root = other_root(cache, kit, start.root());
-            self.root = root.map_err(|error| format!("{error:#}"));
+            self.root = roots.named(start.root()).map(|root| root.files);
         }
     }
 
@@ -98,7 +119,7 @@ impl FoundTrial {
         match &self.root {
             Err(reason) => missing.push(format!("the root that is named: {reason}")),
             Ok(root) => {
-                let lost = strange(&[&whole.root], root);
+                let lost = strange(&whole.roots(), root);
                 missing.extend(lost.into_iter().map(|one| format!("{one} on the new root")));
             }
         }
@@ -112,7 +133,7 @@ impl Trial {
     pub(super) fn of(cmdline: &str, root: &[(&str, &str)]) -> Self {
         Self {
             start: super::start::with_command_line(cmdline),
-            root: super::files::manifest(root),
+            roots: vec![super::files::manifest(root)],
         }
     }
 }
@@ -120,11 +141,11 @@ impl Trial {
 #[cfg(test)]
 impl FoundTrial {
     pub(super) fn of(cmdline: &str, root: &[(&str, &str)]) -> Self {
-        let Trial { start, root } = Trial::of(cmdline, root);
+        let Trial { start, mut roots } = Trial::of(cmdline, root);
         Self {
             is_there: true,
             start: Ok(start),
-            root: Ok(root),
+            root: Ok(roots.remove(0)),
         }
     }
 }
@@ -229,9 +250,9 @@ mod tests {
         let root = manifest(&[("/a", "f 1")]);
         let whole = Trial {
             start: good.start.unwrap(),
-            root: root.clone(),
+            roots: vec![root.clone()],
         };
-        assert_eq!(whole.start.root(), "PARTUUID=new");
+        assert_eq!(whole.root(), "PARTUUID=new");
 
         let is_data = |write: &Option<(u64, Vec<u8>)>| {
             write
@@ -283,7 +304,7 @@ mod tests {
         assert_eq!(trial.words(&whole, true), ", trial incomplete");
         trial.root = Err("no disk has it".to_owned());
         assert_eq!(trial.wrong(&whole, true).len(), 1);
-        trial.root = Ok(whole.root.clone());
+        trial.root = Ok(whole.roots[0].clone());
         assert!(trial.wrong(&whole, true).is_empty());
         assert_eq!(trial.words(&whole, false), ", trial whole");
         assert_eq!(trial.words(&whole, true), ", trial promised");

@@ -239,7 +239,8 @@ fn tell_others(change: &Change, hands: &mut dyn Hands, context: &mut ApplyContex
 }
 
 /// Writes down that the trial was passed: [`go`] then does the steps that have waited for it. Nothing for a change that
-/// is not on trial.
+/// is not on trial. Its other roots are told before anything is done: the old one may have to start without the disk of the one
+/// that runs now.
 ///
 /// # Errors
 /// [`ChangeError::Journal`] when that cannot be written down.
@@ -252,7 +253,12 @@ pub fn commit(
         return Ok(());
     }
     let at = (context.now)();
-    change.write(hands, Record::Committed { at })
+    change.write(hands, Record::Committed { at })?;
+    // A root that is not there cannot start either. What else fails is said when they are told of the end.
+    let _ = steps::tell_others(change, hands, context);
+    // The steps mount what they need.
+    let _ = context.step_runner.unmount_all(&change.name);
+    Ok(())
 }
 
 /// Writes down that the user gave a disk away once more, since the first confirmation does not cover what is on it now.
@@ -291,7 +297,8 @@ pub fn turn(
     Ok(())
 }
 
-/// Writes down that a change that was on the other way is on this one now.
+/// Writes down that a change that was on the other way is on this one now. Another root may have done any of the steps that waited
+/// for a trial, and may be gone before it told of them, so going back has to look at each.
 fn turn_round(
     change: &mut Change,
     way: Way,
@@ -299,6 +306,13 @@ fn turn_round(
     hands: &mut dyn Hands,
     context: &mut ApplyContext<'_>,
 ) -> Result<(), ChangeError> {
+    if way == Way::Undo {
+        for step in change.state.not_done_after_trial() {
+            if !change.was_refused(step) {
+                change.write(hands, Record::Begun { step })?;
+            }
+        }
+    }
     let turned = Record::Turned {
         way,
         why: why.into(),
@@ -440,6 +454,16 @@ impl Change {
         let begun =
             |record: &&Record| matches!(record, Record::Begun { step: begun } if *begun == step);
         self.records.iter().filter(begun).count() > 1
+    }
+
+    /// Whether a step was last found to be nothing that may be touched.
+    fn was_refused(&self, step: usize) -> bool {
+        let last = self.records.iter().rev().find(|record| match record {
+            Record::Begun { step: of } | Record::Done { step: of, .. } => *of == step,
+            Record::Refused { step: of } => *of == step,
+            _ => false,
+        });
+        matches!(last, Some(Record::Refused { .. }))
     }
 
     /// The directory in which its plan and its journal are.

@@ -1,8 +1,11 @@
 //! A plan with a start on trial in its middle: it waits there, whenever the power goes, until it is committed or undone.
 
 use crate::fixture::plans::small_plan;
-use crate::plan::journal::Way;
+use crate::plan::journal::{Receipt, Way};
+use crate::plan::volume::Volume;
 use crate::plan::{Plan, Step, Trial};
+use rubus_host::Files;
+use rubus_host::hands::replace;
 use rubus_host::rehearsal::Rehearsal;
 use rubus_vocabulary::stats::Rng;
 
@@ -43,6 +46,54 @@ fn machine() -> Rehearsal {
         .directory(STORE)
 }
 
+/// The root on which the change is not gone on with, where there is one: the system of the card, while the new one runs.
+const OTHER_ROOT: &str = "/other";
+
+/// Has a copy of the journal there.
+struct TwoRoots;
+
+impl StepRunner for TwoRoots {
+    fn apply(
+        &mut self,
+        action: &Action,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        NoStepRunner.apply(action, site, hands)
+    }
+
+    fn undo(
+        &mut self,
+        action: &Action,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        NoStepRunner.undo(action, site, hands)
+    }
+
+    fn difference(&self, _: &Action, _: &dyn Files) -> Option<String> {
+        None
+    }
+
+    fn mount(&mut self, volume: &Volume, site: &Site<'_>) -> Result<PathBuf, StepError> {
+        NoStepRunner.mount(volume, site)
+    }
+
+    fn unmount_all(&mut self, _: &str) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    fn tell_others(&mut self, site: &Site<'_>, hands: &mut dyn Hands) -> Result<(), StepError> {
+        if hands.files().exists(Path::new(OTHER_ROOT)) {
+            let journal = hands.files().text(&site.directory.join("journal")).unwrap();
+            let copy = Path::new(OTHER_ROOT).join("journal");
+            let fresh = Path::new(OTHER_ROOT).join("journal.new");
+            replace(&copy, &fresh, journal.as_bytes(), 0o644, hands)?;
+        }
+        Ok(())
+    }
+}
+
 /// What a user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
@@ -68,7 +119,7 @@ fn go_on(machine: &mut Rehearsal, wish: Wish) -> Result<Option<Ending>, String> 
     let mut context = ApplyContext {
         now: &now,
         tell: &mut |_| {},
-        step_runner: &mut NoStepRunner,
+        step_runner: &mut TwoRoots,
     };
     let asked = match wish {
         Wish::Commit => commit(&mut change, machine, &mut context),
@@ -154,6 +205,51 @@ fn what_differs_while_it_waits_is_told() {
             "/etc/old.conf was changed"
         ]
     );
+}
+
+/// The disk with the new root broke as the power went, or somebody took it off: the card's system starts, and knows only what
+/// its own copy of the journal says.
+#[test]
+fn what_was_begun_after_a_trial_is_undone_by_the_old_system_alone() {
+    let mut start = machine().directory(OTHER_ROOT);
+    go_on(&mut start, Wish::Apply).unwrap();
+    let mut whole = start.clone();
+    let events = whole.events();
+    go_on(&mut whole, Wish::Commit).unwrap();
+    let events = whole.events() - events;
+    for event in 0..events {
+        for seed in 0..6 {
+            let case = format!("event {event}, seed {seed}");
+            let mut random = Rng::stream(seed, event as u64);
+            let mut machine = start.clone();
+            machine.cut_power_at(event);
+            let _ = go_on(&mut machine, Wish::Commit);
+            machine.boot(&mut || random.next_u64() % 2 == 0);
+            let journal = format!("{STORE}/{}/journal", last(&machine).unwrap().name);
+            let copy = Path::new(OTHER_ROOT).join("journal");
+            let copy = Files::text(&machine, &copy).unwrap();
+            machine.meddle(&journal, &(copy + "\n"));
+            go_on(&mut machine, Wish::Undo).unwrap();
+            let mut left = outside(&machine);
+            left.retain(|(path, _)| !path.starts_with(OTHER_ROOT));
+            assert_eq!(left, outside(&self::machine()), "{case}");
+        }
+    }
+}
+
+/// What somebody changed before a trial was kept was not touched, and is no reason to stand in the middle.
+#[test]
+fn a_step_that_refuses_after_a_trial_is_not_undone() {
+    let mut machine = after(&[Wish::Apply]);
+    machine.meddle(SWITCH, "mine\n");
+    let ended = go_on(&mut machine, Wish::Commit).unwrap();
+    assert!(
+        matches!(ended, Some(Ending::RolledBack { .. })),
+        "{ended:?}"
+    );
+    let mut expected = self::machine();
+    expected.meddle(SWITCH, "mine\n");
+    assert_eq!(outside(&machine), outside(&expected));
 }
 
 #[test]

@@ -315,6 +315,16 @@ impl State {
         is_behind && self.trial_state != TrialState::Passed
     }
 
+    /// The steps that waited for a trial that was passed, and of which this journal does not know that anything was done.
+    pub fn not_done_after_trial(&self) -> Vec<usize> {
+        let is_passed = self.trial_state == TrialState::Passed && !self.is_finished;
+        let first = self.trial.filter(|_| is_passed);
+        let steps = first.map_or(0..0, |first| first..self.steps.len());
+        steps
+            .filter(|step| self.steps[*step] == StepState::NotDone)
+            .collect()
+    }
+
     /// Whether everything is ready for the start on trial, and the rest waits for it.
     pub fn is_on_trial(&self) -> bool {
         self.way == Way::Apply && self.trial_state == TrialState::Waiting && !self.is_finished
