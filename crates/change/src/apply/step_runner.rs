@@ -118,8 +118,8 @@ pub trait StepRunner {
     /// [`StepError`] when something is in the way.
     fn unmount_all(&mut self, change: &str) -> Result<(), StepError>;
 
-    /// Called when a change is about to be undone, when its trial was passed, and when it has reached the end of its way, and its journal says so:
-    /// whoever else has a copy of the journal is told.
+    /// Called when a change is about to be undone, when its trial was passed, and when it has reached the end of its way, and
+    /// its journal says so: whoever else has a copy of the journal is told.
     ///
     /// # Errors
     /// [`StepError`] when somebody cannot be told; the change goes its way all the same.
