@@ -515,18 +515,13 @@ mod tests {
 
     #[test]
     fn the_likelier_place_is_told_first_wherever_it_stands_in_the_alphabet() {
-        let given = vec![written(
-            "a.service",
-            "fio",
-            900,
-            &["/tmp/own", "/check/log"],
-        )];
+        let given = vec![written("a.service", "fio", 900, &["/tmp/own", "/srv/log"])];
         let report = report(vec![
             sample(10, Vec::new(), None),
             sample(15, Vec::new(), Some(given)),
         ]);
         let places = &report.units[0].programs[0].places;
-        assert_eq!(*places, ["/tmp/own", "/check/log"]);
+        assert_eq!(*places, ["/tmp/own", "/srv/log"]);
     }
 
     #[test]
