@@ -267,10 +267,7 @@ impl StopRule {
             caveats.push(Caveat::NotPrecise { reached, wanted });
         }
         // A stall in the last third is a stall, not a drift.
-        let counts = window.operation_counts();
-        let touched = window.touched(&view.stalls);
-        let running = counts.iter().zip(&touched).filter(|(_, t)| !**t);
-        let running: Vec<f64> = running.map(|(count, _)| *count).collect();
+        let running = window.outside(&window.operation_counts(), &view.stalls);
         if let Some(ratio) = drift::drift(&running) {
             caveats.push(Caveat::Drift { ratio: ratio.value });
         }

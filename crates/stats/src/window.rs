@@ -87,6 +87,14 @@ impl Window<'_> {
             .collect()
     }
 
+    /// Those of the bins' counts that no stall touches.
+    pub fn outside(&self, counts: &[f64], stalls: &[Episode]) -> Vec<f64> {
+        let touched = self.touched(stalls);
+        let outside = counts.iter().zip(&touched);
+        let outside = outside.filter(|(_, stalled)| !**stalled);
+        outside.map(|(count, _)| *count).collect()
+    }
+
     /// Operations per second with the 95 % interval.
     pub fn iops(&self, stalls: &[Episode]) -> Estimate {
         self.rate(&self.operation_counts(), 1.0, stalls)
@@ -151,17 +159,11 @@ impl Window<'_> {
     /// How far the interval of the operations per second reaches by their noise alone, as a share of the rate: what neither
     /// allows for stalls, seen or not, nor for changes that are too slow to be seen. None where nothing can be said.
     pub fn noise(&self, stalls: &[Episode]) -> Option<f64> {
-        let counts = self.operation_counts();
-        let touched = self.touched(stalls);
-        let outside = counts
-            .iter()
-            .zip(&touched)
-            .filter(|(_, stalled)| !**stalled);
-        let outside: Vec<f64> = outside.map(|(count, _)| *count).collect();
         let reach = match stalls.is_empty() {
-            true => interval::rate(&counts, self.bin_s, 1.0).largest_deviation(),
+            true => self.iops_of_the_series().largest_deviation(),
             false => {
-                let noise = interval::mean_interval(&outside);
+                let counts = self.outside(&self.operation_counts(), stalls);
+                let noise = interval::mean_interval(&counts);
                 noise.below.max(noise.above) / noise.mean
             }
         };
@@ -174,12 +176,7 @@ impl Window<'_> {
         let lengths_s: Vec<f64> = stalls.iter().map(|s| s.length_ns as f64 / 1e9).collect();
         let running_share = |lost_s: f64| (1.0 - lost_s / self.seconds()).clamp(0.0, 1.0);
         let running = running_share(lengths_s.iter().sum());
-        let touched = self.touched(stalls);
-        let outside = counts
-            .iter()
-            .zip(&touched)
-            .filter(|(_, stalled)| !**stalled);
-        let noise = interval::mean_interval(&outside.map(|(count, _)| *count).collect::<Vec<_>>());
+        let noise = interval::mean_interval(&self.outside(counts, stalls));
         if running <= 0.0 || noise.mean <= 0.0 {
             return (1.0, f64::INFINITY);
         }

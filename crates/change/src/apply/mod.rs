@@ -238,6 +238,14 @@ fn tell_others(change: &Change, hands: &mut dyn Hands, context: &mut ApplyContex
     }
 }
 
+/// Tells the other roots before anything is done. One that is not there cannot start either; what else fails is said when they
+/// are told of the end.
+fn tell_before(change: &Change, hands: &mut dyn Hands, context: &mut ApplyContext<'_>) {
+    let _ = steps::tell_others(change, hands, context);
+    // The steps mount what they need.
+    let _ = context.step_runner.unmount_all(&change.name);
+}
+
 /// Writes down that the trial was passed: [`go`] then does the steps that have waited for it. Nothing for a change that
 /// is not on trial. Its other roots are told before anything is done: the old one may have to start without the disk of the one
 /// that runs now.
@@ -254,10 +262,7 @@ pub fn commit(
     }
     let at = (context.now)();
     change.write(hands, Record::Committed { at })?;
-    // A root that is not there cannot start either. What else fails is said when they are told of the end.
-    let _ = steps::tell_others(change, hands, context);
-    // The steps mount what they need.
-    let _ = context.step_runner.unmount_all(&change.name);
+    tell_before(change, hands, context);
     Ok(())
 }
 
@@ -290,10 +295,7 @@ pub fn turn(
         return Ok(());
     }
     turn_round(change, way, why, hands, context)?;
-    // A root that is not there cannot start either. What else fails is said when they are told of the end.
-    let _ = steps::tell_others(change, hands, context);
-    // The steps mount what they need.
-    let _ = context.step_runner.unmount_all(&change.name);
+    tell_before(change, hands, context);
     Ok(())
 }
 

@@ -93,10 +93,9 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     words(root, wanted, draft);
 }
 
+/// The kind of a root that has such a setting; f2fs has none.
 fn kind_of(filesystem: &str) -> Option<FilesystemKind> {
-    [FilesystemKind::Ext4, FilesystemKind::Btrfs]
-        .into_iter()
-        .find(|kind| kind.name() == filesystem)
+    FilesystemKind::of_root(filesystem).filter(|kind| *kind != FilesystemKind::F2fs)
 }
 
 /// The options with this one in the place of another of its kind, or behind the others.

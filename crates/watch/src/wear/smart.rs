@@ -14,10 +14,8 @@ pub const ARGUMENTS: [&str; 4] = ["--json=c", "--nocheck=standby", "--all", "--l
 
 /// NVMe's unit of data: a thousand of 512 bytes.
 const DATA_UNIT_BYTES: u64 = 512_000;
-/// NVMe stops counting there.
-const MAX_NVME_PERCENT: f64 = 255.0;
-/// ATA's indicator does too.
-const MAX_ATA_PERCENT: f64 = 255.0;
+/// NVMe and ATA stop counting there.
+const MAX_PERCENT: f64 = 255.0;
 /// Attributes whose value falls from 100 as the flash wears, by the names that smartctl gives them.
 const LIFE_LEFT: [&str; 7] = [
     "Wear_Leveling_Count",
@@ -58,9 +56,7 @@ pub fn parse(disk: &str, json: &str) -> Wear {
     let mut wear = wear(told.trouble());
     if let Some(log) = &told.nvme_smart_health_information_log {
         wear.source = Some(Source::Nvme);
-        wear.used = log
-            .percentage_used
-            .map(|percent| used(percent, MAX_NVME_PERCENT));
+        wear.used = log.percentage_used.map(used);
         wear.written_bytes = log
             .data_units_written
             .map(|units| units.saturating_mul(DATA_UNIT_BYTES));
@@ -87,10 +83,10 @@ pub fn parse(disk: &str, json: &str) -> Wear {
     wear
 }
 
-fn used(percent: f64, max_percent: f64) -> Used {
-    match percent >= max_percent {
+fn used(percent: f64) -> Used {
+    match percent >= MAX_PERCENT {
         true => Used {
-            min_percent: max_percent,
+            min_percent: MAX_PERCENT,
             max_percent: None,
         },
         false => Used::about(percent),
@@ -225,7 +221,7 @@ impl Told {
             .current_percent
             .or_else(|| Some(self.statistic("Percentage Used Endurance Indicator")? as f64));
         if let Some(percent) = whole {
-            return Some(used(percent, MAX_ATA_PERCENT));
+            return Some(used(percent));
         }
         let attributes = self.ata_smart_attributes.table.iter();
         let mut left = attributes.filter(|one| LIFE_LEFT.contains(&one.name.as_str()));

@@ -53,43 +53,32 @@ fn log_commits(seconds: f64, per_second: f64, sizes: (u32, u32)) -> Job {
 
 /// Pages written to random places of the second file, and made durable together after so many.
 fn page_writes(seconds: f64, per_second: f64, page_bytes: u32, pages: u32) -> Job {
-    let shape = Shape {
-        file: Some(1),
-        flush_every: Some(FlushEvery {
-            writes: pages,
-            metadata_too: true,
-        }),
-        ..paced(per_second)
-    };
-    Job {
-        through_cache: true,
-        stop: for_all_of(seconds, per_second, page_bytes),
-        shape: Some(Box::new(shape)),
-        ..Job::new("pages", Direction::Write, Pattern::Random, page_bytes, 1)
-    }
+    let job = Job::new("pages", Direction::Write, Pattern::Random, page_bytes, 1);
+    cached_writes(job, seconds, per_second, pages)
 }
 
 /// Blocks written one behind the other to the second file, and made durable together after so many.
 fn stream_writes(seconds: f64, per_second: f64, block_bytes: u32, blocks: u32) -> Job {
+    let in_order = Pattern::Sequential;
+    let job = Job::new("stream", Direction::Write, in_order, block_bytes, 1);
+    cached_writes(job, seconds, per_second, blocks)
+}
+
+/// The job through the page cache on the second file, with so many writes per second and an `fsync` after so many.
+fn cached_writes(job: Job, seconds: f64, per_second: f64, writes: u32) -> Job {
     let shape = Shape {
         file: Some(1),
         flush_every: Some(FlushEvery {
-            writes: blocks,
+            writes,
             metadata_too: true,
         }),
         ..paced(per_second)
     };
     Job {
         through_cache: true,
-        stop: for_all_of(seconds, per_second, block_bytes),
+        stop: for_all_of(seconds, per_second, job.block_bytes),
         shape: Some(Box::new(shape)),
-        ..Job::new(
-            "stream",
-            Direction::Write,
-            Pattern::Sequential,
-            block_bytes,
-            1,
-        )
+        ..job
     }
 }
 
