@@ -68,22 +68,29 @@ impl NbdServer {
     /// When it does not begin to serve.
     pub fn qemu(image_bytes: u64, arguments: &[&str]) -> Result<NbdServer> {
         let directory = mark::directory()?;
-        let (socket, image) = (
-            directory.path().join("server"),
-            directory.path().join("image"),
-        );
+        let image = directory.path().join("image");
         std::fs::File::create(&image)?.set_len(image_bytes)?;
+        let mut arguments = arguments.to_vec();
+        let image = image.to_string_lossy();
+        arguments.extend(["--format=raw", &image]);
+        Self::qemu_in(directory, &arguments)
+    }
+
+    /// qemu-nbd with the image that its arguments name, export `disk`, on a Unix socket.
+    ///
+    /// # Errors
+    /// When it does not begin to serve.
+    pub fn qemu_of(arguments: &[&str]) -> Result<NbdServer> {
+        Self::qemu_in(mark::directory()?, arguments)
+    }
+
+    fn qemu_in(directory: TempDir, arguments: &[&str]) -> Result<NbdServer> {
+        let socket = directory.path().join("server");
         let mut command = programs::command("qemu-nbd");
         command
-            .args([
-                "--format=raw",
-                "--persistent",
-                "--export-name=disk",
-                "--socket",
-            ])
+            .args(["--persistent", "--export-name=disk", "--socket"])
             .arg(&socket)
-            .args(arguments)
-            .arg(&image);
+            .args(arguments);
         let address = unix_address(&socket, "disk");
         Self::start(directory, command, address, Listening::Socket(socket))
     }

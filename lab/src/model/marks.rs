@@ -16,6 +16,7 @@ pub(super) fn title(subject: Subject) -> &'static str {
         Subject::Btrfs => "Compression by btrfs",
         Subject::Network => "Network disks",
         Subject::Cipher => "A cipher in the path",
+        Subject::Decoding => "Servers that decipher or decompress",
         Subject::Swap => "Swap",
     }
 }

@@ -11,6 +11,7 @@ mod btrfs;
 pub mod case;
 mod cipher;
 mod commits;
+mod decoding;
 pub mod judge;
 pub mod ledger;
 mod marks;
@@ -56,13 +57,15 @@ pub enum Subject {
     Network,
     /// A cipher in the path of a network disk
     Cipher,
+    /// Network disks that are deciphered or decompressed for each read, and nothing limited
+    Decoding,
     /// Memory that is less than what is touched
     Swap,
 }
 
 impl Subject {
     /// All of them, in the order of the page.
-    pub const ALL: [Subject; 8] = [
+    pub const ALL: [Subject; 9] = [
         Subject::Sizes,
         Subject::Stripes,
         Subject::Md,
@@ -70,6 +73,7 @@ impl Subject {
         Subject::Btrfs,
         Subject::Network,
         Subject::Cipher,
+        Subject::Decoding,
         Subject::Swap,
     ];
 
@@ -89,6 +93,7 @@ impl Subject {
             Subject::Btrfs => btrfs::ABOUT,
             Subject::Network => network::ABOUT,
             Subject::Cipher => cipher::ABOUT,
+            Subject::Decoding => decoding::ABOUT,
             Subject::Swap => swap::ABOUT,
         }
     }
@@ -102,6 +107,7 @@ impl Subject {
             Subject::Btrfs => btrfs::NEEDS,
             Subject::Network => network::NEEDS,
             Subject::Cipher => cipher::NEEDS,
+            Subject::Decoding => decoding::NEEDS,
             Subject::Swap => swap::NEEDS,
         }
     }
@@ -115,6 +121,7 @@ impl Subject {
             Subject::Btrfs => btrfs::wholes(rig, ledger),
             Subject::Network => network::wholes(rig, ledger),
             Subject::Cipher => cipher::wholes(rig, ledger),
+            Subject::Decoding => decoding::wholes(rig, ledger),
             Subject::Swap => swap::wholes(rig, ledger),
         }
     }
