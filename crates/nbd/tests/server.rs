@@ -58,6 +58,22 @@ impl Strange {
         into.copy_from_slice(&self.bytes.lock().unwrap()[at..at + into.len()]);
         Ok(())
     }
+
+    /// Waits until so many have.
+    fn slow_writes_have_begun(&self, number: u32) {
+        let slow = self.slow.0.lock().unwrap();
+        drop(
+            self.slow
+                .1
+                .wait_while(slow, |slow| slow.0 < number)
+                .unwrap(),
+        );
+    }
+
+    fn let_a_slow_write_go(&self) {
+        self.slow.0.lock().unwrap().1 += 1;
+        self.slow.1.notify_all();
+    }
 }
 
 impl Disk for Strange {
@@ -411,15 +427,10 @@ fn after_a_slow_write_the_next_keeps_nobody_waiting() {
         u64::from_be_bytes(reply[8..].try_into().unwrap())
     };
     let begun = |number| {
-        let slow = run.disk.slow.0.lock().unwrap();
-        let begun = &run.disk.slow.1;
-        drop(begun.wait_while(slow, |slow| slow.0 < number).unwrap());
+        run.disk.slow_writes_have_begun(number);
         std::thread::sleep(Duration::from_millis(50));
     };
-    let let_go = || {
-        run.disk.slow.0.lock().unwrap().1 += 1;
-        run.disk.slow.1.notify_all();
-    };
+    let let_go = || run.disk.let_a_slow_write_go();
     // The first arouses suspicion. What comes after it is there when it is done.
     socket.write_all(&block(1, 1, SLOW)).expect("it is taken");
     begun(1);
@@ -578,6 +589,32 @@ fn a_server_that_ends_finishes_what_is_in_flight() {
         .expect("the cold one is, too");
     assert_eq!(answers.len(), 2);
     assert!(answers.iter().all(|answer| answer.error == ErrorCode::NONE));
+    run.end();
+}
+
+/// The kernel's client makes an I/O error of every error that it is told, also of "shutting down", and the filesystem above stops. What
+/// got no answer it asks for again, over its next connection.
+#[test]
+fn what_comes_after_the_stop_gets_no_error() {
+    let run = Run::new(false);
+    let mut client = run.connect();
+    let mut memory = vec![0; BLOCK];
+    let mut answers = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            run.disk.slow_writes_have_begun(1);
+            run.server.stop();
+            run.disk.let_a_slow_write_go();
+        });
+        let both = [due(0, Command::Write, SLOW, 1), due(1, Command::Read, 0, 1)];
+        client
+            .exchange_within(&both, &mut memory, &mut answers, PATIENCE)
+            .expect("the write had begun");
+    });
+    let mut goes_on = || client.exchange_within(&[], &mut memory, &mut answers, PATIENCE);
+    assert!((0..3).any(|_| goes_on().is_err()), "it is not closed");
+    let answered: Vec<_> = answers.iter().map(|answer| answer.error).collect();
+    assert_eq!(answered, [ErrorCode::NONE]);
     run.end();
 }
 

@@ -160,8 +160,8 @@ impl Server {
         }))
     }
 
-    /// Ends it: nobody is accepted any more, what is in flight is done, and requests that come now
-    /// are answered with "shutting down". May be called from any thread.
+    /// Ends it: nobody is accepted any more, what is in flight is done and answered, and then every
+    /// connection is closed; requests that come now get no answer. May be called from any thread.
     pub fn stop(&self) {
         self.shared.stops.store(true, Ordering::SeqCst);
         self.bell.ring();

@@ -33,7 +33,7 @@ use super::shares::{Account, Shares};
 use super::slowness::Slowness;
 use super::tally::{Added, Tally};
 use super::transmission::{Parsed, Refusal, Replies, Request, Rules, Ticket, Work};
-use crate::wire::{ErrorCode, Malformed};
+use crate::wire::Malformed;
 
 /// A read that is larger, or a write, is not one piece of memory.
 const PIECE_BYTES: usize = 1 << 20;
@@ -455,18 +455,8 @@ impl Session {
     #[inline]
     fn begin(&mut self, mut request: Request, header_bytes: usize) -> Result<Option<Need>, Gone> {
         if self.shared.stops.load(Ordering::Relaxed) {
-            self.left_of_read = None;
-            self.inbox.used(header_bytes);
-            if let Work::Write { length, .. } = request.work {
-                self.skip = u64::from(length);
-            }
-            let (ticket, error) = (request.ticket, ErrorCode::SHUTDOWN);
-            let words = "the server is stopping";
-            self.refuse(Refusal {
-                ticket,
-                error,
-                words,
-            })?;
+            // No answer: a client asks again over its next connection, but takes an error for one of the disk, the kernel's even ESHUTDOWN.
+            self.ends = Some(Gone::Stopped);
             return Ok(None);
         }
         self.inbox.is_frugal = false;
