@@ -34,6 +34,9 @@ const BOUNDS: Bounds = Bounds {
     windows: 192,
     find: Duration::from_millis(800),
     read: Duration::from_millis(1_500),
+    // A disk that gives less than 1.4 MB/s is the one whose speed counts most.
+    least_windows: 2 * MIN_PIECES,
+    read_least: Duration::from_secs(6),
     files: 200_000,
 };
 /// Most processor time for compressing with one method, and for expanding again.
@@ -42,7 +45,7 @@ const MAX_NS: u64 = 300_000_000;
 const MIN_PIECES: usize = 8;
 
 /// Measures on a sample of the files below a directory, on its own filesystem, without what a move leaves out. Takes 2 to
-/// 5 s, reads at most 24 MiB, writes nothing. Empty where there are too few files to say anything.
+/// 5 s, from a slow disk up to 10 s, reads at most 24 MiB, writes nothing. Empty where there are too few files to say anything.
 pub fn measure(top: &Path, left_out: &NotCopied) -> Measured {
     let drawn = draw(top, left_out, BOUNDS, 0x5241_5350_4245_5252);
     let disk_bytes_per_second = disk_rate(&drawn);
@@ -62,14 +65,15 @@ pub struct Measured {
     pub disk_bytes_per_second: Option<f64>,
 }
 
-/// Less than this from the disk says nothing of its speed.
+/// Less than this from the disk says nothing of its speed, unless it took as long as reading may take.
 const MIN_DISK_BYTES: u64 = 2 << 20;
 
 fn disk_rate(drawn: &Drawn) -> Option<f64> {
     let bytes = drawn.windows.iter().flatten().map(Vec::len).sum::<usize>() as u64;
-    let is_from_disk = drawn.disk_bytes >= MIN_DISK_BYTES.max(bytes / 2);
+    let is_enough = drawn.disk_bytes >= MIN_DISK_BYTES || drawn.reading >= BOUNDS.read;
+    let is_from_disk = drawn.disk_bytes > 0 && drawn.disk_bytes >= bytes / 2;
     let seconds = drawn.reading.as_secs_f64();
-    (is_from_disk && seconds > 0.0).then(|| drawn.disk_bytes as f64 / seconds)
+    (is_from_disk && is_enough && seconds > 0.0).then(|| drawn.disk_bytes as f64 / seconds)
 }
 
 fn measure_pieces(pieces: &[Vec<u8>]) -> Vec<CompressionSpeed> {
@@ -212,6 +216,19 @@ mod tests {
         assert_eq!(disk_rate(&drawn(most)), Some(most as f64 / 2.0));
         assert_eq!(disk_rate(&drawn(most / 4)), None);
         assert_eq!(disk_rate(&drawn(0)), None);
+    }
+
+    /// A card of 500 kB/s had given less than 2 MiB when the time was over, and was taken for a usual one.
+    #[test]
+    fn a_disk_that_gives_little_in_all_the_time_is_slow() {
+        let drawn = |reading| Drawn {
+            windows: vec![vec![noise(1); 6]],
+            disk_bytes: 6 * BLOCK_BYTES as u64,
+            reading,
+        };
+        let slow = disk_rate(&drawn(BOUNDS.read)).unwrap();
+        assert!((500e3..550e3).contains(&slow), "{slow}");
+        assert_eq!(disk_rate(&drawn(BOUNDS.read / 10)), None);
     }
 
     /// zstd:9 looked worse than zstd:6 because it came to fewer pieces.

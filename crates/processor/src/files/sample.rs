@@ -17,8 +17,12 @@ pub(crate) struct Bounds {
     pub(crate) windows: usize,
     /// Most time for finding files.
     pub(crate) find: Duration,
-    /// Most time for reading pieces.
+    /// Most time for reading pieces, when there are enough.
     pub(crate) read: Duration,
+    /// So many windows are enough.
+    pub(crate) least_windows: usize,
+    /// Most time for reading so many.
+    pub(crate) read_least: Duration,
     /// Most files that are remembered.
     pub(crate) files: usize,
 }
@@ -138,7 +142,11 @@ fn read(places: &[Vec<(&Path, u64)>], bounds: Bounds) -> Vec<Vec<Vec<u8>>> {
     let begun_ns = clock::now_ns();
     let mut windows = Vec::new();
     for places in places {
-        if is_over(begun_ns, bounds.read) {
+        let most = match windows.len() < bounds.least_windows {
+            true => bounds.read_least,
+            false => bounds.read,
+        };
+        if is_over(begun_ns, most) {
             break;
         }
         let pieces = places
@@ -205,6 +213,8 @@ mod tests {
         windows: 64,
         find: Duration::from_secs(60),
         read: Duration::from_secs(60),
+        least_windows: 0,
+        read_least: Duration::from_secs(60),
         files: 10_000,
     };
 
@@ -247,6 +257,19 @@ mod tests {
         let share = small / (large + small);
         let truth = 3_200_000.0 / (3_200_000.0 + 100.0 * BLOCK_BYTES as f64);
         assert!((share - truth).abs() < 0.06, "{share}, in truth {truth}");
+    }
+
+    #[test]
+    fn a_slow_disk_gets_the_time_for_the_least() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("large"), vec![1; 50 * BLOCK_BYTES]).unwrap();
+        let bounds = Bounds {
+            read: Duration::ZERO,
+            least_windows: 5,
+            ..BOUNDS
+        };
+        let windows = sample(directory.path(), &NotCopied::default(), bounds, 1);
+        assert_eq!(windows.len(), 5);
     }
 
     #[test]
