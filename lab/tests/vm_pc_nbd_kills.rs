@@ -485,7 +485,10 @@ impl Rig {
         self.board_must("umount -l /mnt && rubus detach --give-up >&2");
         self.stop_writers();
         assert_ne!(self.promises.take_failed(), [""; 0]);
-        self.board_must("until [ $(cat /sys/block/nbd0/size) = 0 ]; do sleep 0.1; done");
+        self.board_must(
+            "until [ $(cat /sys/block/nbd0/size) = 0 ]; do sleep 0.1; done
+             [ -z \"$(ls -A /mnt)\" ] || { echo 'something was written beside the disk'; exit 1; } >&2",
+        );
         Outcome::AttachedAgain
     }
 

@@ -59,7 +59,7 @@ sub raw {
 sub file {
     my $place = sprintf 'file%02d', shift;
     my $way = $once ? 2 : int rand 3;
-    my $path = $way == 2 ? "/mnt/new.$place" : "/mnt/$place";
+    my $path = $way == 2 ? "new.$place" : $place;
     told('begun', $place, $number);
     must($place, sysopen(my $file, $path, O_WRONLY | O_CREAT | ($way == 2 ? O_TRUNC : 0)));
     must($place, whole($file, content($place, PAGES)));
@@ -69,8 +69,8 @@ sub file {
     }
     must($place, durable($file));
     if ($way == 2) {
-        must($place, rename($path, "/mnt/$place"));
-        must($place, sysopen(my $directory, '/mnt', O_RDONLY));
+        must($place, rename($path, $place));
+        must($place, sysopen(my $directory, '.', O_RDONLY));
         must($place, durable($directory));
     }
     told('done', $place, $number);
@@ -79,6 +79,9 @@ sub file {
 
 if ($kind eq 'raw') {
     must('raw', sysopen(DEVICE, '/dev/nbd0', O_RDWR));
+} else {
+    # When it is unmounted lazily, /mnt is a directory of the root, in which everything would be durable.
+    chdir '/mnt' or die;
 }
 if ($once) {
     $kind eq 'raw' ? raw() : do { file($_) for 0 .. FILES - 1 };
