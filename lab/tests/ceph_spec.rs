@@ -152,7 +152,8 @@ fn a_monitor_takes_every_option_and_every_command() {
 
 /// Removes pools, profiles and rules.
 fn remove(cluster: &Cluster) {
-    let script = "for pool in rubus rubus-data; do ceph osd pool rm $pool $pool --yes-i-really-really-mean-it; done\n\
+    let script = "ceph auth rm client.rubus\n\
+                  for pool in rubus rubus-data; do ceph osd pool rm $pool $pool --yes-i-really-really-mean-it; done\n\
                   for rule in $(ceph osd crush rule ls); do [ $rule = replicated_rule ] || ceph osd crush rule rm $rule; done\n\
                   for profile in $(ceph osd erasure-code-profile ls); do\n\
                   [ $profile = default ] || ceph osd erasure-code-profile rm $profile; done";
@@ -357,7 +358,11 @@ fn of(cluster: &Cluster, boards: u32, layout: &str) {
     if is_small {
         remove(cluster);
     } else {
-        run(cluster, "ceph osd crush rule rm rubus-copies").expect("it is removed");
+        run(
+            cluster,
+            "ceph auth rm client.rubus; ceph osd crush rule rm rubus-copies",
+        )
+        .expect("it is removed");
     }
 }
 
