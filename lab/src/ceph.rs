@@ -491,21 +491,31 @@ impl Cluster {
     /// # Errors
     /// When it does not run.
     pub fn osd_process(&self, osd: u32) -> Result<rustix::process::Pid> {
+        let wanted = format!("ceph-osd\0-i\0{osd}\0");
+        self.process(|line| line == wanted)
+            .with_context(|| format!("osd.{osd} does not run"))
+    }
+
+    /// The process of the cluster whose command line (each word ended with NUL) is meant, by its number outside.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn process(&self, is_meant: impl Fn(&str) -> bool) -> Result<rustix::process::Pid> {
         let space = |process: &str| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
         let own = space(&self.init.to_string());
-        let wanted = format!("ceph-osd\0-i\0{osd}\0");
         let all = fs::read_dir("/proc").context("cannot list processes")?;
         let found = all
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
             .filter(|name| space(name) == own)
             .find(|name| {
-                fs::read_to_string(format!("/proc/{name}/cmdline")).is_ok_and(|line| line == wanted)
+                fs::read_to_string(format!("/proc/{name}/cmdline"))
+                    .is_ok_and(|line| is_meant(&line))
             });
         found
             .and_then(|name| name.parse().ok())
             .and_then(rustix::process::Pid::from_raw)
-            .with_context(|| format!("osd.{osd} does not run"))
+            .context("no such process runs in the cluster")
     }
 
     /// Starts an OSD again that has ended.

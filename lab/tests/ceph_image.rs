@@ -62,6 +62,7 @@ fn an_image_is_measured_and_what_happens_to_its_cluster_is_told() {
     fill(&cluster);
     the_rates_are_those_of_fio(&cluster);
     an_image_in_use_is_only_read(&cluster);
+    what_a_killed_run_left_goes_with_the_next(&cluster);
     let of = |trouble: &str, signal, pause_s, noticed: &str| {
         an_osd_is_lost(&cluster, trouble, signal, pause_s, noticed);
         cluster
@@ -233,6 +234,43 @@ fn an_image_in_use_is_only_read(cluster: &Cluster) {
     cluster
         .wait("nobody watches it", Duration::from_secs(60), free)
         .expect("it is free");
+}
+
+/// The directories of sockets that are there.
+fn places(cluster: &Cluster) -> usize {
+    let all = fs::read_dir(cluster.root().join("tmp")).expect("a directory");
+    let names = all.flatten().map(|entry| entry.file_name());
+    names
+        .filter(|name| name.to_string_lossy().starts_with("rubus-rbd-"))
+        .count()
+}
+
+fn what_a_killed_run_left_goes_with_the_next(cluster: &Cluster) {
+    let mut job = measured(cluster, "sustained", "900MB")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let serves = |line: &str| line.contains("qemu-nbd\0");
+    let has_begun = || Ok(cluster.process(serves).is_ok());
+    cluster
+        .wait("the image is served", Duration::from_secs(60), has_begun)
+        .expect("it is");
+    let own = cluster.process(|line| line.starts_with("/ceph/rubus\0bench"));
+    kill_process(own.expect("it runs"), Signal::KILL).expect("a signal");
+    let _ = job.wait();
+    let has_ended = || Ok(cluster.process(serves).is_err());
+    cluster
+        .wait("its server has ended", Duration::from_secs(20), has_ended)
+        .expect("it ends");
+    assert_eq!(places(cluster), 1, "what a killed run cannot remove");
+    let output = rubus(
+        cluster,
+        &["bench", IMAGE, "--suite", "journal", "--read-only"],
+    )
+    .output()
+    .expect("it starts");
+    assert_eq!(places(cluster), 0, "{}", said(&output));
 }
 
 /// A long job during which an OSD is lost and comes back.

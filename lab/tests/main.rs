@@ -7,6 +7,8 @@ mod advise;
 mod bare_debian;
 mod ceph;
 mod ceph_image;
+mod ceph_objects;
+mod ceph_spec;
 mod cpu;
 mod crunch;
 mod fleet;

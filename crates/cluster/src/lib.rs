@@ -22,6 +22,7 @@ pub mod measured;
 pub mod memory;
 pub mod objects;
 pub mod prices;
+pub mod rados;
 pub mod range;
 pub mod rebuild;
 pub mod release;

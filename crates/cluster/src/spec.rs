@@ -72,6 +72,8 @@ pub struct File {
 
 /// Placement groups per OSD, `mon_target_pg_per_osd`: 100 before Umbrella, which doubles them.
 const GROUPS_PER_OSD: f64 = 100.0;
+/// Placement groups that a pool may have by default, `mon_max_pool_pg_num`.
+const MAX_GROUPS_PER_POOL: u64 = 65_536;
 /// Share of the placement groups that the pool of image headers gets beside an EC pool. Assumed.
 const HEADERS_SHARE: f64 = 0.1;
 
@@ -536,6 +538,13 @@ impl<'d> Plan<'d> {
             script.comment("Umbrella would double the placement groups per OSD.");
             script.run(&format!(
                 "{ceph} config set global mon_target_pg_per_osd {GROUPS_PER_OSD}"
+            ));
+        }
+        let (data, _) = placement_groups(self.design);
+        if data > MAX_GROUPS_PER_POOL {
+            script.comment("The monitors take no pool of so many placement groups by default.");
+            script.run(&format!(
+                "{ceph} config set global mon_max_pool_pg_num {data}"
             ));
         }
         match self.measured_iops {

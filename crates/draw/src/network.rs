@@ -1,7 +1,7 @@
 //! A network disk in words.
 
 use rubus_vocabulary::cluster_facts::{ClusterChange, ClusterFacts, Dip};
-use rubus_vocabulary::result::{NetworkFacts, TargetFacts};
+use rubus_vocabulary::result::{NetworkFacts, TargetFacts, TargetKind};
 use rubus_vocabulary::units::{bytes_iec, bytes_si, duration_ns};
 
 use crate::words;
@@ -11,6 +11,7 @@ pub fn measured(target: &TargetFacts) -> String {
     let kind = words::target_kind(target.kind);
     match &target.network {
         Some(network) => format!("{kind} {}", network.uri),
+        None if target.kind == TargetKind::Pool => format!("{kind} {}", target.path),
         None => format!("{kind} in {}", target.path),
     }
 }

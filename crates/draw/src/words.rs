@@ -131,6 +131,7 @@ pub fn target_kind(kind: TargetKind) -> &'static str {
         TargetKind::Device => "the device",
         TargetKind::Ram => "memory",
         TargetKind::Network => "the network disk",
+        TargetKind::Pool => "the pool",
     }
 }
 

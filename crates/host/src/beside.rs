@@ -1,9 +1,10 @@
 //! Programs that run beside this one for as long as they are wanted: servers, and shells that answer line by line.
 //!
 //! They are found and started as in [`crate::programs`], and end with the value that stands for them. Should this
-//! program be killed, a [`Conversation`] ends because nobody speaks any more; a server has to notice for itself.
+//! program be killed, a [`Conversation`] ends because nobody speaks any more, and the kernel asks the others to end.
 
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -35,12 +36,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it; its output is dropped.
+    /// Starts it; its output is dropped. It is asked to end when the thread that calls this does.
     ///
     /// # Errors
     /// [`RunError`].
     pub fn start(program: &str, arguments: &[&str]) -> Result<Server, RunError> {
         let mut command = command(program, arguments)?;
+        end_with_this_thread(&mut command);
         let (mut child, _) = spawn(command.stdin(Stdio::null()).stdout(Stdio::null()), program)?;
         let complaint = child.stderr.take();
         Ok(Server { child, complaint })
@@ -146,12 +148,109 @@ impl Drop for Conversation {
     }
 }
 
+/// A program whose lines are read as they come.
+#[derive(Debug)]
+pub struct Lines {
+    child: Child,
+    output: Pipe<ChildStdout>,
+    complaint: Pipe<ChildStderr>,
+}
+
+impl Lines {
+    /// Starts it. It is asked to end when the thread that calls this does.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn start(program: &str, arguments: &[&str]) -> Result<Lines, RunError> {
+        let mut command = command(program, arguments)?;
+        end_with_this_thread(&mut command);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let (mut child, _) = spawn(command, program)?;
+        let (output, complaint) = (
+            Pipe::new(child.stdout.take()),
+            Pipe::new(child.stderr.take()),
+        );
+        Ok(Lines {
+            child,
+            output,
+            complaint,
+        })
+    }
+
+    /// The next line; nothing when it has ended well.
+    ///
+    /// # Errors
+    /// In words, when none comes in time, it failed with these last words, or `stop` is raised.
+    pub fn next(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Option<String>, String> {
+        let limit = Limit::within(limit).or_until(stop);
+        loop {
+            if let Some(line) = self.output.take_line() {
+                return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
+            }
+            if !self.output.is_open() && !self.complaint.is_open() {
+                return self.ended();
+            }
+            programs::wait_for_data(&[&self.output, &self.complaint], &limit)
+                .and_then(|()| self.output.read_available())
+                .and_then(|()| self.complaint.read_available())
+                .map_err(|failure| failure.to_string())?;
+        }
+    }
+
+    fn ended(&mut self) -> Result<Option<String>, String> {
+        let status = self.child.wait().map_err(|error| error.to_string())?;
+        if status.success() {
+            return Ok(None);
+        }
+        let words = programs::last_words(self.complaint.so_far());
+        Err(match words.is_empty() {
+            true => format!("it ended without a word ({status})"),
+            false => words,
+        })
+    }
+
+    /// Processor seconds that it has used so far; absent when it has ended.
+    pub fn cpu_s(&self) -> Option<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        // The name may hold anything, but ends with the last parenthesis.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
+        let (user, system) = (times.next()?.ok()?, times.next()?.ok()?);
+        Some((user + system) as f64 / rustix::param::clock_ticks_per_second() as f64)
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        programs::kill_group(&self.child);
+        programs::reap_if_it_ends(&mut self.child);
+    }
+}
+
 fn command(program: &str, arguments: &[&str]) -> Result<Command, RunError> {
     let missing = || RunError::Missing {
         program: program.into(),
     };
     let path: PathBuf = programs::find(program).ok_or_else(missing)?;
     Ok(programs::bare(&path, arguments))
+}
+
+/// Lets the kernel ask the program to end when the thread that starts it has ended, be it by a kill of the whole process.
+fn end_with_this_thread(command: &mut Command) {
+    let parent = std::process::id();
+    // SAFETY: between fork and exec only system calls are made.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            // Killed before that took effect: nobody would ask any more.
+            match u32::try_from(libc::getppid()) == Ok(parent) {
+                true => Ok(()),
+                false => Err(std::io::ErrorKind::Interrupted.into()),
+            }
+        });
+    }
 }
 
 /// The child, and its command for messages.
@@ -243,6 +342,50 @@ mod tests {
             std::thread::sleep(Duration::from_millis(2));
         }
         drop(server);
+        assert!(mark.exists());
+    }
+
+    #[test]
+    fn lines_come_one_by_one_and_an_end_says_whether_it_was_good() {
+        let never = AtomicBool::new(false);
+        let run = |script: &str| Lines::start("sh", &["-c", script]).expect("a shell");
+        let mut good = run("echo one; echo two");
+        for line in [Some("one".to_owned()), Some("two".into()), None] {
+            assert_eq!(good.next(SOON, &never), Ok(line));
+        }
+        let mut bad = run("echo one; echo why >&2; exit 1");
+        assert_eq!(bad.next(SOON, &never), Ok(Some("one".into())));
+        assert_eq!(bad.next(SOON, &never), Err("why".into()));
+        let mut silent = run("exec sleep 60");
+        assert!(silent.cpu_s().is_some_and(|seconds| seconds < 60.0));
+        assert_eq!(
+            silent.next(Duration::from_millis(20), &never),
+            Err("no answer in time".into())
+        );
+        assert!(silent.next(SOON, &AtomicBool::new(true)).is_err());
+    }
+
+    #[test]
+    fn a_server_ends_with_whoever_started_it() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (ready, mark) = (place.path().join("ready"), place.path().join("mark"));
+        let script = format!(
+            "trap 'echo gone >{}; exit' TERM; echo >{}; while :; do sleep 0.01; done",
+            mark.display(),
+            ready.display()
+        );
+        let started = std::thread::spawn(move || {
+            let server = Server::start("sh", &["-c", &script]).expect("a shell");
+            while !ready.exists() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            // As a kill does: nothing is dropped.
+            std::mem::ManuallyDrop::new(server)
+        });
+        let mut server = started.join().expect("it started");
+        while server.last_words().is_none() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         assert!(mark.exists());
     }
 

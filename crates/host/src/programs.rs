@@ -399,6 +399,11 @@ impl<R: Read + AsFd> Pipe<R> {
         Some(line)
     }
 
+    /// What has come and was not taken.
+    pub(crate) fn so_far(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// One read, if there is something to read; notices the end.
     pub(crate) fn read_available(&mut self) -> Result<(), Failure> {
         let Some(source) = self.source.as_mut() else {

@@ -142,7 +142,7 @@ impl Opened {
 
     fn of(file: OwnedFd, kind: TargetKind, path: &Path, access: Access, size_bytes: u64) -> Self {
         let filesystem = match kind {
-            TargetKind::Device | TargetKind::Network => None,
+            TargetKind::Device | TargetKind::Network | TargetKind::Pool => None,
             TargetKind::Directory | TargetKind::File | TargetKind::Ram => {
                 filesystem::of(file.as_fd())
             }

@@ -375,14 +375,14 @@ impl BenchOf {
 ///
 /// A target is a directory (measures a nameless file in it), a file or a block device (both
 /// read-only unless you confirm their loss). ram:SIZE is memory: the upper limit for any disk on
-/// this machine. Put ./ before a path that begins with ram: or rbd:, or that is named like a subcommand.
+/// this machine. Put ./ before a path that begins with ram:, rbd: or rados:, or that is named like a subcommand.
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Bench {
     #[command(subcommand)]
     pub of: Option<BenchOf>,
     /// What to measure: directories, files, block devices, network disks (nbd://…), images of a Ceph
-    /// cluster (rbd:POOL/IMAGE), or memory as ram:SIZE
+    /// cluster (rbd:POOL/IMAGE), objects in a pool of one (rados:POOL), or memory as ram:SIZE
     #[arg(required_unless_present = "fio_job", value_name = "TARGET", value_hint = clap::ValueHint::AnyPath,
         value_parser = OsStringValueParser::new().try_map(TargetName::parse))]
     pub targets: Vec<TargetName>,

@@ -159,6 +159,10 @@ pub fn resolve(
         TargetName::Ram(bytes) => memory(name, *bytes, machine),
         TargetName::Nbd(address) => export(address, files, allowance),
         TargetName::Rbd(name) => image(name, allowance),
+        TargetName::Rados(name) => anyhow::bail!(
+            "{} is no disk: its objects are measured with `rubus bench {0}` alone",
+            name.address()
+        ),
     }?;
     let device = resolved.device.as_deref();
     let disks = device.map_or(Vec::new(), |name| machine.disks_below(name));

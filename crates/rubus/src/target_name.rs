@@ -5,11 +5,12 @@ use std::fmt;
 use std::path::PathBuf;
 
 use rubus_cluster::watch::image::{ImageName, SCHEME as RBD_SCHEME};
+use rubus_cluster::watch::pool_name::{PoolName, SCHEME as RADOS_SCHEME};
 use rubus_vocabulary::units::parse_size;
 
 /// A target as it was typed.
 ///
-/// What begins with `ram:`, `rbd:` or the scheme of an NBD address is that; everything else is a path. A
+/// What begins with `ram:`, `rbd:`, `rados:` or the scheme of an NBD address is that; everything else is a path. A
 /// directory that is called like one of them can be named with its place in front: `./ram:1MiB`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetName {
@@ -21,6 +22,8 @@ pub enum TargetName {
     Nbd(String),
     /// An image of a Ceph cluster.
     Rbd(ImageName),
+    /// Objects of a Ceph cluster.
+    Rados(PoolName),
 }
 
 /// The schemes of NBD addresses.
@@ -30,7 +33,7 @@ impl TargetName {
     /// Reads what was typed.
     ///
     /// # Errors
-    /// A sentence, when it begins with `ram:` or `rbd:` and goes on with something that is no size or no image.
+    /// A sentence, when it begins with `ram:`, `rbd:` or `rados:` and goes on with something that is no size, image or pool.
     pub fn parse(typed: OsString) -> Result<Self, String> {
         // Only paths may be something else than text.
         let Some(text) = typed.to_str() else {
@@ -47,6 +50,9 @@ impl TargetName {
         }
         if text.starts_with(RBD_SCHEME) {
             return ImageName::parse(text).map(TargetName::Rbd);
+        }
+        if text.starts_with(RADOS_SCHEME) {
+            return PoolName::parse(text).map(TargetName::Rados);
         }
         let begins_with = |scheme: &str| {
             let start = text.get(..scheme.len());
@@ -75,6 +81,7 @@ impl fmt::Display for TargetName {
             TargetName::Ram(bytes) => write!(f, "ram:{bytes}"),
             TargetName::Nbd(address) => f.write_str(address),
             TargetName::Rbd(name) => f.write_str(&name.address()),
+            TargetName::Rados(name) => f.write_str(&name.address()),
         }
     }
 }
@@ -132,6 +139,12 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_of_a_cluster_is_told_from_an_image() {
+        assert!(matches!(parse("rados:rbd"), Ok(TargetName::Rados(_))));
+        assert!(parse("rados:a/b").unwrap_err().contains("./rados:a/b"));
+    }
+
+    #[test]
     fn a_path_need_not_be_text() {
         let typed = OsString::from_vec(vec![b'/', 0xff]);
         assert_eq!(
@@ -148,6 +161,7 @@ mod tests {
             "nbd://h/e",
             "/tmp",
             "rbd:p/i:id=u",
+            "rados:p:id=u",
         ] {
             assert_eq!(parse(name).unwrap().to_string(), name);
         }

@@ -425,3 +425,33 @@ fn the_sensors_for_home_assistant_name_what_a_survey_has() {
             .is_some_and(|all| all.iter().all(is_known))
     );
 }
+
+#[test]
+fn what_has_no_meaning_for_objects_is_said_before_anything_is_asked() {
+    let home = home();
+    for (words, wanted) in [
+        (
+            &["--read-only"][..],
+            "--read-only has no meaning for the objects of a pool (rados:rbd)",
+        ),
+        (&["--size", "1GiB"], "--size has no meaning"),
+        (&["--content", "zeros"], "--content has no meaning"),
+        (
+            &["--suite", "full"],
+            "the suite 'full' is for disks; objects have the suite 'objects'",
+        ),
+        (
+            &["/tmp"],
+            "are measured alone: give rados:rbd in a command of its own",
+        ),
+    ] {
+        let output = rubus(home.path())
+            .args(["bench", "rados:rbd"])
+            .args(words)
+            .output()
+            .expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(wanted), "{words:?}: {said}");
+    }
+}

@@ -1,14 +1,14 @@
-//! A Ceph cluster that an image lies in, and what happened to it while the image was measured.
+//! A Ceph cluster that an image or a pool lies in, and what happened to it while that was measured.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::percent;
 
-/// The cluster behind an RBD image.
+/// The cluster behind an RBD image or a pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClusterFacts {
-    /// Pool, namespace and image, as `rbd` names them ("rbd/disk").
+    /// Pool, namespace and image, as `rbd` names them ("rbd/disk"); the pool alone where its objects were measured.
     pub image: String,
     /// What the monitors call their release ("18.2.7 reef"); absent where they did not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

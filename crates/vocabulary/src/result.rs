@@ -160,7 +160,7 @@ pub struct TargetFacts {
     /// The link over which a network disk is reached, as far as its rate is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<NetworkLink>,
-    /// The Ceph cluster that an RBD image lies in.
+    /// The Ceph cluster that an RBD image or a pool lies in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterFacts>,
 }
@@ -265,6 +265,8 @@ pub enum TargetKind {
     Ram,
     /// A network block device, spoken to without the kernel.
     Network,
+    /// A pool of a Ceph cluster, in which objects of our own were measured.
+    Pool,
 }
 
 /// What the measuring itself costs, measured on `/dev/null` before the session.

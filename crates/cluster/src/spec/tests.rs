@@ -43,6 +43,13 @@ fn no_osd_gets_more_placement_groups_than_ceph_allows() {
 }
 
 #[test]
+fn the_monitors_are_told_of_a_pool_larger_than_they_take_by_default() {
+    let text = |nodes| script(&design("3x", "20.2.5", nodes), &Deployment::default());
+    assert!(text(5000).contains("ceph config set global mon_max_pool_pg_num 131072\n"));
+    assert!(!text(500).contains("mon_max_pool_pg_num"));
+}
+
+#[test]
 fn fast_ec_is_only_switched_on_where_it_was_asked_for() {
     let with = script(&design("2+2 fast", "20.2.4", 5), &Deployment::default());
     assert!(with.contains("allow_ec_optimizations true"));

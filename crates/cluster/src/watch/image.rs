@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::client::{Client, is_name};
+
 /// The scheme of an image's address.
 pub const SCHEME: &str = "rbd:";
 
@@ -13,10 +15,8 @@ pub const SCHEME: &str = "rbd:";
 pub struct ImageName {
     pool: String,
     rest: String,
-    /// The path of `ceph.conf`.
-    pub conf: Option<String>,
-    /// The name of the user, without `client.`.
-    pub user: Option<String>,
+    /// As whom, and with which configuration.
+    pub client: Client,
 }
 
 impl ImageName {
@@ -36,48 +36,21 @@ impl ImageName {
         let (path, snapshot) = name
             .split_once('@')
             .map_or((name, None), |(path, s)| (path, Some(s)));
-        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        let is_name = |part: &str| !part.is_empty() && part.chars().all(plain);
         let depth = path.split('/').count();
         if !(2..=3).contains(&depth) || !path.split('/').chain(snapshot).all(is_name) {
             return Err(no_image());
         }
         let (pool, _) = path.split_once('/').unwrap_or((path, ""));
-        let mut image = ImageName {
+        Ok(ImageName {
             pool: pool.into(),
             rest: name[pool.len() + 1..].into(),
-            conf: None,
-            user: None,
-        };
-        for option in parts {
-            match option.split_once('=') {
-                Some(("conf", file)) if !file.is_empty() => image.conf = Some(file.into()),
-                Some(("id", user)) if is_name(user) => image.user = Some(user.into()),
-                _ => return Err(no_image()),
-            }
-        }
-        Ok(image)
-    }
-
-    /// The options that Ceph's own programs take for the configuration and the user.
-    pub fn options(&self) -> Vec<String> {
-        let option = |name: &str, value: &Option<String>| {
-            value.as_ref().map(|value| format!("--{name}={value}"))
-        };
-        [option("conf", &self.conf), option("id", &self.user)]
-            .into_iter()
-            .flatten()
-            .collect()
+            client: Client::parse(parts).ok_or_else(no_image)?,
+        })
     }
 
     /// The whole address, as QEMU takes it.
     pub fn address(&self) -> String {
-        let option = |name: &str, value: &Option<String>| {
-            value.as_ref().map(|value| format!(":{name}={value}"))
-        };
-        let options = [option("conf", &self.conf), option("id", &self.user)];
-        let options: String = options.into_iter().flatten().collect();
-        format!("{SCHEME}{self}{options}")
+        format!("{SCHEME}{self}{}", self.client.suffix())
     }
 
     /// Its pool.
@@ -176,6 +149,22 @@ pub fn pool(printed: &str, name: &str) -> Result<Pool, String> {
     })
 }
 
+/// Bytes that a pool still takes, from `ceph df --format json`.
+///
+/// # Errors
+/// In words, when it does not say that.
+pub fn available(printed: &str, name: &str) -> Result<u64, String> {
+    let found: Value = serde_json::from_str(printed.trim())
+        .map_err(|error| format!("`ceph df` printed no JSON: {error}"))?;
+    let pools = found["pools"].as_array();
+    let pool = pools
+        .into_iter()
+        .flatten()
+        .find(|pool| pool["name"] == name);
+    pool.and_then(|pool| pool["stats"]["max_avail"].as_u64())
+        .ok_or_else(|| format!("`ceph df` does not say what the pool '{name}' still takes"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,7 +186,7 @@ mod tests {
             assert_eq!(name.address(), typed);
         }
         let name = ImageName::parse("rbd:rbd/disk:id=a:conf=/c").expect("it is one");
-        assert_eq!(name.options(), ["--conf=/c", "--id=a"]);
+        assert_eq!(name.client.options(), ["--conf=/c", "--id=a"]);
         assert_eq!(name.to_string(), "rbd/disk");
         for typed in [
             "rbd:",
@@ -242,6 +231,13 @@ mod tests {
             "there is no pool 'rdb' in this cluster; it has: rbd, ec"
         );
         assert!(pool("[]", "rbd").unwrap_err().ends_with("it has: none"));
+    }
+
+    #[test]
+    fn a_pool_says_what_it_still_takes() {
+        let df = r#"{"stats":{},"pools":[{"name":"rbd","id":1,"stats":{"stored":289407008,"max_avail":7435669504}}]}"#;
+        assert_eq!(available(df, "rbd"), Ok(7_435_669_504));
+        assert!(available(df, "ec").unwrap_err().contains("'ec'"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::spec::Suite;
 
+use super::bench_objects;
 use super::bench_options::{allowance, suite_of, wanted};
 use crate::args::{Bench, General};
 use crate::exit::Exit;
@@ -18,6 +19,9 @@ use crate::world::{self, Terminal, World};
 
 /// Measures every target with the suite.
 pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
+    if let Some(pool) = bench_objects::pool(bench)? {
+        return bench_objects::run(general, bench, pool);
+    }
     if let Some(path) = &bench.fio_job {
         return super::job_file::run(general, bench, path);
     }

@@ -6,6 +6,7 @@ pub mod against_binary;
 pub mod attach;
 pub mod before_after;
 pub mod bench;
+mod bench_objects;
 pub mod bench_options;
 pub mod change;
 pub mod checkup;

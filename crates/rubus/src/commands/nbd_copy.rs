@@ -1,6 +1,7 @@
 //! `rubus nbd copy`: a disk to another disk.
 
 use rubus_cluster::watch::image::ImageName;
+use rubus_cluster::watch::pool_name::PoolName;
 use rubus_nbd::copying::destination::{self, CopyRequest, Destination};
 use rubus_nbd::copying::run::DiskCopying;
 use rubus_nbd::copying::source::{self, Source};
@@ -79,6 +80,7 @@ fn open_source(name: &TargetName, request: &CopyRequest) -> anyhow::Result<Sourc
             "memory is nothing to be copied; put ./ before a file whose name begins with ram:"
         ),
         TargetName::Rbd(name) => Err(through_a_server(name, "from")),
+        TargetName::Rados(name) => Err(no_disk(name)),
         TargetName::Path(path) => source::of_path(path, &LiveGuard),
     }
 }
@@ -94,8 +96,16 @@ fn open_destination(
             "memory is no place to copy to; put ./ before a file whose name begins with ram:"
         ),
         TargetName::Rbd(name) => Err(through_a_server(name, "to")),
+        TargetName::Rados(name) => Err(no_disk(name)),
         TargetName::Path(path) => destination::of_path(path, bytes, request, &LiveGuard),
     }
+}
+
+fn no_disk(name: &PoolName) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{} is a pool and no disk; name an image in it, such as rbd:{name}/IMAGE",
+        name.address()
+    )
 }
 
 /// How an image of a Ceph cluster is copied "from" or "to".

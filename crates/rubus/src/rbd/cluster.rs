@@ -1,8 +1,10 @@
-//! What has to be known of a cluster before an image in it is opened, asked of Ceph's own programs.
+//! What has to be known of a cluster before an image or a pool in it is opened, asked of Ceph's own programs.
 
 use std::time::Duration;
 
+use rubus_cluster::watch::client::Client;
 use rubus_cluster::watch::image::{self, ImageName, Pool};
+use rubus_cluster::watch::pool_name::PoolName;
 use rubus_cluster::watch::state::State;
 use rubus_host::beside::answer;
 use rubus_vocabulary::cluster_facts::ClusterFacts;
@@ -16,30 +18,63 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Standing {
     /// What a run keeps.
     pub facts: ClusterFacts,
-    /// Who has the image open.
+    /// Who has the image open; nobody, if it is a pool.
     pub watchers: Vec<String>,
+    /// Some placement groups serve nobody.
+    pub is_inactive: bool,
     /// What says that room is short.
     pub full: Vec<String>,
 }
 
-/// Asks for all of it.
+/// Asks for all of it about a pool.
+///
+/// # Errors
+/// In words, with what to look at.
+pub fn standing_of_pool(name: &PoolName) -> Result<Standing, String> {
+    let client = &name.client;
+    let state = State::parse(&ceph(client, &["status"])?)?;
+    let pools = ceph(client, &["osd", "pool", "ls", "detail"])?;
+    let pool = image::pool(&pools, &name.to_string())?;
+    told(client, name.to_string(), &pool, state, Vec::new())
+}
+
+/// Bytes that a pool still takes.
+///
+/// # Errors
+/// In words.
+pub fn available(name: &PoolName) -> Result<u64, String> {
+    image::available(&ceph(&name.client, &["df"])?, &name.to_string())
+}
+
+/// Asks for all of it about an image.
 ///
 /// # Errors
 /// In words, with what to look at.
 pub fn standing(name: &ImageName) -> Result<Standing, String> {
-    let state = State::parse(&ceph(name, &["status"])?)?;
-    let pools = ceph(name, &["osd", "pool", "ls", "detail"])?;
+    let client = &name.client;
+    let state = State::parse(&ceph(client, &["status"])?)?;
+    let pools = ceph(client, &["osd", "pool", "ls", "detail"])?;
     let own = image::pool(&pools, name.pool())?;
     let pool = match image::data_pool(&rbd(name, "info", &state)?) {
         Some(other) => image::pool(&pools, &other)?,
         None => own,
     };
     let watchers = image::watchers(&rbd(name, "status", &state)?)?;
+    told(client, name.to_string(), &pool, state, watchers)
+}
+
+fn told(
+    client: &Client,
+    name: String,
+    pool: &Pool,
+    state: State,
+    watchers: Vec<String>,
+) -> Result<Standing, String> {
     Ok(Standing {
         facts: ClusterFacts {
-            image: name.to_string(),
-            release: release(name),
-            layout: layout(name, &pool)?,
+            image: name,
+            release: release(client),
+            layout: layout(client, pool)?,
             osds: state.osds,
             osds_up: state.osds_up,
             changes: Vec::new(),
@@ -47,15 +82,16 @@ pub fn standing(name: &ImageName) -> Result<Standing, String> {
             not_watched: None,
         },
         watchers,
+        is_inactive: state.is_inactive,
         full: state.full,
     })
 }
 
 /// How the pool that holds the data keeps them.
-fn layout(name: &ImageName, pool: &Pool) -> Result<String, String> {
+fn layout(client: &Client, pool: &Pool) -> Result<String, String> {
     let profile = match &pool.profile {
         Some(profile) => Some(ceph(
-            name,
+            client,
             &["osd", "erasure-code-profile", "get", profile],
         )?),
         None => None,
@@ -64,16 +100,16 @@ fn layout(name: &ImageName, pool: &Pool) -> Result<String, String> {
 }
 
 /// The release of the installed client: the daemons' may differ during an upgrade.
-fn release(name: &ImageName) -> Option<String> {
-    let printed = ceph(name, &["version"]).ok()?;
+fn release(client: &Client) -> Option<String> {
+    let printed = ceph(client, &["version"]).ok()?;
     let found: serde_json::Value = serde_json::from_str(printed.trim()).ok()?;
     // "ceph version 18.2.7 (6b0e98…) reef (stable)"
     let words: Vec<&str> = found["version"].as_str()?.split(' ').collect();
     Some(format!("{} {}", words.get(2)?, words.get(4)?))
 }
 
-fn ceph(name: &ImageName, words: &[&str]) -> Result<String, String> {
-    let options = name.options();
+fn ceph(client: &Client, words: &[&str]) -> Result<String, String> {
+    let options = client.options();
     let mut all: Vec<&str> = options.iter().map(String::as_str).collect();
     all.extend([CONNECTING, "--format=json"]);
     all.extend(words);
@@ -91,7 +127,7 @@ fn ceph(name: &ImageName, words: &[&str]) -> Result<String, String> {
 
 /// `rbd` reads the image's own objects, which it waits for as long as it takes.
 fn rbd(name: &ImageName, verb: &str, state: &State) -> Result<String, String> {
-    let options = name.options();
+    let options = name.client.options();
     let mut words: Vec<&str> = options.iter().map(String::as_str).collect();
     let image = name.to_string();
     words.extend([verb, "--format=json", &image]);

@@ -1,7 +1,9 @@
-//! An RBD image of a Ceph cluster as a target: QEMU's server reads and writes it past every cache, this program's NBD client
+//! Ceph clusters as targets. An image: QEMU's server reads and writes it past every cache, this program's NBD client
 //! measures that, and the cluster is watched meanwhile.
 
 mod cluster;
+pub mod objects;
+mod place;
 mod watcher;
 
 use std::path::Path;
@@ -14,9 +16,9 @@ use rubus_host::beside::Server;
 use rubus_host::clock;
 use rubus_measure::remote::{Remote, Wire};
 use rubus_vocabulary::result::NetworkFacts;
-use tempfile::TempDir;
 
 use self::cluster::{Standing, standing};
+use self::place::Place;
 pub use self::watcher::{Watcher, now_s};
 use crate::exit::Refused;
 use crate::network::Export;
@@ -34,7 +36,7 @@ pub struct Image {
     facts: NetworkFacts,
     server: Mutex<Server>,
     /// Where the server's socket is.
-    _place: TempDir,
+    _place: Place,
 }
 
 /// What is to be done with an image.
@@ -57,7 +59,7 @@ pub fn open(name: &ImageName, wanted: Use) -> anyhow::Result<(Image, Arc<Watcher
         .map_err(anyhow::Error::msg)
         .with_context(trouble)?;
     may_be_used(name, &standing, wanted)?;
-    let watcher = Watcher::start(name, standing.facts.clone());
+    let watcher = Watcher::start(&name.client, standing.facts.clone());
     let image = Image::serve(name, wanted, &standing).with_context(trouble)?;
     Ok((image, Arc::new(watcher)))
 }
@@ -78,28 +80,30 @@ fn may_be_used(name: &ImageName, standing: &Standing, wanted: Use) -> anyhow::Re
         ))
         .into());
     }
-    if !standing.full.is_empty() {
-        return Err(Refused(format!(
-            "the cluster has little room left ({}): a benchmark could stop all writing to it\n  \
-             make room first, or measure with --read-only",
-            standing.full.join("; ")
-        ))
-        .into());
+    has_room(standing, ", or measure with --read-only")
+}
+
+/// Whether writing would not be the cluster's last straw; else what to do but to make room.
+fn has_room(standing: &Standing, or_else: &str) -> anyhow::Result<()> {
+    if standing.full.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    Err(Refused(format!(
+        "the cluster has little room left ({}): a benchmark could stop all writing to it\n  \
+         make room first{or_else}",
+        standing.full.join("; ")
+    ))
+    .into())
 }
 
 impl Image {
     fn serve(name: &ImageName, wanted: Use, standing: &Standing) -> anyhow::Result<Image> {
-        let place = tempfile::Builder::new()
-            .prefix("rubus-rbd-")
-            .tempdir()
-            .context("cannot make a directory for a socket")?;
-        let socket = place.path().join("socket");
+        let place = Place::new().context("cannot make a directory for a socket")?;
+        let socket = place.socket();
         let (socket_word, address): (String, String) =
             (socket.display().to_string(), name.address());
         let shared = format!("--shared={}", wanted.connections.max(1));
-        // Past every cache of the client. Without --persistent it ends with its last client, should this program be killed.
+        // Past every cache of the client.
         let mut words = vec![
             "--format=raw",
             "--cache=none",

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rubus_cluster::watch::client::Client;
 use rubus_cluster::watch::dip::dip;
-use rubus_cluster::watch::image::ImageName;
 use rubus_cluster::watch::state::{State, noticed, osds_down};
 use rubus_cluster::watch::timeline::Timeline;
 use rubus_host::beside::Conversation;
@@ -38,12 +38,12 @@ struct Seen {
 }
 
 impl Watcher {
-    /// Begins to watch the cluster of an image.
-    pub fn start(name: &ImageName, facts: ClusterFacts) -> Watcher {
+    /// Begins to watch the cluster of an image or a pool.
+    pub fn start(client: &Client, facts: ClusterFacts) -> Watcher {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let thread = {
-            let (seen, stop, options) = (Arc::clone(&seen), Arc::clone(&stop), name.options());
+            let (seen, stop, options) = (Arc::clone(&seen), Arc::clone(&stop), client.options());
             std::thread::spawn(move || {
                 if let Err(why) = watch(&options, &seen, &stop)
                     && !stop.load(Ordering::Relaxed)
