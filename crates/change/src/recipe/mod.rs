@@ -13,6 +13,7 @@ mod guide;
 mod identifiers;
 mod image_facts;
 mod journal_to_memory;
+mod logs_to_memory;
 mod mounting;
 mod moving;
 mod network_disk;
@@ -55,11 +56,12 @@ use crate::unseen::Unseen;
 use rubus_vocabulary::machine::Machine;
 
 /// All recipes, by name.
-pub const ALL: [&Recipe; 12] = [
+pub const ALL: [&Recipe; 13] = [
     &commit_interval::RECIPE,
     &desktop::RECIPE,
     &format::RECIPE,
     &journal_to_memory::RECIPE,
+    &logs_to_memory::RECIPE,
     &network_disk::RECIPE,
     &network_root::RECIPE,
     &network_server::RECIPE,
@@ -519,6 +521,21 @@ impl Draft {
         let steps = std::mem::take(&mut self.steps);
         let mut edits = Edits::after(&situation.facts.seen, steps);
         edits.write(id, why, path, text);
+        self.steps = edits.into_steps();
+    }
+
+    /// The same for a program that can be run.
+    fn write_program(
+        &mut self,
+        id: &str,
+        why: &str,
+        path: &Path,
+        text: String,
+        situation: &Situation<'_>,
+    ) {
+        let steps = std::mem::take(&mut self.steps);
+        let mut edits = Edits::after(&situation.facts.seen, steps);
+        edits.write_program(id, why, path, text);
         self.steps = edits.into_steps();
     }
 
