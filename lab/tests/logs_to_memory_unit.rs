@@ -12,12 +12,11 @@ const NEEDS: [Need; 3] = [
     Need::Program("unshare", "util-linux"),
     Need::Program("journalctl", "systemd"),
 ];
-const KEPT: [&str; 5] = [
+const KEPT: [&str; 4] = [
     "/etc/systemd/system",
     "/usr/local/bin",
     "/usr/local/sbin",
-    "/var/lib/rubus",
-    "/var/log",
+    "/var",
 ];
 
 const TOOLS: &str = "
@@ -38,6 +37,10 @@ echo one >/var/log/text
 echo old >/var/log/app/rotated.1
 chown 33 /var/log/app
 chmod 2750 /var/log/app
+head -c 30000000 /dev/zero >/var/log/large
+not rubus apply logs-to-memory size=64M save=hourly --yes
+rubus plan logs-to-memory size=64M | grep '28.6 MiB of logs, 48.0 MiB beside'
+rm /var/log/large
 rubus apply logs-to-memory size=64M save=hourly --yes
 systemctl daemon-reload
 systemctl start rubus-logs
@@ -45,7 +48,7 @@ systemctl is-active rubus-logs
 journalctl -u rubus-logs --no-pager -o cat | grep 'until the next start'
 not covered
 echo two >>/var/log/text
-rubus verify
+rubus verify | grep 'comes true after the next start'
 ";
 
 const IN_MEMORY: &str = "

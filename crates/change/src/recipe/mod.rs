@@ -109,8 +109,10 @@ pub struct LookAt {
     pub paths: Vec<PathBuf>,
     /// Disks that would be given a new content.
     pub disks: Vec<PathBuf>,
-    /// Trees of which the size is needed.
+    /// Trees of which the size is needed: what is in use on their filesystems.
     pub trees: Vec<PathBuf>,
+    /// Directories of which it is needed how much the files below them take.
+    pub directories: Vec<PathBuf>,
     /// What a program is to open by itself: of which kind it is, and whose.
     pub nodes: Vec<PathBuf>,
     /// True where it depends on how fast this processor compresses what a move of the root copies, and how well.
@@ -138,6 +140,8 @@ pub struct Facts {
     pub disks: BTreeMap<PathBuf, Result<DiskIdentity, Unseen>>,
     /// Sizes of trees.
     pub trees: BTreeMap<PathBuf, TreeSize>,
+    /// Bytes that the files below directories take; none of one that may not be looked into.
+    pub directories: BTreeMap<PathBuf, u64>,
     /// What is at the end of a path, links followed: nothing, a node, or why it cannot be seen.
     pub nodes: BTreeMap<PathBuf, Result<Option<Node>, Unseen>>,
     /// How the processor compresses a sample of those trees; empty where that was not measured.

@@ -6,7 +6,7 @@
 //! The journal is not copied to memory: journald begins anew there, the closed journals stay on the disk, and links show them
 //! to journalctl. So the disk keeps more of it than the memory has room for.
 
-mod units;
+mod unit_files;
 
 use std::path::{Path, PathBuf};
 
@@ -72,13 +72,13 @@ const UNITS_OF_PACKAGES: [&str; 2] = ["/usr/lib/systemd/system", "/lib/systemd/s
 const PROGRAMS: [&str; 6] = ["find", "xargs", "comm", "mount", "umount", "systemctl"];
 
 fn look_at(_: &Machine, _: &Wishes) -> LookAt {
-    let mut paths = units::look_at();
+    let mut paths = unit_files::look_at();
     paths.extend(journal_to_memory::settings());
     paths.extend([FSTAB, LOGS, JOURNAL].map(PathBuf::from));
     paths.extend(units_of_others());
     paths.extend(programs::paths(PROGRAMS));
     LookAt {
-        trees: [LOGS, JOURNAL].map(PathBuf::from).into(),
+        directories: [LOGS, JOURNAL].map(PathBuf::from).into(),
         ..LookAt::paths(paths)
     }
 }
@@ -105,8 +105,8 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
         ));
     }
     check_others(situation, draft);
-    let written = situation.text(&super::units::path(units::SERVICE));
-    let written = units::sizes(written);
+    let written = situation.text(&super::units::path(unit_files::SERVICE));
+    let written = unit_files::sizes(written);
     let size = size(written, situation);
     let journal = written.map_or_else(|| journal_bytes(situation), |(_, journal)| journal);
     // What is there already takes that memory.
@@ -131,26 +131,26 @@ fn steps(size: u64, journal: u64, situation: &Situation<'_>, draft: &mut Draft) 
         (
             "service",
             "It brings the logs to memory before anything logs, and back after the last has.",
-            units::SERVICE,
-            units::service(size, journal),
+            unit_files::SERVICE,
+            unit_files::service(size, journal),
         ),
         (
             "save",
             "It saves what has changed: sudo systemctl start rubus-logs-save",
-            units::SAVE,
-            units::save(),
+            unit_files::SAVE,
+            unit_files::save(),
         ),
         (
             "timer",
             "What is saved, no power cut takes away.",
-            units::TIMER,
-            units::timer(save),
+            unit_files::TIMER,
+            unit_files::timer(save),
         ),
     ];
     let path = super::units::path;
-    let program = Path::new(units::PROGRAM);
+    let program = Path::new(unit_files::PROGRAM);
     let is_new = |(_, _, unit, text): &(_, _, &str, String)| situation.text(&path(unit)) != text;
-    if texts.iter().any(is_new) || situation.text(program) != units::PROGRAM_TEXT {
+    if texts.iter().any(is_new) || situation.text(program) != unit_files::PROGRAM_TEXT {
         draft.step(
             "units-read",
             "Undoing ends with this step. What runs goes on until the system stops, and then saves the logs for the last time.",
@@ -162,14 +162,20 @@ fn steps(size: u64, journal: u64, situation: &Situation<'_>, draft: &mut Draft) 
         "program",
         "It copies the logs to memory and back, with nothing but what each Debian has.",
         program,
-        units::PROGRAM_TEXT.into(),
+        unit_files::PROGRAM_TEXT.into(),
         situation,
     );
     for (id, why, unit, text) in texts {
         draft.write(id, why, &path(unit), text, situation);
     }
     let why = "Each start brings the logs to memory.";
-    enable(units::SERVICE, units::TARGET, why, situation, draft);
+    enable(
+        unit_files::SERVICE,
+        unit_files::TARGET,
+        why,
+        situation,
+        draft,
+    );
 }
 
 /// Most memory for the logs, in bytes.
@@ -256,10 +262,10 @@ fn check_memory(size: u64, situation: &Situation<'_>, draft: &mut Draft) {
         },
         "stop what takes memory, or take a smaller size=",
     );
-    let bytes = |path| situation.facts.trees.get(Path::new(path));
+    let bytes = |path| situation.facts.directories.get(Path::new(path));
     let logs = bytes(LOGS).map(|logs| {
-        let journal = bytes(JOURNAL).map_or(0, |journal| journal.bytes);
-        logs.bytes.saturating_sub(journal)
+        let journal = bytes(JOURNAL).copied().unwrap_or(0);
+        logs.saturating_sub(journal)
     });
     let room = size - LEAST_JOURNAL_BYTES.max(size / 10);
     draft.check(

@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::Plan;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text};
-use crate::recipe::{Facts, Sight, TreeSize};
+use crate::recipe::{Facts, Sight};
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
 use rubus_vocabulary::machine::Origin;
@@ -30,12 +30,8 @@ fn facts_with(logs: u64, journal: u64, wished: &[(&str, &str)], given: &[(&str, 
             facts.seen.insert(path, Sight::Absent);
         }
     }
-    let tree = |mib: u64| TreeSize {
-        bytes: mib * MIB,
-        entries: 20,
-    };
-    facts.trees = [(LOGS, logs), (JOURNAL, journal)]
-        .map(|(path, mib)| (path.into(), tree(mib)))
+    facts.directories = [(LOGS, logs), (JOURNAL, journal)]
+        .map(|(path, mib)| (path.into(), mib * MIB))
         .into();
     facts
 }
@@ -49,7 +45,7 @@ fn drawn(wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Plan {
 fn the_logs_of_a_card_go_to_memory() {
     let said = shown(&drawn(&[], &[]));
     // The program is tested where it runs.
-    let program: String = units::PROGRAM_TEXT
+    let program: String = unit_files::PROGRAM_TEXT
         .lines()
         .map(|line| format!("  + {line}\n"))
         .collect();
