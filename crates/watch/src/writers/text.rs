@@ -409,7 +409,7 @@ mod tests {
             ..DiskWritten::default()
         });
         let text = render(&report, Style::default());
-        let rows = "unit                    to disk      wrote\n\
+        let rows = "unit                    to disk    wrote\n\
                     home-assistant.service  sda       700 MB\n\
                     home-assistant.service  mmcblk0  90.0 MB\n";
         assert!(text.contains(rows), "{text}");
