@@ -39,7 +39,7 @@ chown 33 /var/log/app
 chmod 2750 /var/log/app
 head -c 30000000 /dev/zero >/var/log/large
 not rubus apply logs-to-memory size=64M save=hourly --yes
-rubus plan logs-to-memory size=64M | grep '28.6 MiB of logs, 48.0 MiB beside'
+rubus plan logs-to-memory size=64M | grep '28.6 MiB of logs, 48.0 MiB'
 rm /var/log/large
 rubus apply logs-to-memory size=64M save=hourly --yes
 systemctl daemon-reload
