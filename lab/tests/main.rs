@@ -13,6 +13,7 @@ mod cpu;
 mod crunch;
 mod fleet;
 mod journal_to_memory_unit;
+mod logs_to_memory_unit;
 mod loop_bad_input;
 mod loop_capacity;
 mod loop_compare;

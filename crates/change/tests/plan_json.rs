@@ -169,6 +169,13 @@ fn every_field_of_a_plan_is_documented_and_every_documented_field_exists() {
         needs_boot: false,
     });
     plan.promises.push(Promise {
+        what: "logs are in memory".into(),
+        look: Look::InMemory {
+            at: "/var/log".into(),
+        },
+        needs_boot: true,
+    });
+    plan.promises.push(Promise {
         what: "usb-storage serves the bridge".into(),
         look: Look::UsbDriver {
             chip: "152d:0578".into(),

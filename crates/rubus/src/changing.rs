@@ -21,6 +21,7 @@ use rubus_runs::store::History;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::Run;
 
+use crate::directory_size::bytes_below;
 use crate::exit::Refused;
 use crate::places;
 use crate::world::{Terminal, World};
@@ -58,6 +59,8 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> anyhow::Resu
         ))
     };
     facts.trees = look_at.trees.iter().filter_map(size).collect();
+    let bytes = |path: &PathBuf| Some((path.clone(), bytes_below(path).ok()?));
+    facts.directories = look_at.directories.iter().filter_map(bytes).collect();
     let node = |path: &PathBuf| (path.clone(), node(path));
     facts.nodes = look_at.nodes.iter().map(node).collect();
     if look_at.compression {

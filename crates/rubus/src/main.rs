@@ -12,6 +12,7 @@ mod args;
 mod build_facts;
 mod changing;
 mod commands;
+mod directory_size;
 mod documents;
 mod exit;
 mod guarding;

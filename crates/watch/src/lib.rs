@@ -8,6 +8,7 @@
 
 mod counters;
 mod diskstats;
+mod groups;
 mod ledger;
 pub mod live;
 mod look;
@@ -29,6 +30,7 @@ pub mod writers;
 
 pub use counters::advance;
 pub use diskstats::{DiskCounters, parse_diskstats};
+pub use groups::UnitDisk;
 pub use ledger::{Ledger, Moved, busiest};
 pub use look::{Look, PressureShares, SwapRates, ZswapLook};
 pub use memory::{

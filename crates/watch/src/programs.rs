@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::groups::UnitDisk;
 use super::numbers::{lines, number};
 
 /// Bytes that a program moved, or had moved since its start.
@@ -125,4 +126,8 @@ pub struct Programs {
     /// All that wrote, in no order; only in a recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writers: Option<Vec<Written>>,
+    /// Which disks units wrote to, in no order; only in a recording, and only where systemd lets the kernel count it
+    /// (`IOAccounting=`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit_disks: Option<Vec<UnitDisk>>,
 }

@@ -51,6 +51,11 @@ pub enum Look {
         /// The kernel's name of the device ("nbd0").
         device: String,
     },
+    /// A directory lies in memory.
+    InMemory {
+        /// Where.
+        at: PathBuf,
+    },
     /// What lies on a btrfs filesystem is compressed.
     Compressed {
         /// Where it is mounted.

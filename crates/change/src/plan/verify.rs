@@ -123,6 +123,7 @@ fn see(look: &Look, machine: &Machine, found: &Found) -> Sight {
             options,
         } => mounted(at, *kind, uuid, options, machine, found),
         Look::MountedFrom { at, device } => Ok(mounted_from(at, device, machine)),
+        Look::InMemory { at } => Ok(in_memory(at, machine)),
         Look::Compressed { at, at_most } => compressed(at, *at_most, found),
         Look::Knob { path, value } => knob(path, value, found),
         Look::SwapOn { what, priority } => swap_on(what, *priority, machine, found),
@@ -196,6 +197,17 @@ fn mounted_from(at: &Path, device: &str, machine: &Machine) -> (bool, String) {
         Some(mount) => (
             mount.device.as_deref() == Some(device),
             format!("{} from {}", mount.filesystem, source_of(mount)),
+        ),
+        None => (false, format!("nothing is mounted at {place}")),
+    }
+}
+
+fn in_memory(at: &Path, machine: &Machine) -> (bool, String) {
+    let place = at.display().to_string();
+    match machine.mounts.iter().rfind(|mount| mount.point == place) {
+        Some(mount) => (
+            mount.filesystem == "tmpfs",
+            format!("{} is mounted at {place}", mount.filesystem),
         ),
         None => (false, format!("nothing is mounted at {place}")),
     }

@@ -34,6 +34,7 @@ pub(super) static RECIPE: Recipe = Recipe {
     draw_up,
 };
 
+const STORAGE: &str = "Storage";
 const SERVICE: &str = "systemd-journald.service";
 const OLD_JOURNAL: &str = "/var/log/journal";
 const DROP_IN: &str = "/etc/systemd/journald.conf.d/90-rubus-journal-to-memory.conf";
@@ -49,14 +50,16 @@ const DIRECTORIES: [&str; 4] = [
 const MIN_BYTES: u64 = 4 << 20;
 const RSYSLOG: &str = "rsyslogd";
 
+/// Where journald is told what to do.
+pub(super) fn settings() -> Vec<PathBuf> {
+    let drop_ins = DIRECTORIES.map(|directory| Path::new(directory).join("*"));
+    drop_ins.into_iter().chain([MAIN_FILE.into()]).collect()
+}
+
 fn look_at(_: &Machine, _: &Wishes) -> LookAt {
-    let mut paths: Vec<PathBuf> = DIRECTORIES
-        .iter()
-        .map(|directory| Path::new(directory).join("*"))
-        .collect();
+    let mut paths = settings();
     let others = [
         units::SYSTEMD_RUNS,
-        MAIN_FILE,
         DROP_IN,
         DIRECTORIES[0],
         "/etc/systemd",
@@ -130,17 +133,24 @@ fn drop_in(size: Option<u64>) -> String {
     text
 }
 
-/// The value that a file of settings gives `Storage=` last.
-fn storage(text: &str) -> Option<&str> {
+/// The value that a file of settings gives a key last.
+fn value<'a>(wanted: &str, text: &'a str) -> Option<&'a str> {
     let mut assigned = text.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;
-        (key.trim() == "Storage").then_some(value.trim())
+        (key.trim() == wanted).then_some(value.trim())
     });
     assigned.next_back()
 }
 
-/// Drop-ins of others that say where the journal is kept, with the value, in the order in which journald reads them.
-fn drop_ins<'a>(situation: &Situation<'a>) -> Vec<(&'a Path, &'a str)> {
+/// What journald takes for a key, if a file says it.
+pub(super) fn setting<'a>(wanted: &str, situation: &Situation<'a>) -> Option<&'a str> {
+    let main = situation.file(Path::new(MAIN_FILE));
+    let last = drop_ins(wanted, situation).pop().map(|(_, value)| value);
+    last.or_else(|| value(wanted, &main?.text))
+}
+
+/// Drop-ins of others that say something of a key, with the value, in the order in which journald reads them.
+fn drop_ins<'a>(wanted: &str, situation: &Situation<'a>) -> Vec<(&'a Path, &'a str)> {
     let mut found: Vec<(&Path, &str)> = Vec::new();
     for directory in DIRECTORIES {
         for (path, sight) in &situation.facts.seen {
@@ -158,15 +168,17 @@ fn drop_ins<'a>(situation: &Situation<'a>) -> Vec<(&'a Path, &'a str)> {
     }
     found.sort_by_key(|(path, _)| path.file_name());
     let says = found.into_iter();
-    says.filter_map(|(path, text)| Some((path, storage(text)?)))
+    says.filter_map(|(path, text)| Some((path, value(wanted, text)?)))
         .collect()
 }
 
 /// The file of others that keeps the journal in memory, if the last word is that.
 fn volatile_by_others<'a>(situation: &Situation<'a>) -> Option<&'a Path> {
     let main = Path::new(MAIN_FILE);
-    let main_says = situation.file(main).and_then(|file| storage(&file.text));
-    let (path, value) = match drop_ins(situation).pop() {
+    let main_says = situation
+        .file(main)
+        .and_then(|file| value(STORAGE, &file.text));
+    let (path, value) = match drop_ins(STORAGE, situation).pop() {
         Some(last) => last,
         None => (Path::new(MAIN_FILE), main_says?),
     };
@@ -176,7 +188,7 @@ fn volatile_by_others<'a>(situation: &Situation<'a>) -> Option<&'a Path> {
 /// Checks that no drop-in which is read after this one says otherwise.
 fn check_later(situation: &Situation<'_>, draft: &mut Draft) {
     let own = Path::new(DROP_IN).file_name();
-    let mut drop_ins = drop_ins(situation).into_iter();
+    let mut drop_ins = drop_ins(STORAGE, situation).into_iter();
     let later = drop_ins.rfind(|(path, value)| path.file_name() > own && *value != "volatile");
     // A capture holds what a survey reads, and that is no drop-in.
     let is_captured = matches!(situation.machine.origin, Origin::Capture { .. });

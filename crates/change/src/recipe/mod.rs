@@ -13,6 +13,7 @@ mod guide;
 mod identifiers;
 mod image_facts;
 mod journal_to_memory;
+mod logs_to_memory;
 mod mounting;
 mod moving;
 mod network_disk;
@@ -55,11 +56,12 @@ use crate::unseen::Unseen;
 use rubus_vocabulary::machine::Machine;
 
 /// All recipes, by name.
-pub const ALL: [&Recipe; 12] = [
+pub const ALL: [&Recipe; 13] = [
     &commit_interval::RECIPE,
     &desktop::RECIPE,
     &format::RECIPE,
     &journal_to_memory::RECIPE,
+    &logs_to_memory::RECIPE,
     &network_disk::RECIPE,
     &network_root::RECIPE,
     &network_server::RECIPE,
@@ -107,8 +109,10 @@ pub struct LookAt {
     pub paths: Vec<PathBuf>,
     /// Disks that would be given a new content.
     pub disks: Vec<PathBuf>,
-    /// Trees of which the size is needed.
+    /// Trees of which the size is needed: what is in use on their filesystems.
     pub trees: Vec<PathBuf>,
+    /// Directories of which it is needed how much the files below them take.
+    pub directories: Vec<PathBuf>,
     /// What a program is to open by itself: of which kind it is, and whose.
     pub nodes: Vec<PathBuf>,
     /// True where it depends on how fast this processor compresses what a move of the root copies, and how well.
@@ -136,6 +140,8 @@ pub struct Facts {
     pub disks: BTreeMap<PathBuf, Result<DiskIdentity, Unseen>>,
     /// Sizes of trees.
     pub trees: BTreeMap<PathBuf, TreeSize>,
+    /// Bytes that the files below directories take; none of one that may not be looked into.
+    pub directories: BTreeMap<PathBuf, u64>,
     /// What is at the end of a path, links followed: nothing, a node, or why it cannot be seen.
     pub nodes: BTreeMap<PathBuf, Result<Option<Node>, Unseen>>,
     /// How the processor compresses a sample of those trees; empty where that was not measured.
@@ -519,6 +525,21 @@ impl Draft {
         let steps = std::mem::take(&mut self.steps);
         let mut edits = Edits::after(&situation.facts.seen, steps);
         edits.write(id, why, path, text);
+        self.steps = edits.into_steps();
+    }
+
+    /// The same for a program that can be run.
+    fn write_program(
+        &mut self,
+        id: &str,
+        why: &str,
+        path: &Path,
+        text: String,
+        situation: &Situation<'_>,
+    ) {
+        let steps = std::mem::take(&mut self.steps);
+        let mut edits = Edits::after(&situation.facts.seen, steps);
+        edits.write_program(id, why, path, text);
         self.steps = edits.into_steps();
     }
 

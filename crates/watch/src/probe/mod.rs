@@ -2,6 +2,7 @@
 //! what changes slowly or costs much (zswap's own counters, temperatures, all processes) is looked at every few seconds.
 
 mod disks;
+mod groups;
 mod heat;
 mod heat_watch;
 mod memory;

@@ -11,6 +11,7 @@ use rubus_host::ended_tasks::EndedTasks;
 use rubus_host::polled_file::Processes;
 use rubus_host::{Files, ReadError};
 
+use super::groups::Groups;
 use super::{Pace, Wanted};
 use crate::writers::KERNEL;
 
@@ -30,6 +31,7 @@ pub(super) struct Walker {
     /// What the kernel tells of tasks that end, where it does and writers are wanted.
     ended: Option<EndedTasks>,
     ledger: Ledger,
+    groups: Groups,
     last_ns: Option<u64>,
     last_count: usize,
     pace: Pace,
@@ -75,6 +77,10 @@ impl Walker {
         let moved = self.ledger.walk(&programs, &ended, |pid| {
             parse_parent(processes.file_of(pid, "stat").ok()?)
         });
+        let unit_disks = match wanted {
+            Wanted::Writers => self.groups.look(files),
+            _ => None,
+        };
         let before_ns = self.last_ns.replace(at_ns)?;
         let seconds = at_ns.saturating_sub(before_ns) as f64 / 1e9;
         if seconds <= 0.0 {
@@ -93,6 +99,7 @@ impl Walker {
             hidden,
             busiest: named.collect(),
             writers,
+            unit_disks,
         })
     }
 }

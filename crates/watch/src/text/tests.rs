@@ -210,6 +210,7 @@ fn now() -> Sample {
             program(91, "jbd2/mmcblk0p2-", 0.0, 204_000.0),
         ],
         writers: None,
+        unit_disks: None,
     });
     now.nbd = Some(Nbd {
         attached: vec![

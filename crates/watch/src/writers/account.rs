@@ -6,7 +6,8 @@ use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::stats::interval::mean_interval;
 
 use super::{
-    DiskWear, DiskWritten, HourWritten, KERNEL, MostWritten, ProgramWritten, Report, UnitWritten,
+    DiskWear, DiskWritten, HourWritten, KERNEL, MostWritten, ProgramWritten, Report,
+    UnitDiskWritten, UnitWritten,
 };
 use crate::counters::advance;
 use crate::diskstats::{DiskCounters, SECTOR_BYTES};
@@ -39,6 +40,8 @@ pub struct Account {
     /// The last moment in the account.
     last: Option<Sample>,
     programs: BTreeMap<(String, String), Program>,
+    /// By unit and disk.
+    unit_disks: BTreeMap<(String, String), u64>,
     hours: BTreeMap<String, Hour>,
     hidden: u32,
     has_writers: bool,
@@ -86,6 +89,7 @@ impl Account {
             total: Moved::default(),
             last: None,
             programs: BTreeMap::new(),
+            unit_disks: BTreeMap::new(),
             hours: BTreeMap::new(),
             hidden: 0,
             has_writers: false,
@@ -123,6 +127,14 @@ impl Account {
                 if written.unit != KERNEL {
                     *hour.units.entry(written.unit.clone()).or_default() += written.written_bytes;
                 }
+            }
+            let unit_disks = sample.programs.as_ref().and_then(|p| p.unit_disks.as_ref());
+            for one in unit_disks.into_iter().flatten() {
+                if !is_disk(&one.disk) {
+                    continue;
+                }
+                let key = (one.unit.clone(), one.disk.clone());
+                *self.unit_disks.entry(key).or_default() += one.written_bytes;
             }
             self.total.join(std::mem::take(&mut self.pending));
             self.last = Some(sample.clone());
@@ -213,8 +225,18 @@ impl Account {
                 places: likeliest_first(&written.places),
             });
         }
+        for ((unit, disk), written_bytes) in &self.unit_disks {
+            let entry = units.entry(unit).or_default();
+            entry.unit.clone_from(unit);
+            entry.disks.push(UnitDiskWritten {
+                disk: disk.clone(),
+                written_bytes: *written_bytes,
+            });
+        }
         let mut units: Vec<UnitWritten> = units.into_values().collect();
         for unit in &mut units {
+            unit.disks
+                .sort_by_key(|disk| std::cmp::Reverse(disk.written_bytes));
             unit.programs
                 .sort_by_key(|program| std::cmp::Reverse(program.written_bytes));
         }
@@ -283,7 +305,7 @@ impl Moved {
             if disk.name.starts_with("zram") {
                 self.zram_bytes += written_bytes;
             }
-            if NOT_A_DISK.iter().any(|start| disk.name.starts_with(start)) {
+            if !is_disk(&disk.name) {
                 continue;
             }
             let (writes, flushes) = (since(|disk| disk.writes), since(|disk| disk.flushes));
@@ -327,6 +349,10 @@ impl Moved {
     fn disks_written_bytes(&self) -> u64 {
         self.disks.values().map(|disk| disk.written_bytes).sum()
     }
+}
+
+fn is_disk(name: &str) -> bool {
+    !NOT_A_DISK.iter().any(|start| name.starts_with(start))
 }
 
 fn signed(bytes: u64) -> i64 {
@@ -620,6 +646,36 @@ mod tests {
         assert!((quiet - 100.0).abs() < 0.1, "{quiet}");
         // One that is not written to wears by nothing that is known.
         assert_eq!(years(2), None);
+    }
+
+    #[test]
+    fn units_are_told_with_the_disks_that_they_wrote_to() {
+        let mut account = Account::new(Header::default());
+        account.add(sample(10, Vec::new(), None));
+        for at in [15, 20] {
+            let mut later = sample(at, Vec::new(), Some(Vec::new()));
+            let to = |unit: &str, disk: &str, written_bytes| crate::UnitDisk {
+                unit: unit.into(),
+                disk: disk.into(),
+                written_bytes,
+            };
+            later.programs.as_mut().unwrap().unit_disks = Some(vec![
+                to("cron.service", "sda", 10),
+                to("cron.service", "mmcblk0", 30),
+                to("cron.service", "dm-0", 30),
+            ]);
+            account.add(later);
+        }
+        // As an older program recorded it.
+        account.add(sample(25, Vec::new(), Some(Vec::new())));
+        let report = account.report().unwrap();
+        let disks = &report.units[0].disks;
+        let disks: Vec<_> = disks
+            .iter()
+            .map(|disk| (disk.disk.as_str(), disk.written_bytes))
+            .collect();
+        assert_eq!(report.units[0].unit, "cron.service");
+        assert_eq!(disks, [("mmcblk0", 60), ("sda", 20)]);
     }
 
     #[test]

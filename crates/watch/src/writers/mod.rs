@@ -104,6 +104,20 @@ pub struct UnitWritten {
     pub cancelled_bytes: u64,
     /// Its programs, the one that wrote most first.
     pub programs: Vec<ProgramWritten>,
+    /// The disks that it wrote to, the one that it wrote most to first; absent where the kernel did not count it. The sum may
+    /// differ from `written_bytes`, since it is counted when it reaches a disk.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<UnitDiskWritten>,
+}
+
+/// What a unit wrote to a disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnitDiskWritten {
+    /// Kernel name: "mmcblk0".
+    pub disk: String,
+    /// Bytes that reached it.
+    pub written_bytes: u64,
 }
 
 /// What the processes of one name had written.

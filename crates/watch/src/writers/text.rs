@@ -28,6 +28,7 @@ pub fn render(report: &Report, style: Style) -> String {
         disks(report, style),
         wear(report),
         programs(report, style),
+        by_disk(report, style),
         balance(report),
         hours(report, style),
         hidden(report),
@@ -172,6 +173,31 @@ fn programs(report: &Report, style: Style) -> Vec<String> {
     lines
 }
 
+/// Which disks units wrote to; with one disk there is nothing to tell.
+fn by_disk(report: &Report, style: Style) -> Vec<String> {
+    let units = report.units.iter();
+    let mut all: Vec<_> = units
+        .flat_map(|unit| unit.disks.iter().map(move |disk| (unit, disk)))
+        .collect();
+    if report.disks.len() < 2 || all.is_empty() {
+        return Vec::new();
+    }
+    all.sort_by_key(|(_, disk)| std::cmp::Reverse(disk.written_bytes));
+    let mut table = Table::new(&[
+        ("unit", Align::Left),
+        ("to disk", Align::Left),
+        ("wrote", Align::Right),
+    ]);
+    for (unit, disk) in all.into_iter().take(ROWS) {
+        table.row(vec![
+            unit.unit.as_str().into(),
+            disk.disk.as_str().into(),
+            bytes_si(disk.written_bytes).into(),
+        ]);
+    }
+    table.lines(style)
+}
+
 /// How what programs gave and what disks wrote go together.
 fn balance(report: &Report) -> Vec<String> {
     let mut words = format!(
@@ -269,7 +295,7 @@ fn hidden(report: &Report) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::wear::Wear;
-    use crate::writers::{DiskWritten, HourWritten, MostWritten};
+    use crate::writers::{DiskWritten, HourWritten, MostWritten, UnitDiskWritten};
     use rubus_vocabulary::estimate::Estimate;
 
     fn program(program: &str, written_bytes: u64, place: &str) -> ProgramWritten {
@@ -290,6 +316,7 @@ mod tests {
             written_bytes: programs.iter().map(|program| program.written_bytes).sum(),
             cancelled_bytes: 0,
             programs,
+            disks: Vec::new(),
         }
     }
 
@@ -359,6 +386,33 @@ mod tests {
     #[test]
     fn a_day_of_a_card() {
         insta::assert_snapshot!(render(&a_day(), Style::default()));
+    }
+
+    #[test]
+    fn with_several_disks_units_are_told_by_disk() {
+        let mut report = a_day();
+        report.units[0].disks = vec![
+            UnitDiskWritten {
+                disk: "sda".into(),
+                written_bytes: 700_000_000,
+            },
+            UnitDiskWritten {
+                disk: "mmcblk0".into(),
+                written_bytes: 90_000_000,
+            },
+        ];
+        let one_disk = render(&report, Style::default());
+        assert!(!one_disk.contains("to disk"), "{one_disk}");
+        report.disks.push(DiskWritten {
+            name: "sda".into(),
+            written_bytes: 700_000_000,
+            ..DiskWritten::default()
+        });
+        let text = render(&report, Style::default());
+        let rows = "unit                    to disk    wrote\n\
+                    home-assistant.service  sda       700 MB\n\
+                    home-assistant.service  mmcblk0  90.0 MB\n";
+        assert!(text.contains(rows), "{text}");
     }
 
     #[test]
