@@ -542,7 +542,8 @@ impl<'d> Plan<'d> {
         }
         let (data, _) = placement_groups(self.design);
         if data > MAX_GROUPS_PER_POOL {
-            script.comment("The monitors take no pool of so many placement groups by default.");
+            script
+                .comment("By default, the monitors refuse a pool with that many placement groups.");
             script.run(&format!(
                 "{ceph} config set global mon_max_pool_pg_num {data}"
             ));
