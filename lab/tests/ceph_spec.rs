@@ -296,7 +296,7 @@ fn the_map_of_a_specification_is_even_from_4_to_5000_osds() {
     run(&cluster, "ceph config rm global mon_max_pool_pg_num").expect("the default");
     let refused = cluster.ceph(&too_many).unwrap_err();
     assert!(
-        format!("{refused:#}").contains("mon_max_pool_pg_num") && is_told.is_some(),
+        format!("{refused:#}").contains("mon max pool pg num") && is_told.is_some(),
         "{refused:#}"
     );
 }

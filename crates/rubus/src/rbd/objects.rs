@@ -104,7 +104,7 @@ impl Objects {
         let owner = note.ok().as_deref().and_then(Owner::parse);
         let began = |process| began(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?);
         let standing = owner.as_ref().map(|owner| owner.standing(own, began));
-        let who = owner.map_or("somebody".into(), |owner| {
+        let who = owner.map_or("another run".into(), |owner| {
             format!("process {} on {}", owner.process, owner.host)
         });
         if standing == Some(OwnerStanding::Gone) {
