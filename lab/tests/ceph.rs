@@ -8,17 +8,9 @@ use rubus_cluster::capacity::{stored_bytes, stripe_unit};
 use rubus_cluster::layout::Layout;
 use rubus_lab::cache::Cache;
 use rubus_lab::ceph::{Cluster, Settings};
-use rubus_lab::devices::needs::Need;
 
+use crate::common::cluster::NEEDS;
 use crate::common::{can_run, report};
-
-const NEEDS: [Need; 5] = [
-    Need::Root,
-    Need::Program("mmdebstrap", "mmdebstrap"),
-    Need::Program("unshare", "util-linux"),
-    Need::Program("ip", "iproute2"),
-    Need::Program("setpriv", "util-linux"),
-];
 
 /// The layouts that fit on four boards.
 fn layouts() -> [(&'static str, Layout); 4] {

@@ -2,27 +2,17 @@
 //! the dip, and what is wrong with an image or a cluster has words. Nothing is left in the pool.
 
 use std::fs;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rubus_lab::cache::Cache;
-use rubus_lab::ceph::{Cluster, Settings};
-use rubus_lab::devices::needs::Need;
+use rubus_lab::ceph::Cluster;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::program::binary;
+use crate::common::cluster::{NEEDS, job, json, rubus, said, with_the_program};
 use crate::common::run::started_unix_s;
 use crate::common::{can_run, report};
-
-const NEEDS: [Need; 5] = [
-    Need::Root,
-    Need::Program("mmdebstrap", "mmdebstrap"),
-    Need::Program("unshare", "util-linux"),
-    Need::Program("ip", "iproute2"),
-    Need::Program("setpriv", "util-linux"),
-];
 
 /// The image, as the program is told of it.
 const IMAGE: &str = "rbd:rbd/disk:conf=/ceph/ceph.conf";
@@ -41,14 +31,7 @@ fn an_image_is_measured_and_what_happens_to_its_cluster_is_told() {
     if !can_run(TEST, &NEEDS) {
         return;
     }
-    // The links are the limit, so that the processors of this machine are not.
-    let settings = Settings {
-        link: Some("100mbit".into()),
-        ..Settings::default()
-    };
-    let cluster = Cluster::start(&Cache::of_this_machine(), &settings).expect("the cluster starts");
-    fs::copy(binary(), cluster.place().join("rubus")).expect("the program goes in");
-    cluster.replicated_pool("rbd", 16, 3).expect("a pool");
+    let cluster = with_the_program();
     cluster
         .ceph(&["osd", "pool", "application", "enable", "rbd", "rbd"])
         .expect("its use");
@@ -86,19 +69,6 @@ fn fill(cluster: &Cluster) {
         "--io-pattern=seq",
     ];
     cluster.run("rbd", &words).expect("the image is written");
-}
-
-/// The program inside of the cluster.
-fn rubus(cluster: &Cluster, words: &[&str]) -> Command {
-    let mut command = cluster.inside(None, "/ceph/rubus");
-    command.args(words);
-    command
-}
-
-fn said(output: &Output) -> String {
-    let all = [&output.stdout[..], &output.stderr[..]].concat();
-    let text = String::from_utf8_lossy(&all).into_owned();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn what_is_wrong_has_words(cluster: &Cluster) {
@@ -174,20 +144,13 @@ fn with_fio(cluster: &Cluster, side: &str, ours: &Value) -> f64 {
     rate.expect("a rate")
 }
 
-fn json(cluster: &Cluster, name: &str) -> Value {
-    let text = fs::read_to_string(cluster.place().join(name)).expect("a result");
-    serde_json::from_str(&text).expect("it is JSON")
-}
-
 fn the_rates_are_those_of_fio(cluster: &Cluster) {
     let mut quick = measured(cluster, "quick", "1GiB");
     let output = quick.output().expect("it starts");
     assert!(output.status.success(), "{}", said(&output));
     let run = json(cluster, "run.json");
-    let jobs = run["results"].as_array().expect("results");
     for (name, side) in [("sequential-write", "write"), ("sequential-read", "read")] {
-        let ours = jobs.iter().find(|job| job["job"] == name);
-        let ours = ours.unwrap_or_else(|| panic!("no {name} in {run}"));
+        let ours = job(&run, name);
         let rate = ours["bytes_per_second"]["value"].as_f64().expect("a rate");
         let fio = with_fio(cluster, side, ours);
         report(&format!(

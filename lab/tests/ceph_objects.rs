@@ -2,26 +2,16 @@
 //! has words, and nothing is left in the pool, be the run interrupted or killed.
 
 use std::fs;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use rubus_lab::cache::Cache;
-use rubus_lab::ceph::{Cluster, Settings};
-use rubus_lab::devices::needs::Need;
+use rubus_lab::ceph::Cluster;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::program::binary;
+use crate::common::cluster::{NEEDS, job, json, rubus, said, with_the_program};
 use crate::common::{can_run, report};
-
-const NEEDS: [Need; 5] = [
-    Need::Root,
-    Need::Program("mmdebstrap", "mmdebstrap"),
-    Need::Program("unshare", "util-linux"),
-    Need::Program("ip", "iproute2"),
-    Need::Program("setpriv", "util-linux"),
-];
 
 const POOL: &str = "rados:rbd:conf=/ceph/ceph.conf";
 /// How far a rate may be from what the tool says of a run of its own.
@@ -33,14 +23,7 @@ fn objects_are_measured_and_nothing_of_them_is_left() {
     if !can_run(TEST, &NEEDS) {
         return;
     }
-    // The links are the limit, so that the processors of this machine are not.
-    let settings = Settings {
-        link: Some("100mbit".into()),
-        ..Settings::default()
-    };
-    let cluster = Cluster::start(&Cache::of_this_machine(), &settings).expect("the cluster starts");
-    fs::copy(binary(), cluster.place().join("rubus")).expect("the program goes in");
-    cluster.replicated_pool("rbd", 16, 3).expect("a pool");
+    let cluster = with_the_program();
     cluster
         .wait_clean(Duration::from_secs(120))
         .expect("it becomes clean");
@@ -49,19 +32,6 @@ fn objects_are_measured_and_nothing_of_them_is_left() {
     a_lost_osd_and_an_interrupt_are_told(&cluster);
     what_a_killed_run_left_goes_with_the_next(&cluster);
     a_full_cluster_is_spared(&cluster);
-}
-
-/// The program inside of the cluster.
-fn rubus(cluster: &Cluster, words: &[&str]) -> Command {
-    let mut command = cluster.inside(None, "/ceph/rubus");
-    command.args(words);
-    command
-}
-
-fn said(output: &Output) -> String {
-    let all = [&output.stdout[..], &output.stderr[..]].concat();
-    let text = String::from_utf8_lossy(&all).into_owned();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn is_refused(cluster: &Cluster, words: &[&str], status: i32, wanted: &str) {
@@ -115,22 +85,11 @@ fn measured(cluster: &Cluster, more: &[&str]) -> Command {
     rubus(cluster, &[&words[..], more].concat())
 }
 
-fn json(cluster: &Cluster) -> Value {
-    let text = fs::read_to_string(cluster.place().join("run.json")).expect("a result");
-    serde_json::from_str(&text).expect("it is JSON")
-}
-
-fn job<'a>(run: &'a Value, name: &str) -> &'a Value {
-    let jobs = run["results"].as_array().expect("results");
-    let job = jobs.iter().find(|job| job["job"] == name);
-    job.unwrap_or_else(|| panic!("no {name} in {run}"))
-}
-
 fn the_rates_are_those_of_the_tool(cluster: &Cluster) {
     let output = measured(cluster, &[]).output().expect("it starts");
     assert!(output.status.success(), "{}", said(&output));
     nothing_is_left(cluster);
-    let run = json(cluster);
+    let run = json(cluster, "run.json");
     for (name, verb) in [("object-write", "write"), ("object-read", "rand")] {
         let ours = job(&run, name);
         let rate = &ours["bytes_per_second"];
@@ -222,7 +181,7 @@ fn a_lost_osd_and_an_interrupt_are_told(cluster: &Cluster) {
     kill_process(own, Signal::INT).expect("a signal");
     let output = job_run.wait_with_output().expect("it ends");
     let said = said(&output);
-    let run = json(cluster);
+    let run = json(cluster, "run.json");
     let changes = run["target"]["cluster"]["changes"]
         .as_array()
         .expect("changes");

@@ -13,18 +13,10 @@ use rubus_cluster::spec::{Deployment, files, placement_groups};
 use rubus_cluster::wishes::Wishes;
 use rubus_lab::cache::Cache;
 use rubus_lab::ceph::{Cluster, Settings};
-use rubus_lab::devices::needs::Need;
 use rubus_vocabulary::estimate::Estimate;
 
+use crate::common::cluster::NEEDS;
 use crate::common::{can_run, report};
-
-const NEEDS: [Need; 5] = [
-    Need::Root,
-    Need::Program("mmdebstrap", "mmdebstrap"),
-    Need::Program("unshare", "util-linux"),
-    Need::Program("ip", "iproute2"),
-    Need::Program("setpriv", "util-linux"),
-];
 
 /// Debian's release whose Ceph is deployed, and its Ceph.
 const SUITE: &str = "trixie";

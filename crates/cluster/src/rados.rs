@@ -73,11 +73,11 @@ impl ObjectJob {
 /// # Errors
 /// In words, when the pool or the user leaves too little for a measurement.
 pub fn budget(wanted: Option<u64>, available: u64) -> Result<u64, String> {
-    const LEAST: u64 = 2 * FILL_OBJECTS * OBJECT_BYTES as u64;
+    const MIN_BYTES: u64 = 2 * FILL_OBJECTS * OBJECT_BYTES as u64;
     let most = available / BUDGET_SHARE;
     let budget = wanted.unwrap_or(BUDGET_BYTES.min(most));
-    let [least, most, mib] = [LEAST, most, available].map(|bytes| bytes >> 20);
-    if budget < LEAST || budget >> 20 > most {
+    let [least, most, mib] = [MIN_BYTES, most, available].map(|bytes| bytes >> 20);
+    if budget < MIN_BYTES || budget >> 20 > most {
         return Err(match wanted {
             Some(_) => format!(
                 "--budget has to be from {least} MiB to {most} MiB, a tenth of what the pool still takes"

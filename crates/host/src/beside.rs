@@ -212,11 +212,8 @@ impl Lines {
     /// Processor seconds that it has used so far; absent when it has ended.
     pub fn cpu_s(&self) -> Option<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
-        // The name may hold anything, but ends with the last parenthesis.
-        let (_, fields) = stat.rsplit_once(')')?;
-        let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
-        let (user, system) = (times.next()?.ok()?, times.next()?.ok()?);
-        Some((user + system) as f64 / rustix::param::clock_ticks_per_second() as f64)
+        let ticks = crate::process_stat::cpu_ticks(&stat)?;
+        Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 }
 
@@ -328,10 +325,9 @@ mod tests {
         assert_eq!(error.to_string(), "no-such-program is not installed");
     }
 
-    #[test]
-    fn a_server_is_asked_to_end_before_it_is_killed() {
-        let place = tempfile::tempdir().expect("a directory");
-        let (ready, mark) = (place.path().join("ready"), place.path().join("mark"));
+    /// One that writes the file `mark` there when it is asked to end, and is ready for that.
+    fn that_marks_its_end(place: &std::path::Path) -> Server {
+        let (ready, mark) = (place.join("ready"), place.join("mark"));
         let script = format!(
             "trap 'echo gone >{}; exit' TERM; echo >{}; while :; do sleep 0.01; done",
             mark.display(),
@@ -341,7 +337,14 @@ mod tests {
         while !ready.exists() {
             std::thread::sleep(Duration::from_millis(2));
         }
-        drop(server);
+        server
+    }
+
+    #[test]
+    fn a_server_is_asked_to_end_before_it_is_killed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let mark = place.path().join("mark");
+        drop(that_marks_its_end(place.path()));
         assert!(mark.exists());
     }
 
@@ -368,19 +371,10 @@ mod tests {
     #[test]
     fn a_server_ends_with_whoever_started_it() {
         let place = tempfile::tempdir().expect("a directory");
-        let (ready, mark) = (place.path().join("ready"), place.path().join("mark"));
-        let script = format!(
-            "trap 'echo gone >{}; exit' TERM; echo >{}; while :; do sleep 0.01; done",
-            mark.display(),
-            ready.display()
-        );
+        let (mark, within) = (place.path().join("mark"), place.path().to_owned());
         let started = std::thread::spawn(move || {
-            let server = Server::start("sh", &["-c", &script]).expect("a shell");
-            while !ready.exists() {
-                std::thread::sleep(Duration::from_millis(2));
-            }
             // As a kill does: nothing is dropped.
-            std::mem::ManuallyDrop::new(server)
+            std::mem::ManuallyDrop::new(that_marks_its_end(&within))
         });
         let mut server = started.join().expect("it started");
         while server.last_words().is_none() {

@@ -43,6 +43,7 @@ pub mod openers;
 pub mod own_files;
 pub mod own_names;
 pub mod polled_file;
+pub mod process_stat;
 pub mod programs;
 pub mod recorder;
 pub mod rehearsal;

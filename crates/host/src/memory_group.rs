@@ -208,9 +208,7 @@ fn processes(group: &Path) -> Vec<Pid> {
 /// Who started a process.
 fn parent_of(process: i32) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program, in parentheses, may hold anything.
-    let (_, rest) = text.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
+    crate::process_stat::parent(&text)
 }
 
 /// Moves processes of ours. While others are left, the kernel refuses what comes next.

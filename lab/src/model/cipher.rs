@@ -20,6 +20,10 @@ pub(super) const NEEDS: &[Need] = &[
     Need::Program("qemu-img", "qemu-utils"),
 ];
 
+/// The key of the images, as QEMU's programs are told.
+pub(super) const SECRET: &str = "secret,data=rubus,id=key";
+/// How they are made with it.
+pub(super) const LUKS: &str = "key-secret=key,iter-time=200";
 const DELAY_S: f64 = 0.002;
 const WORKERS: u32 = 16;
 const SUITES: [&str; 2] = ["queue-depth", "block-size"];
@@ -27,28 +31,8 @@ const SUITES: [&str; 2] = ["queue-depth", "block-size"];
 pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     let image = rig.directory().join("luks.img");
     let name = image.to_string_lossy().into_owned();
-    let arguments = ["create", "-q", "-f", "luks", "--object"];
-    let options = [
-        "secret,data=rubus,id=key",
-        "-o",
-        "key-secret=key,iter-time=200",
-    ];
-    let arguments = [&arguments[..], &options, &[&name, "64M"]].concat();
-    // It measures the processor first, and fails when it gets too little of it.
-    let made = (0..10).map(|_| programs::run("qemu-img", &arguments));
-    let mut failed: Vec<_> = Vec::new();
-    for made in made {
-        match made {
-            Ok(_) => {
-                failed.clear();
-                break;
-            }
-            Err(error) => failed.push(error),
-        }
-    }
-    if let Some(error) = failed.pop() {
-        return Err(error).context("could not make a LUKS image");
-    }
+    let options = ["-f", "luks", "--object", SECRET, "-o", LUKS];
+    luks_image(&[&["create", "-q"], &options[..], &[&name, "64M"]].concat())?;
     let plain = serve(&name, false)?;
     let mut alone = Vec::new();
     for suite in SUITES {
@@ -137,6 +121,19 @@ impl Wanted {
             depth: found.depth,
         }
     }
+}
+
+/// Makes a LUKS image with qemu-img. That measures the processor first, and fails when it gets too little of it.
+pub(super) fn luks_image(arguments: &[&str]) -> Result<()> {
+    const TRIES: u32 = 10;
+    let mut made = programs::run("qemu-img", arguments);
+    for _ in 1..TRIES {
+        if made.is_ok() {
+            break;
+        }
+        made = programs::run("qemu-img", arguments);
+    }
+    made.map(drop).context("could not make a LUKS image")
 }
 
 fn serve(image: &str, is_slow: bool) -> Result<NbdServer> {

@@ -8,7 +8,9 @@ use rubus_vocabulary::estimate::Estimate;
 
 use super::Subject;
 use super::case::{Forecast, Kind, Unit, Whole};
+use super::cipher::{LUKS, SECRET, luks_image};
 use super::ledger::Ledger;
+use super::network::at as at_depth;
 use super::parts::{even, size};
 use super::rig::{Measured, Rig};
 use crate::devices::needs::Need;
@@ -31,7 +33,6 @@ const KNOWN: u64 = 64 << 10;
 const SECTOR: u32 = 512;
 /// What client and servers share on this machine is at most this many processors, as far as the servers use them.
 const PROCESSORS: u32 = 2;
-const SECRET: &str = "secret,data=rubus,id=key";
 
 /// How a server decodes.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +127,7 @@ fn one(
             said.push(decoder.of_a_size(alone, unit_s));
         }
     }
-    let lone = of_depth(&plain.depths, 1)?;
+    let lone = at_depth(&plain.depths, 1)?;
     for alone in plain.depths.iter().filter(|alone| alone.depth > 1) {
         said.push(decoder.of_a_depth(lone, alone, unit_s));
     }
@@ -169,13 +170,6 @@ fn of_size(found: &[Measured], bytes: u64) -> Result<&Measured> {
     found
         .find(|found| found.block_bytes == bytes)
         .with_context(|| format!("{bytes} bytes were not measured"))
-}
-
-fn of_depth(found: &[Measured], depth: u32) -> Result<&Measured> {
-    let mut found = found.iter();
-    found
-        .find(|found| found.depth == depth)
-        .with_context(|| format!("depth {depth} was not measured"))
 }
 
 impl Decoder {
@@ -282,35 +276,22 @@ impl Images {
             zstd: at("zstd.qcow2"),
         };
         std::fs::write(&images.plain, half_random(IMAGE_MIB * MIB))?;
-        let zlib = ["-c", "-o", "compression_type=zlib", "-O", "qcow2"];
-        convert(&images.plain, &zlib, &images.zlib)?;
-        let zstd = ["-c", "-o", "compression_type=zstd", "-O", "qcow2"];
-        convert(&images.plain, &zstd, &images.zstd)?;
-        let luks = [
-            "--object",
-            SECRET,
-            "-O",
-            "luks",
-            "-o",
-            "key-secret=key,iter-time=200",
-        ];
-        // It measures the processor first, and fails when it gets too little of it.
-        let mut made = convert(&images.plain, &luks, &images.luks);
-        for _ in 0..10 {
-            if made.is_ok() {
-                break;
-            }
-            made = convert(&images.plain, &luks, &images.luks);
+        let from = images.plain.to_string_lossy();
+        let convert = |options: &[&str], to: &Path, make: fn(&[&str]) -> Result<()>| {
+            let common = ["convert", "-q", "-f", "raw"];
+            make(&[&common[..], options, &[&from, &to.to_string_lossy()]].concat())
+        };
+        for (method, image) in [("zlib", &images.zlib), ("zstd", &images.zstd)] {
+            let method = format!("compression_type={method}");
+            let options = ["-c", "-O", "qcow2", "-o", &method];
+            convert(&options, image, |arguments| {
+                programs::run("qemu-img", arguments).map(drop)
+            })?;
         }
-        made.context("could not make a LUKS image")?;
+        let options = ["--object", SECRET, "-O", "luks", "-o", LUKS];
+        convert(&options, &images.luks, luks_image)?;
         Ok(images)
     }
-}
-
-fn convert(from: &Path, options: &[&str], to: &Path) -> Result<()> {
-    let (from, to) = (from.to_string_lossy(), to.to_string_lossy());
-    let arguments = [&["convert", "-q", "-f", "raw"], options, &[&from, &to]].concat();
-    programs::run("qemu-img", &arguments).map(|_| ())
 }
 
 /// Bytes of which compression leaves about half: words of random bytes and as many zeros, in turns.

@@ -100,7 +100,8 @@ fn measured(said: &[(Forecast, u32)], found: &[Measured]) -> Result<Vec<Whole>> 
     said.iter().map(whole).collect()
 }
 
-fn at(found: &[Measured], depth: u32) -> Result<&Measured> {
+/// What a sweep gave at a depth.
+pub(super) fn at(found: &[Measured], depth: u32) -> Result<&Measured> {
     let mut found = found.iter();
     found
         .find(|found| found.depth == depth)

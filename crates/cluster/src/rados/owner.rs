@@ -72,13 +72,6 @@ impl Owner {
     }
 }
 
-/// When a process began, from its `/proc/PID/stat`.
-pub fn began(stat: &str) -> Option<u64> {
-    // The name may hold anything, but ends with the last parenthesis; the start is the 20th field after it.
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(19)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,11 +107,5 @@ mod tests {
             other(&|other| other.space = "pid:[1]".into()),
             Standing::Elsewhere
         );
-    }
-
-    #[test]
-    fn the_start_is_found_behind_a_strange_name() {
-        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4321 8000 100 1844";
-        assert_eq!(began(stat), Some(4321));
     }
 }

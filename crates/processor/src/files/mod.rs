@@ -35,8 +35,8 @@ const BOUNDS: Bounds = Bounds {
     find: Duration::from_millis(800),
     read: Duration::from_millis(1_500),
     // A disk that gives less than 1.4 MB/s is the one whose speed counts most.
-    least_windows: 2 * MIN_PIECES,
-    read_least: Duration::from_secs(6),
+    min_windows: 2 * MIN_PIECES,
+    read_min: Duration::from_secs(6),
     files: 200_000,
 };
 /// Most processor time for compressing with one method, and for expanding again.

@@ -20,9 +20,9 @@ pub(crate) struct Bounds {
     /// Most time for reading pieces, when there are enough.
     pub(crate) read: Duration,
     /// So many windows are enough.
-    pub(crate) least_windows: usize,
+    pub(crate) min_windows: usize,
     /// Most time for reading so many.
-    pub(crate) read_least: Duration,
+    pub(crate) read_min: Duration,
     /// Most files that are remembered.
     pub(crate) files: usize,
 }
@@ -142,8 +142,8 @@ fn read(places: &[Vec<(&Path, u64)>], bounds: Bounds) -> Vec<Vec<Vec<u8>>> {
     let begun_ns = clock::now_ns();
     let mut windows = Vec::new();
     for places in places {
-        let most = match windows.len() < bounds.least_windows {
-            true => bounds.read_least,
+        let most = match windows.len() < bounds.min_windows {
+            true => bounds.read_min,
             false => bounds.read,
         };
         if is_over(begun_ns, most) {
@@ -213,8 +213,8 @@ mod tests {
         windows: 64,
         find: Duration::from_secs(60),
         read: Duration::from_secs(60),
-        least_windows: 0,
-        read_least: Duration::from_secs(60),
+        min_windows: 0,
+        read_min: Duration::from_secs(60),
         files: 10_000,
     };
 
@@ -265,7 +265,7 @@ mod tests {
         std::fs::write(directory.path().join("large"), vec![1; 50 * BLOCK_BYTES]).unwrap();
         let bounds = Bounds {
             read: Duration::ZERO,
-            least_windows: 5,
+            min_windows: 5,
             ..BOUNDS
         };
         let windows = sample(directory.path(), &NotCopied::default(), bounds, 1);

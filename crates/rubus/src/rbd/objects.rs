@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rubus_cluster::rados::output::Row;
-use rubus_cluster::rados::owner::{Owner, Standing as OwnerStanding, began};
+use rubus_cluster::rados::owner::{Owner, Standing as OwnerStanding};
 use rubus_cluster::rados::{
     Around, Course, FILL_OBJECTS, IN_FLIGHT, NAMESPACE, OBJECT_BYTES, ObjectJob,
 };
 use rubus_cluster::watch::pool_name::PoolName;
 use rubus_host::beside::{Lines, answer};
 use rubus_host::clock;
+use rubus_host::process_stat::began;
 use rubus_machine::parse::stat;
 use rubus_vocabulary::result::JobResult;
 

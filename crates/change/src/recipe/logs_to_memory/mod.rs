@@ -57,7 +57,7 @@ const JOURNAL: &str = "/var/log/journal";
 const SOURCE: &str = "rubus-logs";
 const MIN_BYTES: u64 = 32 << 20;
 /// What journald takes at least in a filesystem, of which it takes a tenth else.
-const LEAST_JOURNAL_BYTES: u64 = 16 << 20;
+const MIN_JOURNAL_BYTES: u64 = 16 << 20;
 /// What journald takes at most by itself.
 const MAX_JOURNAL_BYTES: u64 = 4 << 30;
 /// Programs of others that do the same, by their units.
@@ -267,7 +267,7 @@ fn check_memory(size: u64, situation: &Situation<'_>, draft: &mut Draft) {
         let journal = bytes(JOURNAL).copied().unwrap_or(0);
         logs.saturating_sub(journal)
     });
-    let room = size - LEAST_JOURNAL_BYTES.max(size / 10);
+    let room = size - MIN_JOURNAL_BYTES.max(size / 10);
     draft.check(
         "the logs fit in twice beside the journal",
         logs.map(|logs| logs * 2 <= room),
@@ -291,7 +291,7 @@ fn check_memory(size: u64, situation: &Situation<'_>, draft: &mut Draft) {
 /// The memory in which so many bytes of logs fit twice, in whole MiB.
 fn with_journal(logs: u64) -> u64 {
     let logs = logs * 2;
-    (logs + LEAST_JOURNAL_BYTES)
+    (logs + MIN_JOURNAL_BYTES)
         .max(logs / 9 * 10)
         .next_multiple_of(1 << 20)
         + (1 << 20)
@@ -319,7 +319,7 @@ fn words(size: u64, journal: u64, situation: &Situation<'_>, draft: &mut Draft) 
         _ => format!(
             "The journal of a run takes {} of that memory by itself; what it has to drop before a save is lost. The disk keeps {} of \
              closed journals at most, and journalctl shows them as before.",
-            bytes_iec(LEAST_JOURNAL_BYTES.max(size / 10)),
+            bytes_iec(MIN_JOURNAL_BYTES.max(size / 10)),
             bytes_iec(journal)
         ),
     });

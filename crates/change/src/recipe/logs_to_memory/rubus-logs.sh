@@ -1,7 +1,7 @@
 #!/bin/sh
 # Made by rubus (logs-to-memory): /var/log lies in memory while the system runs. `rubus undo` removes this file.
 # start covers /var/log with a copy in memory; save brings to the disk what has changed; stop saves for the last time.
-# SIZE_KIB is the most memory that it takes, JOURNAL_KIB how much of the closed journals the disk keeps.
+# SIZE_KIB limits the memory for the logs, JOURNAL_KIB the closed journals on the disk.
 set -eu
 export LC_ALL=C
 log=/var/log

@@ -32,8 +32,8 @@ const BOUNDS: Bounds = Bounds {
     windows: WINDOWS,
     find: Duration::from_millis(1_500),
     read: Duration::from_millis(3_000),
-    least_windows: MIN_PIECES,
-    read_least: Duration::from_secs(10),
+    min_windows: MIN_PIECES,
+    read_min: Duration::from_secs(10),
     files: 200_000,
 };
 
