@@ -24,6 +24,8 @@ campaigns() {
     --option 'device={usb0}' --option filesystem=ext4 --option wait=300 -- $lost=$usb
   campaign 'power cuts in a trial, replayed' 60 replayed_cuts trial 150 --resume-each 0 -- --recipe desktop --option 'device={usb0}' \
     --option compress=zstd:1 --option wait=300 --option trial=yes -- $lost=$usb
+  campaign 'power cuts in desktop from disk to disk, replayed' 60 replayed_cuts desktop-again 150 --resume-each 0 -- --script $tests/twice.sh \
+    --usb 2147483648 --recipe desktop --option 'device={usb1}' --option compress=zstd:1 --option wait=300 -- $lost=4C530001230914116023
   campaign 'power cuts in network-root, replayed' 60 replayed_cuts network-root 100 --resume-each 0 -- --recipe network-root \
     --option wait=20 --export 2147483648 -- "$lost={export}"
   campaign 'power cuts in swap, replayed' 30 replayed_cuts swap 150 --resume-each 0 -- --recipe swap --option 'to=disk:{usb0}' \

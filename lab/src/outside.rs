@@ -68,26 +68,6 @@ pub(crate) fn copy_boot_files(card: &Path, start: u64, to: &Path) -> Result<()> 
     Ok(())
 }
 
-/// The texts of the files called `name` in the directories right below `directory` on the root filesystem of a card.
-///
-/// # Errors
-/// When the filesystem cannot be mounted or a file cannot be read.
-pub fn texts(card: &Path, directory: &str, name: &str) -> Result<Vec<String>> {
-    let place = tempfile::tempdir()?;
-    let (_, root_start) = firmware::partition_starts(card)?;
-    let _mounted = Mounted::to_read(card, root_start, place.path())?;
-    let directory = place.path().join(directory.trim_start_matches('/'));
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(directory).into_iter().flatten() {
-        paths.push(entry?.path().join(name));
-    }
-    paths.sort();
-    let there = paths.iter().filter(|path| path.exists());
-    there
-        .map(|path| fs::read_to_string(path).with_context(|| format!("cannot read {path:?}")))
-        .collect()
-}
-
 /// Takes a file off the root filesystem of a card; its holes stay holes.
 ///
 /// # Errors
@@ -113,6 +93,11 @@ impl<'a> Mounted<'a> {
     /// Leaves the image as it is, unless its journal has to be replayed first.
     fn to_read(image: &Path, start: u64, point: &'a Path) -> Result<Self> {
         Self::with("ro", image, start, point).or_else(|_| Self::at(image, start, point))
+    }
+
+    /// A subvolume of a btrfs filesystem.
+    pub(crate) fn subvolume(image: &Path, start: u64, name: &str, point: &'a Path) -> Result<Self> {
+        Self::with(&format!("rw,subvol={name}"), image, start, point)
     }
 
     fn with(access: &str, image: &Path, start: u64, point: &'a Path) -> Result<Self> {

@@ -13,13 +13,15 @@ use crate::cache::Cache;
 use crate::kit::{self, Kit};
 use crate::session::Session;
 
+use super::home::Home;
 use super::loss::{self, Fate, Piece};
 use super::write_log::{Kind, SECTOR_BYTES, WriteLog, check_super};
 use super::{Random, Way};
 
-/// Makes the system flush the disks. Without this it takes disks behind `usb-storage` for such without a cache.
+/// Makes the system flush the disks, and its own once: the emulator passes on no flush behind which there is no write. Without this
+/// the system takes disks behind `usb-storage` for such without a cache.
 const SWITCH_ON: &str = "for type in /sys/class/scsi_disk/*/cache_type; do \
-     echo 'temporary write back' >$type || exit 1; done; sync; sync";
+     echo 'temporary write back' >$type || exit 1; done; sync; touch /.flush; sync; rm /.flush; sync";
 
 /// At most so much is copied at once.
 const CHUNK: usize = 1 << 20;
@@ -83,8 +85,7 @@ impl Place {
 }
 
 impl Caches {
-    /// Those of a board that has just started from a copy of `start`, and has not been changed since. Before applying its root is on
-    /// the card. Before another way it may be on another disk, and the card has had no flush yet.
+    /// Those of a board that has just started from a copy of `start`, and has not been changed since.
     pub(super) fn of(
         cache: &Cache,
         board: &mut Session,
@@ -104,8 +105,12 @@ impl Caches {
             random,
         };
         caches.note()?;
-        let card = caches.disks.first().context("nothing is logged")?;
-        card.check_flushes(way)?;
+        // Before another way the root may be on a network disk.
+        if way == Way::Apply {
+            let root = Home::of(cache, start)?.disk();
+            let root = caches.disks.get(root).context("nothing is logged")?;
+            root.check_flushes()?;
+        }
         Ok(caches)
     }
 
@@ -126,9 +131,7 @@ impl Caches {
             random,
         };
         caches.note()?;
-        // That of a disk to which nothing was written may be empty.
-        let card = caches.disks.first().context("nothing is logged")?;
-        card.check_super()?;
+        check_logs(&caches.disks)?;
         Ok(caches)
     }
 
@@ -306,6 +309,13 @@ impl Caches {
     }
 }
 
+/// Whether the log of each disk that was flushed is one: the emulator writes the super block as it flushes. One must have been flushed.
+fn check_logs(disks: &[Disk]) -> Result<()> {
+    let mut flushed = disks.iter().filter(|disk| disk.is_flushed()).peekable();
+    ensure!(flushed.peek().is_some(), "no disk was flushed");
+    flushed.try_for_each(Disk::check_super)
+}
+
 /// Where the logs are cut, whose lengths were `before` at the last stop and are `now`. Within what happened in between, where a
 /// call has written a part and flushed nothing yet: but only when it was one disk's doing. What two disks did has an order that
 /// their logs do not tell.
@@ -340,17 +350,17 @@ impl Disk {
         check_super(&sector).with_context(|| format!("the log of {}", self.place.word()))
     }
 
-    /// Whether the board that has just started flushes its card. Before undoing, and on trial, its root may be on another disk, and then nothing
-    /// has been flushed to the card yet, in whose log the emulator writes the super block as it flushes.
-    fn check_flushes(&self, way: Way) -> Result<()> {
-        if way != Way::Apply {
-            return Ok(());
-        }
-        self.check_super()?;
-        // Else nothing would ever be durable, and every cut would lose all.
+    /// Whether it was ever flushed.
+    fn is_flushed(&self) -> bool {
         let mut entries = self.log.entries().iter();
+        entries.any(|entry| entry.kind == Kind::Flush)
+    }
+
+    /// Whether the board flushes it. Else nothing would ever be durable, and every cut would lose all.
+    fn check_flushes(&self) -> Result<()> {
+        self.check_super()?;
         ensure!(
-            entries.any(|entry| entry.kind == Kind::Flush),
+            self.is_flushed(),
             "the board does not flush its {}",
             self.place.word()
         );
@@ -441,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_must_have_been_flushed_before_applying_and_may_be_idle_before_undoing() {
+    fn the_disk_of_the_root_must_have_been_flushed_and_another_may_be_idle() {
         let place = tempfile::tempdir().unwrap();
         let log = place.path().join("log");
         // A write, with no flush and no super block yet.
@@ -450,8 +460,15 @@ mod tests {
         std::fs::write(&log, &idle).unwrap();
         let mut card = Disk::of(Place::Card, &log).unwrap();
         assert_eq!(card.read_on().unwrap(), 1);
-        assert!(card.check_flushes(Way::Undo).is_ok());
-        assert!(card.check_flushes(Way::Apply).is_err());
+        assert!(card.check_flushes().is_err());
+        std::fs::write(place.path().join("disk"), of_writes(&[None])).unwrap();
+        let mut disk = Disk::of(Place::Usb(0), &place.path().join("disk")).unwrap();
+        disk.read_on().unwrap();
+        assert!(disk.check_flushes().is_ok());
+        let mut logs = vec![card, disk];
+        assert!(check_logs(&logs).is_ok());
+        logs.pop();
+        assert!(check_logs(&logs).is_err());
     }
 
     #[test]

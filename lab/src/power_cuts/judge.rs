@@ -12,11 +12,12 @@ use anyhow::{Context, Result, ensure};
 use crate::cache::Cache;
 use crate::firmware;
 use crate::kit::Kit;
-use crate::outside::{self, BOOT, Manifest, Mounted, Sums};
+use crate::outside::{self, BOOT, Manifest, Sums};
 use crate::tools;
 
 use super::Way;
 use super::files::{differences, strange};
+use super::home::Home;
 use super::kept;
 use super::look::{Change, Ended, changes, newest};
 use super::other_root::{OtherRoot, OtherRoots, is_on_network, other_root};
@@ -48,6 +49,8 @@ impl State {
 /// The states between which a cut came.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
+    /// The root on which the change is made.
+    pub(super) home: Home,
     /// Sums of files that no write can have changed.
     pub(super) sums: Sums,
     /// Changes that were made before.
@@ -223,7 +226,7 @@ impl Known {
         }
         let root = found.start.as_ref().map(|start| match &found.other {
             Some(_) => "/dev/disk".to_owned(),
-            None if start.root() == self.plain.start.root() => "/dev/card2".to_owned(),
+            None if start.root() == self.plain.start.root() => self.home.word().to_owned(),
             None => start.root().to_owned(),
         });
         let root = root.unwrap_or_else(|_| "nothing".to_owned());
@@ -243,16 +246,21 @@ impl Known {
     }
 }
 
-/// Looks at the disks of a good state.
-pub(super) fn state(cache: &Cache, kit: &Kit, card_root: Option<&str>) -> Result<State> {
+/// Looks at the disks of a good state. `plain_root` is what names the root before the change, in another state than that.
+pub(super) fn state(
+    cache: &Cache,
+    kit: &Kit,
+    home: Home,
+    plain_root: Option<&str>,
+) -> Result<State> {
     let place = cache.work_directory()?;
     let start = start(kit, false, &place.path().join("start"))?;
-    let card = outside::manifest(&kit.sd())?;
-    let trial = match card_root {
+    let card = home.manifest(kit)?;
+    let trial = match plain_root {
         Some(_) if trial::is_in(&card) => Some(trial::whole(cache, kit)?),
         _ => None,
     };
-    let other = match card_root {
+    let other = match plain_root {
         Some(root) if root != start.root() => Some(other_root(cache, kit, start.root())?.files),
         _ => None,
     };
@@ -264,7 +272,7 @@ pub(super) fn state(cache: &Cache, kit: &Kit, card_root: Option<&str>) -> Result
     })
 }
 
-/// Looks at what a cut has left; with `end`, ends the change where the card's own root would start.
+/// Looks at what a cut has left; with `end`, ends the change where the change's own root would start.
 pub(super) fn look(
     cache: &Cache,
     kit: &Kit,
@@ -286,13 +294,13 @@ pub(super) fn look(
     outside::copy_boot_files(&kit.sd(), boot_start, &boot)?;
     let root = place.path().join("root");
     fs::create_dir(&root)?;
-    let card_root = known.plain.start.root();
-    let named = start.as_ref().map(Start::root).unwrap_or(card_root);
-    let mounted = Mounted::at(&kit.sd(), root_start, &root)?;
+    let plain_root = known.plain.start.root();
+    let named = start.as_ref().map(Start::root).unwrap_or(plain_root);
+    let mounted = known.home.mounted(kit, &root)?;
     let mut sums = known.sums.clone();
-    let card = outside::manifest_of(&root, Some(&boot), &mut sums)?;
+    let card = known.home.files(kit, &root, &boot, &mut sums)?;
     let mut roots = OtherRoots::of(cache, kit);
-    let other = (named != card_root).then(|| roots.named(named));
+    let other = (named != plain_root).then(|| roots.named(named));
     if let Some(trial) = &mut trial {
         trial.look_further(&mut roots, &card);
     }
@@ -316,7 +324,7 @@ pub(super) fn look(
                 command,
                 status,
                 said,
-                card: outside::manifest_of(&root, Some(&boot), &mut sums)?,
+                card: known.home.files(kit, &root, &boot, &mut sums)?,
                 changes,
                 of_earlier,
             })
@@ -336,15 +344,20 @@ pub(super) fn look(
     })
 }
 
-/// The changes that the journals on a card tell of.
-pub(super) fn changes_on(cache: &Cache, kit: &Kit, rubus: &Path) -> Result<Vec<Change>> {
+/// The changes that the journals on a root tell of.
+pub(super) fn changes_on(
+    cache: &Cache,
+    kit: &Kit,
+    home: Home,
+    rubus: &Path,
+) -> Result<Vec<Change>> {
     let place = cache.work_directory()?;
     let [root, boot] = ["root", "boot"].map(|name| place.path().join(name));
     fs::create_dir(&root)?;
     fs::create_dir(&boot)?;
-    let (boot_start, root_start) = firmware::partition_starts(&kit.sd())?;
+    let (boot_start, _) = firmware::partition_starts(&kit.sd())?;
     outside::copy_boot_files(&kit.sd(), boot_start, &boot)?;
-    let _mounted = Mounted::at(&kit.sd(), root_start, &root)?;
+    let _mounted = home.mounted(kit, &root)?;
     let (_, _, changes) = ended(&root, &boot, rubus, None)?;
     Ok(changes)
 }
@@ -431,6 +444,7 @@ mod tests {
 
     fn known() -> Known {
         Known {
+            home: Home::Card,
             sums: Sums::default(),
             earlier: Vec::new(),
             waiting: None,

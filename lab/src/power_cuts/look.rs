@@ -152,16 +152,12 @@ impl Lab<'_> {
             true => None,
             false => Some(self.boot_again(cut, &all, row)?),
         };
-        let found = outside::manifest(&cut.kit.sd())?;
+        let found = reference.home.manifest(&cut.kit)?;
         let differences = outside::differences(&reference.plain, &found, &[STATE_DIRECTORY]);
         let Some(root) = next_root else {
             // With every file as it was, it starts as it did; it must also know that all is undone.
             row.wrong.extend(differences);
-            let journals = outside::texts(
-                &cut.kit.sd(),
-                &format!("{STATE_DIRECTORY}/changes"),
-                "journal",
-            )?;
+            let journals = reference.home.journals(&cut.kit)?;
             let newest = journals.into_iter().skip(reference.earlier.len());
             let open = newest.filter(|journal| !is_undone(journal));
             row.wrong

@@ -126,11 +126,22 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
     }
     board.switch_off()?;
     caches.flush_card_until(none.entries[0])?;
-    let before = judge::state(&images, &caches.flushed().temporary_copy(&images)?, None)?;
+    let before = judge::state(
+        &images,
+        &caches.flushed().temporary_copy(&images)?,
+        reference.home,
+        None,
+    )?;
     caches.flush_card_until(none.settled)?;
-    let after = judge::state(&images, &caches.flushed().temporary_copy(&images)?, None)?;
+    let after = judge::state(
+        &images,
+        &caches.flushed().temporary_copy(&images)?,
+        reference.home,
+        None,
+    )?;
     let writes = caches.card_writes();
     let known = Known {
+        home: reference.home,
         waiting: None,
         sums: untouched::sums(&images, &plain.temporary_copy(&images)?.sd(), &writes)?,
         earlier: reference.earlier,

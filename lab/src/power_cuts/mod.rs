@@ -15,6 +15,7 @@
 
 mod caches;
 mod files;
+mod home;
 mod judge;
 mod kept;
 mod look;
@@ -46,6 +47,7 @@ use crate::kit::{Kit, UsbDisk};
 use crate::outside::{self, Manifest};
 use crate::session::{Options, Session};
 
+use home::Home;
 use look::{Change, Ended, Evidence};
 use pass::{Left, Passed};
 pub use report::{line, markdown};
@@ -211,7 +213,9 @@ struct Cut {
 
 /// What is known of a good end.
 struct Reference {
-    /// Files of the plain system's card.
+    /// The root on which the change is made.
+    home: Home,
+    /// Files of the plain system.
     plain: Manifest,
     /// Changes that were made there before.
     earlier: Vec<Change>,
@@ -290,14 +294,14 @@ impl CampaignRun<'_> {
         let [apply_moments, undo_moments] = drawn.clone().unwrap_or_default();
 
         let applied = self.pass(Way::Apply, plain, apply_moments, campaign.stops)?;
-        let changed = outside::manifest(&applied.kit.sd())?;
+        let changed = reference.home.manifest(&applied.kit)?;
         let root = self.lab.root_of(&applied.kit)?;
         let planned = outside::differences(&reference.plain, &changed, &[STATE_DIRECTORY]);
         let good = Good { planned, root };
         self.settle()?;
         self.judge(&good);
         let undone = self.pass(Way::Undo, &applied.kit, undo_moments, campaign.stops)?;
-        let left = outside::manifest(&undone.kit.sd())?;
+        let left = reference.home.manifest(&undone.kit)?;
         let differences = outside::differences(&reference.plain, &left, &[STATE_DIRECTORY]);
         if !differences.is_empty() {
             bail!("undoing without any cut leaves\n{}", differences.join("\n"));
@@ -479,8 +483,14 @@ impl Lab<'_> {
             earlier = look::changes(&look::status(&mut board)?)?;
         }
         board.switch_off()?;
+        let home = Home::of(self.cache, kit)?;
+        if home != Home::Card {
+            // What the first start of a root makes belongs to the plain system too.
+            self.boot(kit)?.switch_off()?;
+        }
         Ok(Reference {
-            plain: outside::manifest(&kit.sd())?,
+            plain: home.manifest(kit)?,
+            home,
             earlier,
         })
     }

@@ -15,7 +15,7 @@ use crate::tools;
 use super::STATE_DIRECTORY;
 
 /// What the recipes call the subvolume with the root.
-const SUBVOLUME: &str = "@";
+pub(super) const SUBVOLUME: &str = "@";
 
 /// A root that is not on the card.
 #[derive(Clone, Debug, Default)]
@@ -54,9 +54,15 @@ pub(super) fn other_root(cache: &Cache, kit: &Kit, named: &str) -> Result<OtherR
     if is_on_network(named) {
         return root_at(cache, &kit.export(), 0).context("on the network disk");
     }
-    let (tag, value) = named
-        .split_once('=')
-        .with_context(|| format!("root={named:?}"))?;
+    let found = find(kit, named)?.with_context(|| format!("no disk has {named}"))?;
+    root_at(cache, &kit.usb(found.0), found.1)
+}
+
+/// The USB disk with the root that a command line names by UUID or PARTUUID, and the byte at which its filesystem begins there.
+pub(super) fn find(kit: &Kit, named: &str) -> Result<Option<(usize, u64)>> {
+    let Some((tag, value)) = named.split_once('=') else {
+        return Ok(None);
+    };
     for number in 0..kit.usb_disks().len() {
         let disk = kit.usb(number);
         for Partition { start, uuid } in partitions(&disk)? {
@@ -69,13 +75,12 @@ pub(super) fn other_root(cache: &Cache, kit: &Kit, named: &str) -> Result<OtherR
                     String::from_utf8_lossy(&said.stdout).trim().to_owned()
                 }
             };
-            if found != value {
-                continue;
+            if found == value {
+                return Ok(Some((number, start)));
             }
-            return root_at(cache, &disk, start);
         }
     }
-    anyhow::bail!("no disk has {named}")
+    Ok(None)
 }
 
 /// Whether a command line means a network disk by this.
@@ -105,6 +110,11 @@ fn top_of(filesystem: &Path) -> PathBuf {
 
 /// The journal of the last change on a mounted root; nothing where there is none.
 fn last_journal(root: &Path) -> Result<String> {
+    Ok(journals(root)?.pop().unwrap_or_default())
+}
+
+/// The journals of the changes that a mounted root knows, in their order.
+pub(super) fn journals(root: &Path) -> Result<Vec<String>> {
     let changes = root
         .join(STATE_DIRECTORY.trim_start_matches('/'))
         .join("changes");
@@ -113,11 +123,13 @@ fn last_journal(root: &Path) -> Result<String> {
         journals.push(entry?.path().join("journal"));
     }
     journals.sort();
-    let Some(last) = journals.into_iter().rfind(|path| path.exists()) else {
-        return Ok(String::new());
-    };
-    let bytes = fs::read(&last).with_context(|| format!("cannot read {last:?}"))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let there = journals.iter().filter(|path| path.exists());
+    there
+        .map(|path| {
+            let bytes = fs::read(path).with_context(|| format!("cannot read {path:?}"))?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        })
+        .collect()
 }
 
 /// A partition of a disk.

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::Cache;
 use crate::kit::{self, Kit, UsbDisk};
-use crate::outside;
 use crate::session::Session;
 
 use super::caches::Caches;
@@ -215,10 +214,10 @@ pub fn record(cache: &Cache, campaign: &Campaign, directory: &Path) -> Result<Re
     if let Some(export) = &campaign.export {
         plain.add_export(export.bytes)?;
     }
-    lab.prepare(&plain)?;
+    let reference = lab.prepare(&plain)?;
     let start = plain.copy_to(&place(directory, Way::Apply))?;
     let (applied, _, apply) = lab.record(Way::Apply, &start, directory)?;
-    let verify = match trial::is_in(&outside::manifest(&applied.sd())?) {
+    let verify = match trial::is_in(&reference.home.manifest(&applied)?) {
         true => {
             let start = applied.copy_to(&place(directory, Way::Verify))?;
             let (kept, root, run) = lab.record(Way::Verify, &start, directory)?;

@@ -13,6 +13,7 @@ use crate::kit::Kit;
 use crate::outside;
 
 use super::caches::Caches;
+use super::home::Home;
 use super::judge::{self, Known, State};
 use super::look::{Ended, Evidence};
 use super::record::{Mark, Recording};
@@ -93,11 +94,12 @@ impl<'a> Replay<'a> {
                 .temporary_copy(&images)
         };
         let (before, after) = (start(Way::Apply)?, start(Way::Undo)?);
+        let home = Home::of(&images, &before)?;
         let sums = untouched::sums(&images, &before.sd(), &written)?;
-        let plain = judge::state(&images, &before, None)?;
-        let earlier = judge::changes_on(&images, &before, &campaign.rubus)?;
-        let card_root = plain.start.root().to_owned();
-        let applied = judge::state(&images, &after, Some(&card_root))?;
+        let plain = judge::state(&images, &before, home, None)?;
+        let earlier = judge::changes_on(&images, &before, home, &campaign.rubus)?;
+        let plain_root = plain.start.root().to_owned();
+        let applied = judge::state(&images, &after, home, Some(&plain_root))?;
         let good = |end: &State, root: &str| Good {
             planned: outside::differences(&plain.card, &end.card, &[STATE_DIRECTORY]),
             root: root.to_owned(),
@@ -105,9 +107,10 @@ impl<'a> Replay<'a> {
         let kept = match (recording.kept(campaign.board)?, &recording.label.verify) {
             (Some(kit), Some(kept)) => {
                 let end = kit.temporary_copy(&images)?;
-                let end = judge::state(&images, &end, Some(&card_root))?;
+                let end = judge::state(&images, &end, home, Some(&plain_root))?;
                 let good = good(&end, &kept.root);
                 let known = Known {
+                    home,
                     sums: sums.clone(),
                     earlier: earlier.clone(),
                     plain: plain.clone(),
@@ -122,10 +125,12 @@ impl<'a> Replay<'a> {
             good: good(&applied, &recording.label.root),
             kept,
             reference: Reference {
+                home,
                 plain: plain.card.clone(),
                 earlier: earlier.clone(),
             },
             known: Known {
+                home,
                 sums,
                 earlier,
                 plain,
