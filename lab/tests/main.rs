@@ -67,6 +67,7 @@ mod vm_pc_raid;
 mod vm_pc_raspi_firmware;
 mod vm_pc_trial;
 mod vm_pc_usb_quirk;
+mod vm_pc_writers_unit;
 mod vm_pi3_checkup;
 mod vm_pi3_desktop;
 mod vm_pi3_nbd;

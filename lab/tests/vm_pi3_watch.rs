@@ -1,5 +1,5 @@
-//! What `rubus watch` costs an emulated Raspberry Pi 3 beside `top` and `iostat`, in instructions: those of the program and those
-//! of the kernel for it. Time means nothing on an emulated processor, but the board's clock counts instructions here.
+//! What `rubus watch` costs an emulated Raspberry Pi 3 beside `top` and `iostat`, and what a recording of a day costs, in
+//! instructions: those of the program and those of the kernel for it. Time means nothing on an emulated processor, but the board's clock counts instructions here.
 
 use std::time::Duration;
 
@@ -15,17 +15,22 @@ const SECONDS: u32 = 40;
 const LIMIT: Duration = Duration::from_secs(900);
 /// 1 % of a core.
 const MAX_NS_PER_S: f64 = 1e7;
+/// Half a percent of a core.
+const MAX_RECORDER_NS_PER_S: f64 = 5e6;
 /// The clock of a Raspberry Pi 3.
 const HZ: f64 = 1.2e9;
 
-/// Each program on a terminal of 80 by 24, one after the other, as root, who is shown what all others read and write; among as many
-/// processes as a desktop has. Prints for each its processor time in nanoseconds, the time that passed in seconds, and the bytes
-/// that its terminal got.
-const SCRIPT: &str = r#"
+/// As many processes as a desktop has, and the clocks.
+const BUSY: &str = r#"
 count=$(ls -d /proc/[0-9]* | wc -l)
 while [ "$count" -lt 160 ]; do sleep 100000 & count=$((count + 1)); done >/dev/null 2>&1
 used() { cat "/proc/$1"/task/*/schedstat | awk '{ ns += $1 } END { printf "%d", ns }'; }
 now() { cut -d ' ' -f 1 /proc/uptime; }
+"#;
+
+/// Each program on a terminal of 80 by 24, one after the other, as root, who is shown what all others read and write. Prints for
+/// each its processor time in nanoseconds, the time that passed in seconds, and the bytes that its terminal got.
+const SCRIPT: &str = r#"
 watch_one() {
   export TERM=xterm-256color LC_ALL=C.UTF-8
   sleep 100000 | script -q -f -c "stty rows 24 cols 80; exec $1" /tmp/screen >/dev/null 2>&1 &
@@ -42,6 +47,23 @@ watch_one() {
 watch_one "rubus watch"
 watch_one "top -d 1"
 watch_one "iostat -x 1"
+"#;
+
+/// A recording as `docs/writers.md` begins it, among programs that write and end. Prints as above, with the bytes of the recording.
+const RECORD: &str = r#"
+(while :; do date >>/root/work; sync /root/work; sleep 5; done) >/dev/null 2>&1 &
+rubus watch --interval 30 --record /root/day.rec >/dev/null &
+pid=$!
+sleep 40
+bytes=$(wc -c </root/day.rec)
+before="$(used $pid) $(now)"
+sleep 120
+after="$(used $pid) $(now)"
+bytes=$(($(wc -c </root/day.rec) - bytes))
+echo "$before $after $bytes" | awk '{ printf "%d %.2f %d rubus watch --record\n", $3 - $1, $4 - $2, $5 }'
+kill %1; kill -INT $pid
+wait $pid
+rubus writers /root/day.rec >&2
 "#;
 
 /// What a program took.
@@ -76,24 +98,10 @@ impl Took {
 
 #[test]
 fn watching_takes_at_most_a_hundredth_of_a_core() {
-    if !can_boot(TEST, Board::Pi3) {
-        return;
-    }
-    let Some(rubus) = rubus_or_skip(TEST, Board::Pi3) else {
+    let Some(took) = took_by(&SCRIPT.replace("SECONDS", &SECONDS.to_string())) else {
         return;
     };
-    let options = Options {
-        push: vec![rubus],
-        counts_instructions: true,
-        ..Options::default()
-    };
-    let mut board = Session::boot(&Cache::of_this_machine(), Board::Pi3, &options).unwrap();
-    let script = SCRIPT.replace("SECONDS", &SECONDS.to_string());
-    let said = board.must(&script, "root", LIMIT).unwrap();
-    board.switch_off().unwrap();
-
-    let took: Vec<Took> = said.lines().map(Took::parse).collect();
-    assert_eq!(took.len(), 3, "{said}");
+    assert_eq!(took.len(), 3);
     println!(
         "| | instructions per second | of a core | the instructions of rubus by its | bytes to the terminal per second |"
     );
@@ -108,12 +116,47 @@ fn watching_takes_at_most_a_hundredth_of_a_core() {
             one.bytes_per_s
         );
         // One that shows nothing costs nothing.
-        assert!(one.bytes_per_s > 50.0 && one.ns_per_s > 0.0, "{said}");
+        assert!(one.bytes_per_s > 50.0 && one.ns_per_s > 0.0, "{}", one.name);
     }
     let per_cycle = 1e9 / f64::from(INSTRUCTION_NS) / HZ;
     println!(
         "\nOf a core: at {per_cycle:.2} instructions per cycle; `rubus watch` takes a hundredth of one at {:.3}.",
         took[0].instructions_per_s() / (0.01 * HZ)
     );
-    assert!(took[0].ns_per_s <= MAX_NS_PER_S, "{said}");
+    assert!(took[0].ns_per_s <= MAX_NS_PER_S);
+}
+
+#[test]
+fn recording_a_day_takes_at_most_half_a_percent_of_a_core() {
+    let Some(took) = took_by(RECORD) else {
+        return;
+    };
+    let recorder = &took[0];
+    println!(
+        "`{}`: {:.0} instructions per second, {:.2} % of a core, {:.1} MB a day",
+        recorder.name,
+        recorder.instructions_per_s(),
+        recorder.ns_per_s / 1e7,
+        recorder.bytes_per_s * 86_400.0 / 1e6,
+    );
+    assert!(recorder.bytes_per_s > 10.0 && recorder.ns_per_s > 0.0);
+    assert!(recorder.ns_per_s <= MAX_RECORDER_NS_PER_S);
+}
+
+/// What the programs of a script took on a board with many processes; nothing where no board can start.
+fn took_by(script: &str) -> Option<Vec<Took>> {
+    if !can_boot(TEST, Board::Pi3) {
+        return None;
+    }
+    let options = Options {
+        push: vec![rubus_or_skip(TEST, Board::Pi3)?],
+        counts_instructions: true,
+        ..Options::default()
+    };
+    let mut board = Session::boot(&Cache::of_this_machine(), Board::Pi3, &options).unwrap();
+    let said = board
+        .must(&format!("{BUSY}{script}"), "root", LIMIT)
+        .unwrap();
+    board.switch_off().unwrap();
+    Some(said.lines().map(Took::parse).collect())
 }
