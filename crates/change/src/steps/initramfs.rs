@@ -15,7 +15,7 @@ use crate::plan::journal::Receipt;
 use crate::plan::verify::{Answer, PromiseState};
 use crate::plan::volume::{Place, Volume};
 use rubus_host::hands::{parent_of, remove_leftover};
-use rubus_host::{Files, Hands, ReadError};
+use rubus_host::{Files, Hands, ReadError, mounting};
 use rubus_vocabulary::units::bytes_iec;
 
 use crate::apply::{Change, Progress, Site, StepError};
@@ -107,6 +107,9 @@ impl LiveStepRunner {
         let commands = with_names(&node, &mounted, |names| commands_with(action, names));
         let made = self.run_all(&commands);
         made.map_err(|error| in_a_full_root(error, self.onto()))?;
+        // Hooks write files of their own there, as mdadm's its configuration, and no program that runs there makes them durable. The
+        // firmware may be pointed at this root before it is unmounted.
+        mounting::sync_filesystem(&top)?;
         let bytes = hands.files().read_prefix(&outside, MAX_BYTES);
         let bytes = bytes.map_err(|why| failed(&tried, why))?;
         let inside = initramfs::list(&bytes[..]).map_err(|why| failed(&tried, why))?;
