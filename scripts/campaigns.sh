@@ -42,7 +42,7 @@ campaigns() {
     campaign "fuzzing $target" 9 fuzz "$target"
   done
   campaign 'security advisories' 1 advisories
-  campaign 'the model against measurements' 20 "$lab" model --write MODEL.md
+  campaign 'the model against measurements' 30 "$lab" model --write MODEL.md
   campaign 'release programs' 15 release_programs
   campaign 'benchmark of the engine' 10 bench benches/engine_cost.sh
   campaign 'benchmark beside fio' 10 bench benches/side_by_side.py "$release"
