@@ -51,6 +51,7 @@ campaigns() {
   campaign 'benchmark of clones' 5 bench benches/nbd_clones.py "$release" "$load"
   campaign 'benchmark of compression' 5 bench benches/compression.py "$release"
   campaign 'benchmark of watch' 5 bench benches/watch.py "$release"
+  campaign 'benchmark of Linpack' 5 bench benches/linpack.py "$release"
   [ "$mode" = run ] || echo "and after the tests some $((minutes / 60)) hours of campaigns"
 }
 
