@@ -3,9 +3,11 @@
 
 All solve systems of the same size, in turns in random order, each time in a process of its own that solves the system
 three times. `rubus` chooses its block first, as always; that is not counted. Medians of the rounds; ratios are to the
-better of the other two, of the medians, with the least and the greatest of the rounds behind. OpenBLAS has a dgesv of its own;
-with BLIS it is LAPACK's. All have the highest priority that this user may give. Every solution is checked as `rubus` and HPL
-check theirs: a scaled residual of 16 or more ends the benchmark.
+better of the other two, of the medians, with the least and the greatest of the rounds behind. OpenBLAS has a dgesv of
+its own; with BLIS it is LAPACK's. What takes longer than half a minute is stopped, has no more rounds, and is shown as
+slower than that (BLIS starts its threads anew for each of LAPACK's small products: on several cores, with others at
+work, each product waits for them). All have the highest priority that this user may give. Every solution is checked as
+`rubus` and HPL check theirs: a scaled residual of 16 or more ends the benchmark.
 
 Needs libopenblas0-pthread, libblis4-pthread, liblapack3 and a release build: cargo build --release
 Usage: benches/linpack.py RUBUS [--unknowns=N] [--rounds=N] [--root=DIRECTORY]
@@ -27,6 +29,7 @@ import tempfile
 import time
 
 TIMES = 3
+LIMIT_S = 30
 EPSILON = 2.0**-53
 MOST_RESIDUAL = 16.0
 # What is loaded of each, in this order; the first is asked for its version.
@@ -86,11 +89,15 @@ def solve(name, where, n, times):
 
 
 def of_library(name, where, n, threads):
-    """GFLOPS of a process that solves three times, and the library's version."""
+    """GFLOPS of a process that solves three times, and the library's version; nothing when it takes too long."""
     count = str(threads)
     environment = dict(os.environ, LD_LIBRARY_PATH=where, OPENBLAS_NUM_THREADS=count, BLIS_NUM_THREADS=count)
     command = [sys.executable, __file__, "--solve", name, where, str(n), str(TIMES)]
-    out = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout)
+    try:
+        out = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment, timeout=LIMIT_S).stdout
+    except subprocess.TimeoutExpired:
+        return None
+    out = json.loads(out)
     assert out["residual"] < MOST_RESIDUAL, f"{name} solved wrongly: {out}"
     return len(out["seconds"]) * operations(n) / sum(out["seconds"]) / 1e9, out["version"]
 
@@ -125,7 +132,7 @@ def main():
     found = {(name, count): [] for name in ["rubus", *LIBRARIES] for count in counts}
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, -20)
-    versions, blocks, load_before = {}, set(), os.getloadavg()[0]
+    versions, blocks, stopped, load_before = {}, set(), set(), os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="rubus-linpack-") as home:
         for _ in range(rounds):
             turns = ["rubus", *((name, count) for name in LIBRARIES for count in counts)]
@@ -136,18 +143,26 @@ def main():
                     blocks.add(block)
                     for count, rate in zip(counts, rates):
                         found["rubus", count].append(rate)
-                else:
-                    rate, versions[turn[0]] = of_library(turn[0], where, n, turn[1])
-                    found[turn].append(rate)
+                elif turn not in stopped:
+                    solved = of_library(turn[0], where, n, turn[1])
+                    if solved:
+                        found[turn].append(solved[0])
+                        versions[turn[0]] = solved[1]
+                    else:
+                        stopped.add(turn)
     said = ", ".join(f"{name}: {version}" for name, version in versions.items())
     print(f"{cores} × {processor()}, a load of {load_before:.1f} before; {said}; blocks of {', '.join(map(str, sorted(blocks)))};")
     print(f"{n} unknowns, {rounds} rounds of {TIMES}.\n")
     print("| GFLOPS on | rubus | OpenBLAS | BLIS | rubus / the better |\n|---|---:|---:|---:|---:|")
     for count in counts:
-        median = {name: statistics.median(found[name, count]) for name in ["rubus", *LIBRARIES]}
-        better = max(LIBRARIES, key=lambda name: median[name])
+        names = [name for name in ["rubus", *LIBRARIES] if (name, count) not in stopped]
+        median = {name: statistics.median(found[name, count]) for name in names}
+        if not names[1:]:
+            sys.exit(f"linpack: nothing else solves {n} unknowns in {LIMIT_S} s: choose fewer with --unknowns")
+        better = max(names[1:], key=lambda name: median[name])
         each = [own / its for own, its in zip(found["rubus", count], found[better, count])]
-        cells = " | ".join(f"{rate:.1f}" for rate in median.values())
+        slower = f"< {TIMES * operations(n) / LIMIT_S / 1e9:.1f}"
+        cells = " | ".join(f"{median[name]:.1f}" if name in median else slower for name in ["rubus", *LIBRARIES])
         words = "one core" if count == 1 else f"{count} cores"
         print(f"| {words} | {cells} | **{median['rubus'] / median[better]:.2f}** ({min(each):.2f}–{max(each):.2f}) |")
 
