@@ -44,7 +44,7 @@ campaigns() {
     campaign "fuzzing $target" 9 fuzz "$target"
   done
   campaign 'security advisories' 1 advisories
-  campaign 'the model against measurements' 20 "$lab" model --write MODEL.md
+  campaign 'the model against measurements' 30 "$lab" model --write MODEL.md
   campaign 'release programs' 15 release_programs
   campaign 'benchmark of the engine' 10 bench benches/engine_cost.sh
   campaign 'benchmark beside fio' 10 bench benches/side_by_side.py "$release"
@@ -53,6 +53,7 @@ campaigns() {
   campaign 'benchmark of clones' 5 bench benches/nbd_clones.py "$release" "$load"
   campaign 'benchmark of compression' 5 bench benches/compression.py "$release"
   campaign 'benchmark of watch' 5 bench benches/watch.py "$release"
+  campaign 'benchmark of Linpack' 5 bench benches/linpack.py "$release"
   [ "$mode" = run ] || echo "and after the tests some $((minutes / 60)) hours of campaigns"
 }
 

@@ -153,7 +153,7 @@ struct Sweeps {
 impl Sweeps {
     fn of(rig: &Rig, serve: impl Fn() -> Result<NbdServer>) -> Result<Sweeps> {
         let server = serve()?;
-        let depths = rig.sweep(server.address(), "queue-depth", &[])?;
+        let depths = rig.sweep_once(server.address(), "queue-depth", &[])?;
         Ok(Sweeps {
             sizes: sizes(rig, &server)?,
             depths,
@@ -162,7 +162,7 @@ impl Sweeps {
 }
 
 fn sizes(rig: &Rig, server: &NbdServer) -> Result<Vec<Measured>> {
-    rig.sweep(server.address(), "block-size", &[])
+    rig.sweep_once(server.address(), "block-size", &[])
 }
 
 fn of_size(found: &[Measured], bytes: u64) -> Result<&Measured> {

@@ -165,17 +165,27 @@ impl Rig {
         results_of(&bench(command)?, jobs)
     }
 
-    /// Random reads of 4 KiB of a network disk with 1, 2, 4 … 256 in flight.
+    /// What a suite reads of a network disk; again when programs waited for a processor.
     ///
     /// # Errors
     /// When the program fails.
     pub fn sweep(&self, address: &str, suite: &str, more: &[&str]) -> Result<Vec<Measured>> {
-        self.undisturbed(|| {
-            let mut command = self.command(None);
-            command.args(["bench", address, "--suite", suite, "--read-only"]);
-            command.args(["--precision", "25%"]).args(more);
-            read_results(&bench(command)?)
-        })
+        self.undisturbed(|| self.reads(address, suite, more))
+    }
+
+    /// The same, but once: for servers that need the processors as much as their client does, so that somebody waits for one in any sweep.
+    ///
+    /// # Errors
+    /// When the program fails.
+    pub fn sweep_once(&self, address: &str, suite: &str, more: &[&str]) -> Result<Vec<Measured>> {
+        once(|| timed(|| self.reads(address, suite, more)))
+    }
+
+    fn reads(&self, address: &str, suite: &str, more: &[&str]) -> Result<Vec<Measured>> {
+        let mut command = self.command(None);
+        command.args(["bench", address, "--suite", suite, "--read-only"]);
+        command.args(["--precision", "25%"]).args(more);
+        read_results(&bench(command)?)
     }
 
     /// Measures, and again when programs waited for a processor: for what hardly needs one itself. The calmest time counts.
@@ -186,26 +196,13 @@ impl Rig {
         &self,
         mut measure: impl FnMut() -> Result<Vec<Measured>>,
     ) -> Result<Vec<Measured>> {
-        let mut best: Option<(f64, Vec<Measured>)> = None;
-        for again in 0..=self.again {
-            let (began, since) = (SystemTime::now(), Waiting::now());
-            let mut found = measure()?;
-            let starved = since.share();
-            for one in &mut found {
-                one.began = began;
-                one.starved = starved;
-                one.again = again;
-                one.is_disturbed = starved > BUSY;
+        calmest(self.again, || {
+            let found = timed(&mut measure)?;
+            if found.starved > BUSY {
+                std::thread::sleep(Duration::from_secs(1));
             }
-            if best.as_ref().is_none_or(|(least, _)| starved < *least) {
-                best = Some((starved, found));
-            }
-            if best.as_ref().is_some_and(|(least, _)| *least <= BUSY) {
-                break;
-            }
-            std::thread::sleep(Duration::from_secs(1));
-        }
-        Ok(best.map(|(_, found)| found).unwrap_or_default())
+            Ok(found)
+        })
     }
 
     /// Measures so many times and takes of each job the fastest: for what needs the processors itself, where others can only slow
@@ -220,21 +217,74 @@ impl Rig {
     ) -> Result<Vec<Measured>> {
         let mut best: Vec<Measured> = Vec::new();
         for _ in 0..times {
-            let (began, since) = (SystemTime::now(), Waiting::now());
-            let mut found = measure()?;
-            let starved = since.share();
-            for (i, one) in found.iter_mut().enumerate() {
-                one.began = began;
-                one.starved = starved;
+            for (i, one) in once(|| timed(&mut measure))?.into_iter().enumerate() {
                 match best.get_mut(i) {
-                    Some(kept) if kept.iops.value < one.iops.value => *kept = one.clone(),
+                    Some(kept) if kept.iops.value < one.iops.value => *kept = one,
                     Some(_) => {}
-                    None => best.push(one.clone()),
+                    None => best.push(one),
                 }
             }
         }
         Ok(best)
     }
+}
+
+/// One time that something was measured.
+struct Time {
+    began: SystemTime,
+    /// Share of the time in which programs waited for a processor.
+    starved: f64,
+    found: Vec<Measured>,
+}
+
+impl Time {
+    fn mark(self, again: u32, is_disturbed: bool) -> Vec<Measured> {
+        let mut found = self.found;
+        for one in &mut found {
+            one.began = self.began;
+            one.starved = self.starved;
+            one.again = again;
+            one.is_disturbed = is_disturbed;
+        }
+        found
+    }
+}
+
+fn timed(measure: impl FnOnce() -> Result<Vec<Measured>>) -> Result<Time> {
+    let (began, since) = (SystemTime::now(), Waiting::now());
+    let found = measure()?;
+    Ok(Time {
+        began,
+        starved: since.share(),
+        found,
+    })
+}
+
+/// The only time, however busy the processors were: that somebody waited for one is no disturbance.
+fn once(time: impl FnOnce() -> Result<Time>) -> Result<Vec<Measured>> {
+    Ok(time()?.mark(0, false))
+}
+
+/// The first time in which hardly anybody waited for a processor, or else the calmest of those that there may be.
+fn calmest(again: u32, mut time: impl FnMut() -> Result<Time>) -> Result<Vec<Measured>> {
+    let mut best: Option<(u32, Time)> = None;
+    for number in 0..=again {
+        let time = time()?;
+        let is_calm = time.starved <= BUSY;
+        if best
+            .as_ref()
+            .is_none_or(|(_, kept)| time.starved < kept.starved)
+        {
+            best = Some((number, time));
+        }
+        if is_calm {
+            break;
+        }
+    }
+    Ok(best.map_or_else(Vec::new, |(number, time)| {
+        let is_disturbed = time.starved > BUSY;
+        time.mark(number, is_disturbed)
+    }))
 }
 
 /// Jobs as a job file: they run one after the other.
@@ -376,6 +426,44 @@ mod tests {
         assert_eq!((found[0].block_bytes, found[0].depth), (4096, 8));
         let error = results_of(&run, &[wanted("a"), wanted("b")]).unwrap_err();
         assert_eq!(error.to_string(), "the job b was not measured");
+    }
+
+    /// Times that are so busy, one after the other, and how many of them there were in the end.
+    fn of_times(
+        starved: &[f64],
+        measure: impl FnOnce(&mut dyn FnMut() -> Result<Time>) -> Result<Vec<Measured>>,
+    ) -> (Measured, usize) {
+        let mut times = starved.iter();
+        let mut time = || {
+            let starved = *times.next().context("measured too often")?;
+            Ok(Time {
+                began: UNIX_EPOCH,
+                starved,
+                found: vec![Measured::of_rate("a", Estimate::exact(1.0))],
+            })
+        };
+        let found = measure(&mut time).unwrap().remove(0);
+        (found, starved.len() - times.len())
+    }
+
+    #[test]
+    fn a_time_in_which_programs_waited_is_measured_again_until_it_is_calm() {
+        let of = |starved: &[f64]| of_times(starved, |time| calmest(2, time));
+        let (found, times) = of(&[0.1, 0.0, 0.0]);
+        assert_eq!((found.starved, found.again, times), (0.1, 0, 1));
+        let (found, times) = of(&[0.9, 0.2, 0.0]);
+        assert_eq!((found.starved, found.again, times), (0.2, 1, 2));
+        assert!(!found.is_disturbed);
+        let (found, times) = of(&[0.9, 0.5, 0.7]);
+        assert_eq!((found.starved, found.again, times), (0.5, 1, 3));
+        assert!(found.is_disturbed);
+    }
+
+    #[test]
+    fn once_is_once_however_many_waited_for_a_processor() {
+        let (found, times) = of_times(&[0.9, 0.0, 0.0], |time| once(time));
+        assert_eq!((found.starved, found.again, times), (0.9, 0, 1));
+        assert!(!found.is_disturbed);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::judge::{COVERAGE, DIFFERS_BY, IN_ORDER, Judgement, MEDIAN, NINETIETH,
 const INTRODUCTION: &str = "\
 # How right the model is
 
-Made by `rubus-lab model --write MODEL.md` (root, Linux; about twenty minutes on a quiet machine). The model says what a storage path
+Made by `rubus-lab model --write MODEL.md` (root, Linux; about half an hour on a quiet machine). The model says what a storage path
 gives from what its stages were measured to give alone. Here each case measures the stages alone, predicts, and then measures the
 whole path with the engine of `rubus bench`. What a stage was taken from is no case. Every case is in the tables, misses included.
 `rubus-lab model --judge MODEL.md` makes this summary again from the digits in the tables.
@@ -17,7 +17,8 @@ whole path with the engine of `rubus bench`. What a stage was taken from is no c
 What a case is worth differs by its *kind*:
 
 - *blind*: the stages were measured alone, the lab set no limit, and the whole was predicted before it was measured. The model can lose.
-  So far these are servers of network disks, at depths between two at which they were measured before.
+  So far these are servers of network disks: at depths between two at which they were measured before, and decoding (LUKS, zlib, zstd) for
+  each read, at sizes and depths other than the one size from which it is known what decoding takes.
 - *composition*: stages that were measured apart, but their limits are the lab's own throttles and delays: stripes, md, ciphers, slow
   network disks, and commits of several writers, whose shared writes are counted on a faster device.
 - *interpolation*: between sizes or depths of one sweep.
@@ -33,7 +34,7 @@ the others say little of the model.
 - *held out*: nothing of the model was chosen by looking at the case; where *chosen* stands, something was.
 - *starved*: share of the time in which some program waited for a processor. What hardly needs a processor is measured again, up to
   twice, when that exceeds 25 %; `!` marks what was disturbed to the end. What needs the processors itself is measured more than once, and
-  the fastest counts.
+  the fastest counts; servers that decode are measured once.
 - *alternatives*: what serves the same purpose within one table. *in order*: pairs of them whose measured rates differ by more than 20 %, and
   the faster was predicted faster; *close*: those of them that differ by less than 50 %. Servers of network disks are alternatives at the
   same depth.
