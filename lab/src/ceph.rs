@@ -266,17 +266,25 @@ impl Cluster {
         self.outside(&["ip", "-n", &space, "link", "set", "eth0", "up"])?;
         self.outside(&["ip", "link", "set", &port, "master", "br0"])?;
         self.outside(&["ip", "link", "set", &port, "up"])?;
-        let Some(rate) = link else { return Ok(()) };
+        link.map_or(Ok(()), |rate| self.limit_link(osd, rate))
+    }
+
+    /// Holds an OSD's link to another rate, as `tc` writes it, both ways.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn limit_link(&self, osd: u32, rate: &str) -> Result<()> {
+        let (space, port) = (format!("osd{osd}"), format!("p{osd}"));
         let limit = [
             "root", "tbf", "rate", rate, "burst", "256kb", "latency", "50ms",
         ];
         // Up on the board's side, down on the switch's.
         let mut up = vec![
-            "ip", "netns", "exec", &space, "tc", "qdisc", "add", "dev", "eth0",
+            "ip", "netns", "exec", &space, "tc", "qdisc", "replace", "dev", "eth0",
         ];
         up.extend(limit);
         self.outside(&up)?;
-        let mut down = vec!["tc", "qdisc", "add", "dev", &port];
+        let mut down = vec!["tc", "qdisc", "replace", "dev", &port];
         down.extend(limit);
         self.outside(&down)
     }
@@ -501,21 +509,24 @@ impl Cluster {
     /// # Errors
     /// When there is none.
     pub fn process(&self, is_meant: impl Fn(&str) -> bool) -> Result<rustix::process::Pid> {
-        let space = |process: &str| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
-        let own = space(&self.init.to_string());
-        let all = fs::read_dir("/proc").context("cannot list processes")?;
-        let found = all
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|name| space(name) == own)
-            .find(|name| {
-                fs::read_to_string(format!("/proc/{name}/cmdline"))
-                    .is_ok_and(|line| is_meant(&line))
-            });
+        let found = self.processes().into_iter().find(|name| {
+            fs::read_to_string(format!("/proc/{name}/cmdline")).is_ok_and(|line| is_meant(&line))
+        });
         found
             .and_then(|name| name.parse().ok())
             .and_then(rustix::process::Pid::from_raw)
             .context("no such process runs in the cluster")
+    }
+
+    /// All processes of the cluster, by their numbers outside.
+    #[must_use]
+    pub fn processes(&self) -> Vec<String> {
+        let space = |process: &str| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
+        let own = space(&self.init.to_string());
+        let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+        all.filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| space(name).is_some_and(|found| Some(found) == own))
+            .collect()
     }
 
     /// Starts an OSD again that has ended.

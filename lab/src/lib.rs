@@ -14,6 +14,7 @@ pub mod board;
 pub mod cache;
 pub mod capture;
 pub mod ceph;
+pub mod ceph_measure;
 pub mod ceph_running;
 pub mod channel;
 pub mod cpio;

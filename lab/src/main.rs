@@ -2,6 +2,7 @@
 
 mod cut_arguments;
 
+use std::fs::File;
 use std::io::{Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,6 +14,7 @@ use cut_arguments::CutArguments;
 use rubus_lab::board::{Board, Throttle};
 use rubus_lab::cache::Cache;
 use rubus_lab::ceph::{Cluster, Settings};
+use rubus_lab::ceph_measure::{Measurement, measure};
 use rubus_lab::ceph_running::Running;
 use rubus_lab::devices::left;
 use rubus_lab::firmware::Switches;
@@ -139,6 +141,21 @@ enum CephCommand {
         /// The command
         #[arg(last = true, required = true)]
         words: Vec<String>,
+    },
+    /// Hold predictions of `rubus cluster size` against real clusters
+    ///
+    /// Starts clusters of its own, and prints tables. Nothing else should load
+    /// the machine meanwhile.
+    Measure {
+        /// What to measure
+        #[arg(required = true, value_enum)]
+        what: Vec<Measurement>,
+        /// A static rubus for this machine
+        #[arg(long, value_name = "PATH")]
+        rubus: PathBuf,
+        /// Add the tables to this file
+        #[arg(long, value_name = "FILE")]
+        write: Option<PathBuf>,
     },
     /// End the cluster and remove its data
     Down,
@@ -412,6 +429,20 @@ fn ceph(cache: &Cache, verb: CephCommand) -> Result<u8> {
                 .code()
                 .and_then(|code| u8::try_from(code).ok())
                 .unwrap_or(125))
+        }
+        CephCommand::Measure { what, rubus, write } => {
+            if Running::find(cache).is_ok() {
+                bail!("a cluster is running already; end it first: rubus-lab ceph down");
+            }
+            for what in what {
+                let table = measure(cache, &rubus, what)?;
+                writeln!(stdout(), "\n{table}")?;
+                if let Some(path) = &write {
+                    let mut file = File::options().append(true).create(true).open(path)?;
+                    writeln!(file, "{table}")?;
+                }
+            }
+            Ok(0)
         }
         CephCommand::Down => {
             Running::find(cache)?.end(cache)?;
