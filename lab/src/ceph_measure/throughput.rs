@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -16,6 +16,8 @@ const OSDS: u32 = 4;
 const LINKS: [&str; 3] = ["200mbit", "100mbit", "50mbit"];
 /// Each OSD's file, which is sparse: a benchmark writes a tenth of what the pool takes.
 const OSD_BYTES: u64 = 24 << 30;
+/// How long the cluster may take until all placement groups are in order, of new pools and at another rate.
+const SETTLED: Duration = Duration::from_secs(300);
 /// What a run writes at most.
 const BUDGET: &str = "512MiB";
 const WORKS: [(&str, &str, &str); 2] = [
@@ -64,6 +66,7 @@ pub(super) fn table(cache: &Cache, rubus: &Path) -> Result<String> {
         for osd in 0..OSDS {
             cluster.limit_link(osd, link)?;
         }
+        cluster.wait_clean(SETTLED)?;
         let (run, used) = bench(&cluster, &pool(shape))?;
         for ((name, _, job), forecast) in WORKS.into_iter().zip(both) {
             let all = run["results"].as_array().context("no results")?;
