@@ -13,6 +13,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use crate::cache::{Cache, Key};
@@ -247,10 +248,7 @@ impl Cluster {
             self.wire_up(osd, settings.link.as_deref())?;
             self.start_osd(osd)?;
         }
-        let wanted = u64::from(settings.osds);
-        self.wait("all OSDs are up", Duration::from_secs(90), || {
-            Ok(self.json(&["osd", "stat"])?["num_up_osds"] == wanted)
-        })
+        self.wait_up(settings.osds, Duration::from_secs(90))
     }
 
     /// Gives an OSD a network namespace with a link to the bridge.
@@ -435,7 +433,18 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits until every placement group is active and clean.
+    /// Waits until so many OSDs are up.
+    ///
+    /// # Errors
+    /// When they are not in time; the message has the state.
+    pub fn wait_up(&self, osds: u32, limit: Duration) -> Result<()> {
+        let what = format!("{osds} OSDs are up");
+        self.wait(&what, limit, || {
+            Ok(self.json(&["osd", "stat"])?["num_up_osds"] == u64::from(osds))
+        })
+    }
+
+    /// Waits until every placement group of every pool is active and clean.
     ///
     /// # Errors
     /// When they are not in time; the message has the state.
@@ -447,7 +456,11 @@ impl Cluster {
                 .cloned()
                 .unwrap_or_default();
             let clean = states.iter().all(|state| state["name"] == "active+clean");
-            Ok(!states.is_empty() && clean)
+            // Those of a new pool are reported some seconds after it was made.
+            let reported = sum_of(&states, "num");
+            let pools = self.json(&["osd", "dump"])?["pools"].take();
+            let wanted = sum_of(pools.as_array().context("no pools")?, "pg_num");
+            Ok(reported > 0 && reported == wanted && clean)
         })
     }
 
@@ -502,6 +515,15 @@ impl Cluster {
         let wanted = format!("ceph-osd\0-i\0{osd}\0");
         self.process(|line| line == wanted)
             .with_context(|| format!("osd.{osd} does not run"))
+    }
+
+    /// Kills an OSD without a warning, and waits until `up` others are left.
+    ///
+    /// # Errors
+    /// When it does not run, or the monitor does not miss it.
+    pub fn kill_osd(&self, osd: u32, up: u32) -> Result<()> {
+        kill_process(self.osd_process(osd)?, Signal::KILL).context("it cannot be killed")?;
+        self.wait_up(up, Duration::from_secs(60))
     }
 
     /// The process of the cluster whose command line (each word ended with NUL) is meant, by its number outside.
@@ -606,6 +628,11 @@ pub(crate) fn enter(init: u32, root: &Path, space: Option<&str>) -> Command {
 /// Address of an OSD.
 fn address(osd: u32) -> String {
     format!("10.77.0.{}", 10 + osd)
+}
+
+/// The sum of a field of objects.
+fn sum_of(objects: &[Value], field: &str) -> u64 {
+    objects.iter().filter_map(|one| one[field].as_u64()).sum()
 }
 
 fn uuid() -> Result<String> {

@@ -192,15 +192,17 @@ fn is_salvage(path: &str) -> bool {
         .is_some_and(|number| number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Whether a path is this one or lies below it.
+pub(crate) fn is_below(path: &str, top: &str) -> bool {
+    path.strip_prefix(top)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// How a look differs from an earlier one, file by file, without what lies below `ignored` and without new files that
 /// `fsck.vfat` has made.
 #[must_use]
 pub fn differences(before: &Manifest, after: &Manifest, ignored: &[&str]) -> Vec<String> {
-    let below = |path: &str, top: &str| {
-        path.strip_prefix(top)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let counts = |path: &&String| !ignored.iter().any(|top| below(path, top));
+    let counts = |path: &&String| !ignored.iter().any(|top| is_below(path, top));
     let mut found = Vec::new();
     for (path, old) in before.iter().filter(|(path, _)| counts(path)) {
         match after.get(path) {

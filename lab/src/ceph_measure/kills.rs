@@ -7,7 +7,6 @@ use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::{Signal, kill_process};
 use sha2::{Digest, Sha256};
 
 use super::{Cluster, Settings, Shape, say};
@@ -87,20 +86,17 @@ fn of_layout(cache: &Cache, shape: Shape) -> Result<String> {
 
 /// Kills one OSD after the other, and starts each again. Gives the writes that were acknowledged while one was down.
 fn kills(cluster: &Cluster, acknowledged: &AtomicU64) -> Result<u64> {
-    let all_up = || Ok(cluster.json(&["osd", "stat"])?["num_up_osds"] == u64::from(OSDS));
-    let one_down = || Ok(cluster.json(&["osd", "stat"])?["num_up_osds"] == u64::from(OSDS) - 1);
     let mut while_down = 0;
     for kill in 0..KILLS {
         // Not in step with anything.
         sleep(Duration::from_millis(700 + u64::from(kill) * 377 % 1300));
         let osd = kill % OSDS;
-        kill_process(cluster.osd_process(osd)?, Signal::KILL).context("it cannot be killed")?;
-        cluster.wait("the OSD is down", Duration::from_secs(60), one_down)?;
+        cluster.kill_osd(osd, OSDS - 1)?;
         let before = acknowledged.load(Ordering::Relaxed);
         sleep(Duration::from_secs(3));
         while_down += acknowledged.load(Ordering::Relaxed) - before;
         cluster.restart_osd(osd)?;
-        cluster.wait("the OSD is up again", Duration::from_secs(90), all_up)?;
+        cluster.wait_up(OSDS, Duration::from_secs(90))?;
         say(&format!(
             "kill {} of {KILLS}: osd.{osd}; {} writes acknowledged so far",
             kill + 1,

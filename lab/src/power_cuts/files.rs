@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::outside::{self, BOOT, Manifest};
+use crate::outside::{self, BOOT, Manifest, is_below};
 
 use super::STATE_DIRECTORY;
 
@@ -43,11 +43,6 @@ fn version<'a>(path: &str, state: &'a Manifest) -> Option<&'a str> {
         false if is_below(path, BOOT) => Some("d"),
         false => Some(seen),
     }
-}
-
-fn is_below(path: &str, top: &str) -> bool {
-    path.strip_prefix(top)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// As [`outside::differences`], with what FAT does not know left out.

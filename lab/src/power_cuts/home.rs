@@ -9,7 +9,7 @@ use anyhow::Result;
 use crate::cache::Cache;
 use crate::firmware;
 use crate::kit::Kit;
-use crate::outside::{self, Manifest, Mounted, Sums};
+use crate::outside::{self, Manifest, Mounted, Sums, is_below};
 
 use super::STATE_DIRECTORY;
 use super::other_root::{self, SUBVOLUME};
@@ -20,10 +20,9 @@ use super::start::start;
 const CARD_ROOT: &str = "the card's ";
 
 /// Where the root is on which a change is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Home {
     /// On the card, behind its boot partition.
-    #[default]
     Card,
     /// On a USB disk.
     Disk {
@@ -81,13 +80,25 @@ impl Home {
             return outside::manifest(&kit.sd());
         }
         let place = tempfile::tempdir()?;
-        let [root, boot] = ["root", "boot"].map(|name| place.path().join(name));
+        self.opened(kit, place.path(), |root, boot| {
+            self.files(kit, root, boot, &mut Sums::default())
+        })
+    }
+
+    /// Looks at the root, which is mounted below `place` meanwhile, and at a copy of the boot partition's files there.
+    pub(super) fn opened<T>(
+        self,
+        kit: &Kit,
+        place: &Path,
+        look: impl FnOnce(&Path, &Path) -> Result<T>,
+    ) -> Result<T> {
+        let [root, boot] = ["root", "boot"].map(|name| place.join(name));
         fs::create_dir(&root)?;
         fs::create_dir(&boot)?;
         let (boot_start, _) = firmware::partition_starts(&kit.sd())?;
         outside::copy_boot_files(&kit.sd(), boot_start, &boot)?;
         let _mounted = self.mounted(kit, &root)?;
-        self.files(kit, &root, &boot, &mut Sums::default())
+        look(&root, &boot)
     }
 
     /// The same of a root that is mounted, with the boot partition's files in `boot`. What is in `sums` is not read; they are of files on
@@ -109,7 +120,7 @@ impl Home {
         let own = outside::manifest_of(place.path(), None, sums)?;
         let own = own
             .into_iter()
-            .filter(|(path, _)| !path.starts_with(STATE_DIRECTORY));
+            .filter(|(path, _)| !is_below(path, STATE_DIRECTORY));
         files.extend(own.map(|(path, seen)| (format!("{CARD_ROOT}{path}"), seen)));
         Ok(files)
     }

@@ -352,14 +352,10 @@ pub(super) fn changes_on(
     rubus: &Path,
 ) -> Result<Vec<Change>> {
     let place = cache.work_directory()?;
-    let [root, boot] = ["root", "boot"].map(|name| place.path().join(name));
-    fs::create_dir(&root)?;
-    fs::create_dir(&boot)?;
-    let (boot_start, _) = firmware::partition_starts(&kit.sd())?;
-    outside::copy_boot_files(&kit.sd(), boot_start, &boot)?;
-    let _mounted = home.mounted(kit, &root)?;
-    let (_, _, changes) = ended(&root, &boot, rubus, None)?;
-    Ok(changes)
+    home.opened(kit, place.path(), |root, boot| {
+        let (_, _, changes) = ended(root, boot, rubus, None)?;
+        Ok(changes)
+    })
 }
 
 /// Does what every start does; gives what could not be mended.

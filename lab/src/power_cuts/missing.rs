@@ -126,19 +126,13 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
     }
     board.switch_off()?;
     caches.flush_card_until(none.entries[0])?;
-    let before = judge::state(
-        &images,
-        &caches.flushed().temporary_copy(&images)?,
-        reference.home,
-        None,
-    )?;
+    let state = |caches: &Caches| {
+        let kit = caches.flushed().temporary_copy(&images)?;
+        judge::state(&images, &kit, reference.home, None)
+    };
+    let before = state(&caches)?;
     caches.flush_card_until(none.settled)?;
-    let after = judge::state(
-        &images,
-        &caches.flushed().temporary_copy(&images)?,
-        reference.home,
-        None,
-    )?;
+    let after = state(&caches)?;
     let writes = caches.card_writes();
     let known = Known {
         home: reference.home,
