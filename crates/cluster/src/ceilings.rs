@@ -2,7 +2,7 @@
 //!
 //! Each resource has a demand D: seconds that one operation keeps it busy, divided by how many of it there are. The ceiling is 1 / D
 //! of the busiest (utilisation law; Denning and Buzen 1978). Placement groups spread the load evenly, and all operations are in
-//! flight at once as far as it helps.
+//! flight at once as far as it helps. With few in flight some boards wait for others: [`expected`].
 
 use crate::range::carry;
 use rubus_machine::ceiling;
@@ -143,8 +143,19 @@ pub struct Ceiling {
     pub latency_floor_s: Estimate,
     /// Operations in flight beyond which more only wait: ceiling times floor.
     pub knee_depth: f64,
+    /// What is expected with the design's number of operations in flight.
+    pub expected_iops: Estimate,
+    /// The same in bytes of users per second.
+    pub expected_bytes_per_second: Estimate,
     /// All pipes, the narrowest first.
     pub pipes: Vec<Pipe>,
+}
+
+impl Ceiling {
+    /// Operations per second with so many of them in flight.
+    pub fn expected(&self, in_flight: u32) -> Estimate {
+        expected(in_flight, self.iops, self.latency_floor_s)
+    }
 }
 
 /// Transactions that BlueStore commits with one flush when several wait (`_kv_sync_thread` takes all queued ones). Assumed.
@@ -321,16 +332,32 @@ fn of_work(design: &Design, work: Work) -> Ceiling {
     };
     let iops = Estimate::new(least(|e| e.value), least(|e| e.low), least(|e| e.high));
     let latency_floor_s = latency_floor(design, work);
+    let expected_iops = expected(design.in_flight, iops, latency_floor_s);
     Ceiling {
         work,
         iops,
         bytes_per_second: iops.scaled(work.bytes()),
+        expected_iops,
+        expected_bytes_per_second: expected_iops.scaled(work.bytes()),
         binds: pipes[0].resource,
         is_sure: pipes.len() < 2 || pipes[0].per_second.high < pipes[1].per_second.low,
         latency_floor_s,
         knee_depth: (iops.value * latency_floor_s.value).max(1.0),
         pipes,
     }
+}
+
+/// Operations per second with N of them in flight, which fall on the boards by chance: N / (L + (N - 1) / X), with X the ceiling and L the
+/// time of a lone one. This is the lower balanced job bound of a closed queueing network (Zahorjan, Sevcik, Eager and Galler 1982); with
+/// M boards that are equally busy it is N / (N + M - 1) of the ceiling. The interval ends at what N operations could reach if none ever
+/// waited in vain: the ceiling, or N / L.
+fn expected(in_flight: u32, ceiling: Estimate, lone_s: Estimate) -> Estimate {
+    let n = f64::from(in_flight);
+    // A lone operation takes the busiest resource at least as long as its share there.
+    let at = |ceiling: f64, lone_s: f64| n / (lone_s.max(1.0 / ceiling) + (n - 1.0) / ceiling);
+    let value = at(ceiling.value, lone_s.value);
+    let most = ceiling.high.min(n / lone_s.low);
+    Estimate::new(value, at(ceiling.low, lone_s.high), most.max(value))
 }
 
 /// Payload of a port, bytes per second.
@@ -455,10 +482,11 @@ fn latency_s(
     let is_code = k > 1.0;
     let figures = &group.disk.figures;
     let bytes = work.bytes();
-    let port = payload(group.board.link_bits);
+    let share = pick(&PORT_SHARE);
+    let port = payload(group.board.link_bits) * share;
     let slower = pick(&group.board.slower);
     let trip = pick(&ROUND_TRIP_S);
-    let to_client = trip + bytes / port.min(payload(design.client_bits));
+    let to_client = trip + bytes / port.min(payload(design.client_bits) * share);
     let primary = pick(&CLIENT_OPERATION_S) * slower;
     let other = pick(&SUB_OPERATION_S) * slower;
     let chunk = if work.is_large() { bytes / k } else { 4096.0 };
@@ -489,6 +517,7 @@ const LONE_READS_WORTH: f64 = 4.0;
 mod tests {
     use super::*;
     use crate::wishes::Wishes;
+    use rubus_vocabulary::stats::Rng;
 
     fn design(layout: &str, board: &str, nodes: u32) -> Design {
         let wishes = Wishes {
@@ -559,18 +588,18 @@ mod tests {
                     design(layout, &board.kind, 12),
                 );
                 for (few, many) in ceilings(&few).iter().zip(&ceilings(&many)) {
-                    for e in few
-                        .pipes
-                        .iter()
-                        .map(|p| p.per_second)
-                        .chain([few.iops, few.latency_floor_s])
-                    {
+                    for e in few.pipes.iter().map(|p| p.per_second).chain([
+                        few.iops,
+                        few.latency_floor_s,
+                        few.expected_iops,
+                    ]) {
                         assert!(
                             e.low <= e.value && e.value <= e.high && e.low >= 0.0,
                             "{e:?}"
                         );
                     }
                     assert!(few.iops.value <= many.iops.value * (1.0 + 1e-9));
+                    assert!(few.expected_iops.value <= few.iops.value * (1.0 + 1e-9));
                     assert!(
                         few.pipes
                             .windows(2)
@@ -578,6 +607,49 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn with_few_operations_in_flight_boards_wait_for_one_another() {
+        let exact = Estimate::exact;
+        // Four boards that each work on an operation for a second: a lone one takes four.
+        let of = |in_flight| expected(in_flight, exact(1.0), exact(4.0)).value;
+        assert!((of(1) - 0.25).abs() < 1e-12);
+        assert!((of(16) - 16.0 / 19.0).abs() < 1e-12);
+        // A floor below the ceiling's own time is none.
+        assert_eq!(expected(7, exact(2.0), exact(0.1)).value, 2.0);
+        let wide = expected(
+            16,
+            Estimate::new(1.0, 0.8, 1.1),
+            Estimate::new(4.0, 3.0, 9.0),
+        );
+        assert!(wide.low < 16.0 / 19.0 && wide.high == 1.1, "{wide:?}");
+    }
+
+    /// Operations go from board to board by chance, each queue in order; so long as none waits for all, the formula holds.
+    #[test]
+    fn a_simulated_cluster_carries_what_is_expected() {
+        const BOARDS: usize = 4;
+        for in_flight in [1_u32, 4, 16, 64] {
+            let mut chance = Rng::stream(7, u64::from(in_flight));
+            let mut queues = [0_u32; BOARDS];
+            queues[0] = in_flight;
+            let (mut time_s, mut done) = (0.0, 0_u32);
+            while done < 100_000 {
+                let busy: Vec<usize> = (0..BOARDS).filter(|board| queues[*board] > 0).collect();
+                time_s += 1.0 / busy.len() as f64;
+                queues[busy[chance.below(busy.len() as u64) as usize]] -= 1;
+                queues[chance.below(BOARDS as u64) as usize] += 1;
+                done += 1;
+            }
+            // A visit takes a second; four visits on average are an operation.
+            let found = f64::from(done) / time_s / BOARDS as f64;
+            let formula = expected(in_flight, Estimate::exact(1.0), Estimate::exact(4.0)).value;
+            assert!(
+                (found / formula - 1.0).abs() < 0.03,
+                "{in_flight}: {found} {formula}"
+            );
         }
     }
 

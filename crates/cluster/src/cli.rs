@@ -8,6 +8,7 @@ use rubus_draw::Style;
 use rubus_vocabulary::result::Run;
 use serde::Serialize;
 
+use crate::beside::beside;
 use crate::boards;
 use crate::compare::{self, Comparison};
 use crate::measured::Measured;
@@ -77,6 +78,10 @@ pub enum Verb {
 pub struct Size {
     #[command(flatten)]
     asked: Asked,
+    /// Hold what is expected against a run of `rubus bench` on the cluster:
+    /// its number, label or JSON file, or `last`
+    #[arg(long, value_name = "RUN")]
+    measured: Option<String>,
     /// Write a self-contained HTML page to this file, - for standard output
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
@@ -170,7 +175,12 @@ pub fn run(cluster: &Cluster, outside: &dyn Outside) -> Result<Ended> {
 
 fn size(size: &Size, outside: &dyn Outside) -> Result<Ended> {
     let (wishes, measured) = size.asked.read(outside)?;
-    let report = report(&wishes, measured.as_ref())?;
+    let mut report = report(&wishes, measured.as_ref())?;
+    if let Some(name) = &size.measured {
+        let run = outside.run(name)?;
+        let beside = beside(&report.ceilings, measured.as_ref(), &run, name);
+        report.beside = Some(beside.map_err(|error| anyhow!(error))?);
+    }
     match (&size.html, size.asked.json) {
         (Some(path), _) => outside.write(path, &outside.page_of(&report))?,
         (None, true) => json(outside, &report)?,

@@ -38,6 +38,8 @@ pub struct Design {
     pub objects: Vec<ObjectShare>,
     /// Rate of the client's network port, bits per second.
     pub client_bits: u64,
+    /// Operations that clients have in flight, all together.
+    pub in_flight: u32,
     /// How full the cluster is when something fails, as a share of what it holds safely.
     pub filled: f64,
     /// Prices and years.

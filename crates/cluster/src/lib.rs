@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod beside;
 pub mod boards;
 pub mod capacity;
 pub mod ceilings;

@@ -34,7 +34,7 @@ pub struct Measured {
 }
 
 /// From this block size on a sequential job counts as one in large blocks.
-const LARGE: u32 = 512 << 10;
+pub(crate) const LARGE: u32 = 512 << 10;
 
 impl Measured {
     /// What a run says.

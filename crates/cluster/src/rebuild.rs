@@ -8,6 +8,7 @@ use crate::capacity::Capacity;
 use crate::ceilings::payload;
 use crate::design::Design;
 use crate::layout::FailureDomain;
+use crate::spec::GROUPS_PER_OSD;
 
 /// Seconds from a failure until Ceph gives the domain up and restores elsewhere: `mon_osd_down_out_interval`.
 pub const OUT_AFTER_S: f64 = 600.0;
@@ -16,12 +17,27 @@ pub const OUT_AFTER_S: f64 = 600.0;
 /// refuses connections and is marked down in about a second (`osd_fast_fail_on_connection_refused`).
 pub const HANG_S: f64 = 20.0;
 
-/// Share of a disk's rate that recovery gets with mClock's profile `balanced`; 0.4 with `high_client_ops`, 0.7 with
-/// `high_recovery_ops` (mclock-config-ref).
+/// Share of a disk's rate that recovery gets beside clients with mClock's profile `balanced`; 0.4 with `high_client_ops`, 0.7 with
+/// `high_recovery_ops` (mclock-config-ref). Nothing reserves the ports.
 const RECOVERY_SHARE: Estimate = Estimate {
     value: 0.5,
     low: 0.4,
     high: 0.7,
+};
+
+/// Share of its port that the backfill of one placement group keeps busy: objects are read, sent and acknowledged in small batches, and
+/// between two groups both OSDs negotiate. Measured on Ceph 18.2 (docs/cluster.md).
+const STREAM_SHARE: Estimate = Estimate {
+    value: 0.7,
+    low: 0.5,
+    high: 1.0,
+};
+
+/// Seconds between the backfills of two placement groups: both ends reserve, and the monitors publish a map. Measured as above.
+const BETWEEN_GROUPS_S: Estimate = Estimate {
+    value: 0.5,
+    low: 0.0,
+    high: 1.5,
 };
 
 /// Hours until somebody has replaced a board or disk where nothing heals by itself: buying, posting, an evening. Assumed.
@@ -69,8 +85,12 @@ pub struct Rebuild {
 
 /// After the loss of the largest domain of a design that was checked.
 ///
-/// Heals: T = 600 s + X / [(n - 1) q min(W, P / k)], with X the lost chunks, q recovery's share, W a board's write rate, P its port.
-/// Does not: the replacement takes everything, X / [q min(W, P, (n - 1) P / k)], and the wait is for a person.
+/// Heals: T = 600 s + X / [(n - 1) min(q W, e s P / k)], with X the lost chunks, q recovery's share of a disk, W a board's write rate, P
+/// its port, s the share of it that one placement group's backfill keeps busy, and e = d (n - 1) / ((d + 1) (n - 1) - 1) how many of the
+/// n - 1 boards with d disks each work: an OSD takes one backfill as the source and one as the target (`osd_max_backfills` 1), and waits
+/// where the other end is taken. That is a closed network of d (n - 1) backfills over n - 1 boards, as in [`crate::ceilings`].
+/// Does not: the replacement takes everything, X / min(q W, s P, (n - 1) P / k), and the wait is for a person.
+/// To both, half a second for each placement group, e (n - 1) of them side by side or one after the other.
 /// Risk in the window: at least m of the other n - 1 domains fail, p = 1 - exp(-AFR T / 8766 h) each; with m = 1 this is
 /// 1 - exp(-(n - 1) AFR T / 8766 h).
 pub fn rebuild(design: &Design, capacity: &Capacity) -> Rebuild {
@@ -101,18 +121,24 @@ pub fn rebuild(design: &Design, capacity: &Capacity) -> Rebuild {
     };
     let bytes_per_second = carry(|pick| {
         let domain = (pick(&write) * disks).min(bus);
-        let share = pick(&RECOVERY_SHARE);
+        let on_disk = pick(&RECOVERY_SHARE) * domain;
+        let stream = pick(&STREAM_SHARE) * port;
+        let left = n - 1.0;
         if capacity.heals {
-            (n - 1.0) * share * domain.min(port / k)
+            left * on_disk.min(at_work(left * disks, left) * stream / k)
         } else {
-            share * domain.min(port).min((n - 1.0) * port / k)
+            on_disk.min(stream).min(left * port / k)
         }
     });
-    let restore_h = Estimate::new(
-        lost_bytes / bytes_per_second.value / 3600.0,
-        lost_bytes / bytes_per_second.high / 3600.0,
-        lost_bytes / bytes_per_second.low / 3600.0,
-    );
+    let side_by_side = match capacity.heals {
+        true => (n - 1.0) * at_work((n - 1.0) * disks, n - 1.0),
+        false => 1.0,
+    };
+    let groups = GROUPS_PER_OSD * disks;
+    let restore_h = carry(|pick| {
+        let between_s = groups * pick(&BETWEEN_GROUPS_S) / side_by_side;
+        (lost_bytes / pick(&bytes_per_second) + between_s) / 3600.0
+    });
     let wait_h = if capacity.heals {
         Estimate::exact(OUT_AFTER_S / 3600.0)
     } else {
@@ -145,6 +171,11 @@ pub fn rebuild(design: &Design, capacity: &Capacity) -> Rebuild {
         loss_per_year: capped(loss_per_year),
         felt: felt(design, capacity),
     }
+}
+
+/// Share of the boards that work while each of so many backfills is at one of them by chance.
+fn at_work(backfills: f64, boards: f64) -> f64 {
+    backfills / (backfills + boards - 1.0)
 }
 
 /// A probability is 1 at most, also where the law of propagation goes beyond.
@@ -186,7 +217,8 @@ fn felt(design: &Design, capacity: &Capacity) -> Vec<String> {
         ));
     }
     felt.push(match capacity.heals {
-        true => "While Ceph restores, clients keep about half of each disk (mClock profile balanced)."
+        true => "While Ceph restores, clients keep about half of each disk (mClock profile balanced). Nothing keeps a share of the \
+                 ports for them: where the network binds, they share it with recovery."
             .to_string(),
         false => "After the replacement, clients keep about half of each disk while its chunks are restored.".to_string(),
     });
@@ -227,6 +259,59 @@ mod tests {
         let formula = -(-3.0f64 * 0.04 * 100.0 / YEAR_H).exp_m1();
         assert!((at_least(1, 3, p) - formula).abs() < 1e-12);
         assert_eq!(at_least(2, 1, 0.5), 0.0);
+    }
+
+    /// Each OSD sends one placement group at a time to another by chance, takes one at a time, and keeps its place in the queue there.
+    #[test]
+    fn osds_that_wait_for_one_another_work_as_often_as_the_formula_says() {
+        use rubus_vocabulary::stats::Rng;
+        for osds in [4_usize, 11, 40] {
+            let mut chance = Rng::stream(3, osds as u64);
+            let mut queues = vec![std::collections::VecDeque::new(); osds];
+            let mut send = |queues: &mut Vec<std::collections::VecDeque<usize>>, from: usize| {
+                let to = (from + 1 + chance.below(osds as u64 - 1) as usize) % osds;
+                queues[to].push_back(from);
+            };
+            for from in 0..osds {
+                send(&mut queues, from);
+            }
+            // All groups are of one size: a round is the time of one.
+            const ROUNDS: usize = 5000;
+            let mut worked = 0;
+            for _ in 0..ROUNDS {
+                let ended: Vec<usize> = queues
+                    .iter_mut()
+                    .filter_map(|queue| queue.pop_front())
+                    .collect();
+                worked += ended.len();
+                for from in ended {
+                    send(&mut queues, from);
+                }
+            }
+            let found = worked as f64 / (ROUNDS * osds) as f64;
+            let formula = at_work(osds as f64, osds as f64);
+            assert!(
+                (found / formula - 1.0).abs() < 0.25,
+                "{osds}: {found} {formula}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_slow_port_and_not_the_disk_sets_the_time() {
+        let wishes = Wishes {
+            nodes: Some(5),
+            disk: Some("1TB".into()),
+            link: Some("100Mbit".into()),
+            ..Wishes::default()
+        };
+        let design = wishes.with_layout("3x").design(None).unwrap();
+        let found = rebuild(&design, &capacity(&design)).bytes_per_second;
+        let port = payload(100_000_000);
+        assert!(
+            (found.value / (4.0 * 4.0 / 7.0 * 0.7 * port) - 1.0).abs() < 1e-9,
+            "{found:?}"
+        );
     }
 
     proptest! {

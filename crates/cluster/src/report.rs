@@ -3,6 +3,7 @@
 use rubus_vocabulary::basis::Basis;
 use serde::Serialize;
 
+use crate::beside::Beside;
 use crate::capacity::{self, Capacity};
 use crate::ceilings::{self, Ceiling};
 use crate::cost::{self, Cost};
@@ -30,6 +31,9 @@ pub struct Report {
     pub memory: Vec<BoardMemory>,
     /// What it carries.
     pub ceilings: Vec<Ceiling>,
+    /// What such a cluster really gave, where a run was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// Being whole again.
     pub rebuild: Rebuild,
     pub cost: Cost,
@@ -50,6 +54,7 @@ impl Report {
         Ok(Report {
             schema: 1,
             ceilings: ceilings::ceilings(&design),
+            beside: None,
             rebuild: rebuild::rebuild(&design, &capacity),
             cost: cost::cost(&design, &capacity),
             reservations: reservations(&design, &loss, &memory),

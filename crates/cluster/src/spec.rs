@@ -71,7 +71,7 @@ pub struct File {
 }
 
 /// Placement groups per OSD, `mon_target_pg_per_osd`: 100 before Umbrella, which doubles them.
-const GROUPS_PER_OSD: f64 = 100.0;
+pub(crate) const GROUPS_PER_OSD: f64 = 100.0;
 /// Placement groups that a pool may have by default, `mon_max_pool_pg_num`.
 const MAX_GROUPS_PER_POOL: u64 = 65_536;
 /// Share of the placement groups that the pool of image headers gets beside an EC pool. Assumed.

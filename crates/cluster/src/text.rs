@@ -8,6 +8,7 @@ use rubus_vocabulary::basis::Basis;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::units::{bit_rate, bytes_iec, bytes_si, counted, iops, rate_si};
 
+use crate::beside::{Beside, Job};
 use crate::boards::Board;
 use crate::capacity::{BACKFILLFULL, Capacity, FULL, NEARFULL};
 use crate::ceilings::Ceiling;
@@ -25,8 +26,13 @@ const COLUMNS: usize = 88;
 pub const LEGEND: &str = "~ assumed, not measured or published; [a to b] is a 95 % interval, or for ~ the plausible range. \
                           Formulas: docs/cluster.md.";
 /// What the columns of the ceilings mean.
-pub const CEILINGS: &str = "\"at most\" needs many operations in flight, and several clients where one client's port binds; \
-                            \"one alone\" is the latency floor. \"?\": the intervals overlap, so the next pipe may bind instead.";
+pub fn ceilings_note(in_flight: u32) -> String {
+    format!(
+        "\"at most\" needs many operations in flight, and several clients where one client's port binds; \"with {in_flight}\" is \
+         expected with that number in flight (--in-flight), as some boards then wait for others; \"one alone\" is the latency floor. \"?\": the \
+         intervals overlap, so another pipe may bind instead."
+    )
+}
 
 /// The whole answer.
 pub fn render(report: &Report, style: Style) -> String {
@@ -42,6 +48,9 @@ pub fn render(report: &Report, style: Style) -> String {
     capacity(&mut page, report);
     memory(&mut page, report);
     ceilings(&mut page, report);
+    if let Some(found) = &report.beside {
+        beside(&mut page, report, found);
+    }
     rebuild(&mut page, report);
     cost(&mut page, &report.cost);
     page.heading("Reservations");
@@ -290,34 +299,100 @@ pub fn memories(report: &Report) -> Vec<String> {
 fn ceilings(page: &mut Page, report: &Report) {
     let client = bit_rate(report.design.client_bits as f64);
     page.heading(&format!("Ceilings, one client at {client}"));
+    let expected = format!("with {}", report.design.in_flight);
     let mut table = Table::new(&[
         ("", Align::Left),
         ("at most", Align::Right),
         ("range", Align::Left),
+        (&expected, Align::Right),
         ("bound by", Align::Left),
-        ("next pipe", Align::Left),
         ("one alone", Align::Right),
     ]);
     let mark = mark(&report.design);
     for ceiling in &report.ceilings {
         let draw = |value: f64| amount(ceiling, value);
-        let next = ceiling.pipes.get(1).map_or(String::new(), |pipe| {
-            format!("{} {}", pipe.resource.name(), draw(pipe.per_second.value))
-        });
         let sure = if ceiling.is_sure { "" } else { "?" };
         table.row(vec![
             ceiling.work.name().into(),
             format!("{mark}{}", draw(ceiling.iops.value)).into(),
             range(ceiling).into(),
+            format!("{mark}{}", draw(ceiling.expected_iops.value)).into(),
             format!("{}{sure}", ceiling.binds.name()).into(),
-            next.into(),
             format!("~{:.1} ms", ceiling.latency_floor_s.value * 1e3).into(),
         ]);
     }
     page.table(table);
-    page.say(CEILINGS);
+    page.say(&ceilings_note(report.design.in_flight));
     page.lines.push(String::new());
     pictures(page, report);
+}
+
+fn beside(page: &mut Page, report: &Report, found: &Beside) {
+    page.heading(&format!("Expected and measured: {}", found.source));
+    let mut table = Table::new(&[
+        ("job", Align::Left),
+        ("in flight", Align::Right),
+        ("expected", Align::Left),
+        ("measured", Align::Left),
+        ("one board", Align::Right),
+    ]);
+    for row in besides(found) {
+        table.row(row.map(Cell::from).into());
+    }
+    page.table(table);
+    for sentence in besides_note(report, found) {
+        page.say(&sentence);
+    }
+}
+
+/// Each job of a run: its name, operations in flight, expected, measured, what one board gave.
+pub fn besides(found: &Beside) -> Vec<[String; 5]> {
+    let row = |job: &Job| {
+        let draw = |bytes: f64| match job.work.is_large() {
+            true => format!("{:.1}", bytes / 1e6),
+            false => iops(bytes / job.work.bytes()),
+        };
+        let unit = if job.work.is_large() { "MB/s" } else { "IOPS" };
+        let apart = if job.is_apart() { " *" } else { "" };
+        let settled = if job.is_settled { "" } else { "~" };
+        [
+            job.job.clone(),
+            job.in_flight.to_string(),
+            with_range(job.expected_bytes_per_second, draw),
+            format!(
+                "{settled}{} {unit}{apart}",
+                with_range(job.measured_bytes_per_second, draw)
+            ),
+            job.one_board_bytes_per_second
+                .map_or("-".into(), |one| draw(one.value)),
+        ]
+    };
+    found.jobs.iter().map(row).collect()
+}
+
+/// What its marks mean, and what to know of the run.
+pub fn besides_note(report: &Report, found: &Beside) -> Vec<String> {
+    let osds = report.design.osds();
+    let count = match found.osds == osds {
+        true => String::new(),
+        false => format!(", not the {osds} above"),
+    };
+    let mut said = vec![
+        format!(
+            "Measured was a cluster of {}{count}, its pool with {}.",
+            counted(found.osds.into(), "OSD", "OSDs"),
+            found.layout
+        ),
+        "\"one board\": its own disk without a cluster, from --node-from. ~ did not settle. * the intervals have nothing in common."
+            .into(),
+    ];
+    if found.changes > 0 {
+        said.push(format!(
+            "During the run the cluster was not as it should be ({}), so it is not the cluster above.",
+            counted(found.changes as u64, "change", "changes")
+        ));
+    }
+    said
 }
 
 /// `~` where a disk's figures are not measured.

@@ -43,6 +43,9 @@ pub struct Wishes {
     /// boards, 1Gbit at least]
     #[arg(long, value_name = "RATE")]
     pub client_link: Option<String>,
+    /// Operations that clients have in flight, all together [default: 16]
+    #[arg(long, value_name = "N")]
+    pub in_flight: Option<u32>,
     /// Keep N copies of each object [default: 3]
     #[arg(long, value_name = "N", conflicts_with = "ec")]
     pub replica: Option<u32>,
@@ -131,6 +134,7 @@ impl Wishes {
             disk_kind: self.disk_kind.or(file.disk_kind),
             link: self.link.or(file.link),
             client_link: self.client_link.or(file.client_link),
+            in_flight: self.in_flight.or(file.in_flight),
             replica: if has_layout {
                 self.replica
             } else {
@@ -213,10 +217,18 @@ impl Wishes {
             release,
             objects,
             client_bits,
+            in_flight: self.in_flight()?,
             filled: within("filled", self.filled.unwrap_or(100.0), 1.0, 100.0)? / 100.0,
             prices: self.prices()?,
             assumed,
         })
+    }
+
+    fn in_flight(&self) -> Result<u32, String> {
+        match self.in_flight.unwrap_or(16) {
+            0 => Err("in-flight is 0: nothing would move; 1 is a lone operation".into()),
+            many => Ok(many),
+        }
     }
 
     fn layout(&self, assumed: &mut Vec<String>) -> Result<Layout, String> {

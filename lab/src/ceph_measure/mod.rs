@@ -107,9 +107,7 @@ fn predicted(rubus: &Path, osds: u32, link: &str, shape: Shape, more: &[&str]) -
     let osds = osds.to_string();
     let mut command = Command::new(rubus);
     command
-        .args([
-            "cluster", "size", "--json", "--board", "mini-pc", "--disk", "10GB",
-        ])
+        .args(["cluster", "size", "--json", "--board", "mini-pc"])
         .args([
             "--release",
             "trixie",

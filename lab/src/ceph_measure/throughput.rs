@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -16,8 +16,6 @@ const OSDS: u32 = 4;
 const LINKS: [&str; 3] = ["200mbit", "100mbit", "50mbit"];
 /// Each OSD's file, which is sparse: a benchmark writes a tenth of what the pool takes.
 const OSD_BYTES: u64 = 24 << 30;
-/// How long the cluster may take until all placement groups are in order, of new pools and at another rate.
-const SETTLED: Duration = Duration::from_secs(300);
 /// What a run writes at most.
 const BUDGET: &str = "512MiB";
 const WORKS: [(&str, &str, &str); 2] = [
@@ -25,13 +23,16 @@ const WORKS: [(&str, &str, &str); 2] = [
     ("read", "large-read", "object-read"),
 ];
 
-/// What is predicted of a layout at a rate: writes, reads.
+/// What is predicted of a layout at a rate, with as many objects in flight as the benchmark has: writes, reads.
 fn forecast(rubus: &Path, shape: Shape, link: &str) -> Result<[Interval; 2]> {
-    let found = predicted(rubus, OSDS, link, shape, &[])?;
+    let found = predicted(rubus, OSDS, link, shape, &["--disk", "10GB"])?;
     let of = |work: &str| {
         let all = found["ceilings"].as_array().context("no ceilings")?;
         let ceiling = all.iter().find(|ceiling| ceiling["work"] == work);
-        Interval::at(ceiling.context("no such work")?, "/bytes_per_second")
+        Interval::at(
+            ceiling.context("no such work")?,
+            "/expected_bytes_per_second",
+        )
     };
     Ok([of(WORKS[0].1)?, of(WORKS[1].1)?])
 }
@@ -66,7 +67,6 @@ pub(super) fn table(cache: &Cache, rubus: &Path) -> Result<String> {
         for osd in 0..OSDS {
             cluster.limit_link(osd, link)?;
         }
-        cluster.wait_clean(SETTLED)?;
         let (run, used) = bench(&cluster, &pool(shape))?;
         for ((name, _, job), forecast) in WORKS.into_iter().zip(both) {
             let all = run["results"].as_array().context("no results")?;

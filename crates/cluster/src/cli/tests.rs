@@ -28,6 +28,12 @@ impl Outside for Outer {
     fn run(&self, name: &str) -> Result<Run> {
         match name {
             "last" => Ok(rubus_vocabulary::fixture::slow_sd_card_run()),
+            "rbd" => {
+                let mut run = rubus_vocabulary::fixture::slow_sd_card_run();
+                run.target.cluster = Some(rubus_vocabulary::fixture::troubled_cluster());
+                run.target.named = "rbd:rbd/disk".into();
+                Ok(run)
+            }
             _ => bail!("there is no run '{name}'"),
         }
     }
@@ -105,6 +111,16 @@ fn what_was_measured_replaces_what_is_assumed() {
     let said = says("size --nodes 4 --node-from last --disk 1TB");
     assert!(!said.contains("figures of the disks"), "{said}");
     assert!(said.contains("Disk figures: last, measured"), "{said}");
+}
+
+#[test]
+fn what_a_cluster_gave_stands_beside_what_is_expected() {
+    let said = says("size --nodes 4 --node-from last --disk 1TB --link 100Mbit --measured rbd");
+    let start = said.find("Expected and measured").unwrap_or(0);
+    let end = said.find("Rebuild and risk").unwrap_or(said.len());
+    insta::assert_snapshot!(&said[start..end]);
+    let refused = says("size --nodes 4 --disk 1TB --measured last");
+    assert!(refused.contains("which is no cluster"), "{refused}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! A cluster that was sized: what it holds, which pipe binds, what a loss does, what it costs.
 
 use maud::{Markup, html};
+use rubus_cluster::beside::Beside;
 use rubus_cluster::ceilings::{Ceiling, Work};
+use rubus_cluster::design::Design;
 use rubus_cluster::report::Report;
 use rubus_cluster::text;
 use rubus_vocabulary::units::{bytes_iec, bytes_si};
@@ -25,6 +27,7 @@ pub fn render(report: &Report, version: &str) -> String {
     let main = html! {
         (pipes(report))
         (ceilings(report))
+        @if let Some(found) = &report.beside { (beside(report, found)) }
         (capacity(report))
         (section("loss", "When something fails", list(&report.loss.words)))
         (section("memory", "Memory", sentences(&text::memories(report))))
@@ -131,13 +134,15 @@ fn ceilings(report: &Report) -> Markup {
         "ceilings",
         "Ceilings",
         html! {
-            @for is_large in [true, false] { (ceilings_of(&of(is_large), text::mark(&report.design))) }
-            p class="note" { (text::CEILINGS) }
+            @for is_large in [true, false] { (ceilings_of(&of(is_large), &report.design)) }
+            p class="note" { (text::ceilings_note(report.design.in_flight)) }
         },
     )
 }
 
-fn ceilings_of(ceilings: &[&Ceiling], mark: &str) -> Markup {
+fn ceilings_of(ceilings: &[&Ceiling], design: &Design) -> Markup {
+    let mark = text::mark(design);
+    let expected = format!("with {}", design.in_flight);
     let is_large = ceilings
         .first()
         .is_some_and(|ceiling| ceiling.work.is_large());
@@ -174,6 +179,7 @@ fn ceilings_of(ceilings: &[&Ceiling], mark: &str) -> Markup {
                     th scope="col" role="columnheader" { "work" }
                     th scope="col" role="columnheader" class="chart" { (labels(&axis)) }
                     th scope="col" role="columnheader" class="n" { "at most" }
+                    th scope="col" role="columnheader" class="n" { (expected) }
                     th scope="col" role="columnheader" { "bound by" }
                     th scope="col" role="columnheader" class="n" { "one alone" }
                 } }
@@ -189,6 +195,9 @@ fn ceilings_of(ceilings: &[&Ceiling], mark: &str) -> Markup {
                                 (mark) (glued(&text::amount(ceiling, ceiling.iops.value)))
                                 span class="remedy" { (glued(&text::range(ceiling))) }
                             }
+                            td class="n" role="cell" data-label=(expected) {
+                                (mark) (glued(&text::amount(ceiling, ceiling.expected_iops.value)))
+                            }
                             td class="said" role="cell" { (ceiling.binds.name()) @if !ceiling.is_sure { "?" } }
                             td class="n" role="cell" data-label="one alone" {
                                 (glued(&format!("~{:.1} ms", ceiling.latency_floor_s.value * 1e3)))
@@ -199,6 +208,21 @@ fn ceilings_of(ceilings: &[&Ceiling], mark: &str) -> Markup {
             }
         }
     }
+}
+
+fn beside(report: &Report, found: &Beside) -> Markup {
+    let rows = text::besides(found)
+        .into_iter()
+        .map(|[job, rest @ ..]| (job, rest.to_vec()));
+    let columns = ["in flight", "expected", "measured", "one board"];
+    section(
+        "beside",
+        "Expected and measured",
+        html! {
+            (numbers(&format!("Run {}", found.source), "job", &columns, rows))
+            @for sentence in text::besides_note(report, found) { p class="note" { (coded(&sentence)) } }
+        },
+    )
 }
 
 fn capacity(report: &Report) -> Markup {
