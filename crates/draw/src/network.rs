@@ -1,6 +1,6 @@
 //! A network disk in words.
 
-use rubus_vocabulary::cluster_facts::{ClusterChange, ClusterFacts, Dip};
+use rubus_vocabulary::cluster_facts::{ClusterChange, ClusterFacts, Dip, NodeLoad};
 use rubus_vocabulary::result::{NetworkFacts, TargetFacts, TargetKind};
 use rubus_vocabulary::units::{bytes_iec, bytes_si, duration_ns};
 
@@ -81,11 +81,29 @@ pub fn happened(facts: &ClusterFacts) -> Vec<String> {
         .dips
         .iter()
         .map(|dip: &Dip| format!("{}: {}", dip.job, dip.words()));
+    let loads = heaviest(&facts.nodes).into_iter().map(NodeLoad::words);
     let silence = facts
         .not_watched
         .iter()
         .map(|why| format!("not watched {why}"));
-    changes.chain(dips).chain(silence).collect()
+    changes.chain(dips).chain(loads).chain(silence).collect()
+}
+
+/// Of each job, the machine whose processors worked most, and the one whose link carried most, if that is another.
+fn heaviest(loads: &[NodeLoad]) -> Vec<&NodeLoad> {
+    let carried = |load: &NodeLoad| load.received_bytes_per_second + load.sent_bytes_per_second;
+    let mut found: Vec<&NodeLoad> = Vec::new();
+    for of_job in loads.iter().map(|load| &load.job) {
+        if found.iter().any(|load| load.job == *of_job) {
+            continue;
+        }
+        let all = || loads.iter().filter(|load| load.job == *of_job);
+        let busiest = all().max_by(|a, b| a.busy.total_cmp(&b.busy));
+        let fullest = all().max_by(|a, b| carried(a).total_cmp(&carried(b)));
+        found.extend(busiest);
+        found.extend(fullest.filter(|fullest| busiest.is_none_or(|one| one.node != fullest.node)));
+    }
+    found
 }
 
 #[cfg(test)]
@@ -113,6 +131,8 @@ mod tests {
         insta::assert_snapshot!(happened(&facts).join("\n"), @r"
         osd.1 was down (it was silent: it hangs, or its machine or network is gone) from 33.1 s to 61.0 s
         random-write: throughput fell to 0 % of what it was at 12.0 s, and was back at 33.5 s
+        random-write: node1 worked 43 % of its processors' time; eth0 received 3.00 MB/s, sent 1.50 MB/s
+        random-write: node2 worked 20 % of its processors' time; eth0 received 11.5 MB/s, sent 5.75 MB/s
         not watched after 62 s: it has ended
         ");
     }

@@ -1,11 +1,11 @@
-//! The processor time that a server's machine tells over ssh, with nothing of ours there: a shell reads
-//! `/proc` whenever it is asked. Formats: proc_pid_stat(5) and proc_stat(5), Linux man-pages.
+//! The processor time that a server's machine tells over ssh, and what its links carried, with nothing of ours there: a shell
+//! reads `/proc` whenever it is asked. Formats: proc_pid_stat(5) and proc_stat(5), Linux man-pages.
 
 use std::collections::BTreeMap;
 
 use super::Destination;
 use super::quote::run_script;
-use rubus_machine::parse::stat;
+use rubus_machine::parse::stat::{self, CpuTimes};
 
 /// What the address of such a machine begins with.
 pub const SCHEME: &str = "ssh://";
@@ -15,16 +15,18 @@ const BEGIN: &str = "rubus-meter 1";
 const END: &str = "rubus-meter-end ";
 /// The kernel keeps so many bytes of a program's name.
 const MAX_NAME_BYTES: usize = 15;
+/// More than any machine says of its links.
+const MAX_LINKS_BYTES: usize = 1 << 20;
 /// Ticks in a second, where the machine does not say: so it is on all processors that this runs on.
 const USUAL_TICKS: u64 = 100;
 
-/// Answers each line of standard input with the machine's times and, if `$1` is not empty, those of the
+/// Answers each line of standard input with the machine's times, its links and, if `$1` is not empty, the times of the
 /// processes in whose line of numbers it stands.
 const METER: &str = concat!(
     "export LC_ALL=C; echo; echo rubus-meter 1; echo \"ticks=$(getconf CLK_TCK 2>/dev/null)\"; ",
     "while read -r number; do ",
     "read -r all < /proc/stat; echo \"$all\"; ",
-    "[ -z \"$1\" ] || grep -hsF -e \"$1\" /proc/[0-9]*/stat; ",
+    "cat /proc/net/dev; [ -z \"$1\" ] || grep -hsF -e \"$1\" /proc/[0-9]*/stat; ",
     "echo \"rubus-meter-end $number\"; done",
 );
 
@@ -35,6 +37,16 @@ pub struct Metered {
     pub destination: Destination,
     /// The name of the program, if not all is counted.
     pub program: Option<String>,
+}
+
+/// All of a machine.
+impl From<Destination> for Metered {
+    fn from(destination: Destination) -> Metered {
+        Metered {
+            destination,
+            program: None,
+        }
+    }
 }
 
 impl Metered {
@@ -95,7 +107,10 @@ struct Spent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     ticks_per_s: u64,
-    machine: u64,
+    /// Where the machine's time went, in ticks.
+    pub times: CpuTimes,
+    /// `/proc/net/dev` as it is.
+    pub links: String,
     /// Those of the program, by number and start: numbers are used again.
     processes: BTreeMap<(u32, u64), Spent>,
 }
@@ -103,7 +118,9 @@ pub struct Reading {
 impl Reading {
     /// Processor time of the whole machine since its start, in nanoseconds.
     pub fn machine_ns(&self) -> u64 {
-        self.in_ns(self.machine)
+        let all = &self.times;
+        let busy = [all.user, all.system, all.irq, all.softirq];
+        self.in_ns(busy.into_iter().fold(0, u64::saturating_add))
     }
 
     /// Processor time of the program's processes that there are, and of their children that have ended.
@@ -145,7 +162,8 @@ pub struct Answers {
     name: Option<String>,
     has_begun: bool,
     ticks_per_s: u64,
-    machine: Option<u64>,
+    times: Option<CpuTimes>,
+    links: String,
     processes: BTreeMap<(u32, u64), Spent>,
 }
 
@@ -156,7 +174,8 @@ impl Answers {
             name: metered.name().map(str::to_string),
             has_begun: false,
             ticks_per_s: USUAL_TICKS,
-            machine: None,
+            times: None,
+            links: String::new(),
             processes: BTreeMap::new(),
         }
     }
@@ -169,12 +188,14 @@ impl Answers {
             return None;
         }
         if let Some(number) = line.strip_prefix(END) {
-            let machine = self.machine.take();
+            let times = self.times.take();
+            let links = std::mem::take(&mut self.links);
             let processes = std::mem::take(&mut self.processes);
-            let answer = machine.ok_or("it cannot read /proc/stat there");
-            let answer = answer.map(|machine| Reading {
+            let answer = times.ok_or("it cannot read /proc/stat there");
+            let answer = answer.map(|times| Reading {
                 ticks_per_s: self.ticks_per_s,
-                machine,
+                times,
+                links,
                 processes,
             });
             return Some((number.trim().parse().ok()?, answer.map_err(str::to_string)));
@@ -182,12 +203,12 @@ impl Answers {
         if let Some(ticks) = line.strip_prefix("ticks=") {
             self.ticks_per_s = ticks.parse().ok().filter(|t| *t > 0).unwrap_or(USUAL_TICKS);
         } else if line.starts_with("cpu ") {
-            let all = stat::parse(line).first().copied().unwrap_or_default();
-            self.machine = [all.user, all.system, all.irq, all.softirq]
-                .into_iter()
-                .try_fold(0_u64, u64::checked_add);
+            self.times = stat::parse(line).first().copied();
         } else if let Some((id, spent)) = self.process(line) {
             self.processes.insert(id, spent);
+        } else if self.links.len() < MAX_LINKS_BYTES {
+            self.links.push_str(line);
+            self.links.push('\n');
         }
         None
     }
@@ -282,7 +303,7 @@ mod tests {
     #[test]
     fn a_program_and_its_machine_have_their_times() {
         let text = format!(
-            "Welcome!\ncpu 9 9 9\nrubus-meter 1\nticks=100\ncpu  100 10 50 1000 20 3 7 0 5 0\n{}{}{}{}\
+            "Welcome!\ncpu 9 9 9\nrubus-meter 1\nticks=100\ncpu  100 10 50 1000 20 3 7 0 5 0\n  eth0: 1 2\n{}{}{}{}\
              rubus-meter-end 1\ncpu  200 10 50 1000 20 3 7 0 5 0\nrubus-meter-end 2\nrubus-meter-end 3\n",
             process(7, "nbdkit", 40, 4, 55),
             process(8, "nbdkit) x (", 40, 4, 56),
@@ -294,6 +315,8 @@ mod tests {
             panic!("{readings:?}");
         };
         assert_eq!(first.processes(), 2);
+        assert!(first.links.starts_with("  eth0: 1 2\n"), "{}", first.links);
+        assert_eq!((first.times.idle, second.links.as_str()), (1000, ""));
         // 40 and 1 in it, 1 each in the kernel, 4 and 0 of children, 2 each in the kernel.
         assert_eq!(first.program_ns(), 510_000_000);
         assert_eq!(first.machine_ns(), 1_700_000_000);

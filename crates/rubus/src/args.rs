@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use rubus_fleet::inventory::Named;
 use rubus_remote::meter;
 
 mod advise;
@@ -442,6 +443,11 @@ pub struct Bench {
     /// its whole machine
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["together", "against"])]
     pub server_status: Option<String>,
+    /// Also measure processors and network of a Ceph cluster's machines, over ssh: a list, ranges or
+    /// files, as for --on
+    #[arg(long, value_name = "[USER@]HOST|@FILE", value_delimiter = ',',
+        value_parser = Named::parse, conflicts_with_all = ["together", "against", "on"])]
+    pub nodes: Vec<Named>,
     /// Use threads instead of io_uring to reach the queue depth
     #[arg(long)]
     pub threads: bool,

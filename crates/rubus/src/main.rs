@@ -17,6 +17,7 @@ mod documents;
 mod exit;
 mod guarding;
 mod job_files;
+mod machines;
 mod measuring;
 mod network;
 mod outputs;

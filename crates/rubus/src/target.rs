@@ -25,6 +25,7 @@ use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::Bench;
 use crate::exit::Refused;
+use crate::machines::Machines;
 use crate::network::Export;
 use crate::network::link::{is_network_device, link_of_device, link_to};
 use crate::network::status::meter_at;
@@ -129,6 +130,25 @@ pub fn ask_server<'a>(
     for (client, target) in network_disks {
         target.far_end = Some(FarEnd::new(Arc::clone(&meter), client));
     }
+    Ok(())
+}
+
+/// Lets the machines of the cluster that a target lies in be asked what they spend, if the user names them.
+///
+/// # Errors
+/// In words, when no target lies in a cluster, or a file of machines cannot be read.
+pub fn ask_nodes<'a>(
+    bench: &Bench,
+    mut clusters: impl Iterator<Item = &'a rbd::Watcher>,
+) -> anyhow::Result<()> {
+    if bench.nodes.is_empty() {
+        return Ok(());
+    }
+    let cluster = clusters.next().context(
+        "--nodes is for an image or a pool of a Ceph cluster, and the target is neither: measure without it",
+    )?;
+    let machines = Machines::named(&bench.nodes, "--nodes")?;
+    cluster.ask(rbd::Nodes::start(&machines.boards, &bench.remote));
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::percent;
+use crate::units::{percent, rate_si};
 
 /// The cluster behind an RBD image or a pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,9 +24,49 @@ pub struct ClusterFacts {
     /// What the throughput of a job did while an OSD went down.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dips: Vec<Dip>,
+    /// What its machines spent during each job, where they were asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeLoad>,
     /// Why the cluster could not be watched, or not to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_watched: Option<String>,
+}
+
+/// What a machine of a cluster spent during a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NodeLoad {
+    /// The machine, as the user names it.
+    pub node: String,
+    /// The job.
+    pub job: String,
+    /// Share of its processors' time in which they worked, 0 to 1.
+    pub busy: f64,
+    /// The link that carried the most; absent where none carried anything.
+    pub link: Option<String>,
+    /// Bytes per second that came over that link.
+    pub received_bytes_per_second: f64,
+    /// Bytes per second that went over it.
+    pub sent_bytes_per_second: f64,
+}
+
+impl NodeLoad {
+    /// "object-write: node2 worked 43 % of its processors' time; eth0 received 11.7 MB/s, sent 3.1 MB/s".
+    pub fn words(&self) -> String {
+        let link = self.link.as_ref().map_or(String::new(), |link| {
+            format!(
+                "; {link} received {}, sent {}",
+                rate_si(self.received_bytes_per_second),
+                rate_si(self.sent_bytes_per_second)
+            )
+        });
+        format!(
+            "{}: {} worked {} of its processors' time{link}",
+            self.job,
+            self.node,
+            percent(self.busy)
+        )
+    }
 }
 
 /// A time during which something of the cluster was not as it should be.

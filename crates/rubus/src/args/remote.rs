@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use rubus_fleet::inventory::Named;
+use rubus_fleet::inventory::{Board, Named};
+use rubus_host::ssh::Options;
 
 /// Machines that work at the same time, unless the user says otherwise.
 const AT_ONCE: &str = "16";
@@ -42,4 +43,19 @@ pub struct Remote {
     /// Run as root there, with `sudo -n`
     #[arg(long, requires = "on")]
     pub remote_sudo: bool,
+}
+
+impl Remote {
+    /// How ssh reaches a machine. If it is `silent`, it may ask for nothing.
+    pub fn options(&self, board: &Board, silent: bool) -> Options {
+        // ssh takes the first of several: what was typed comes before what a file says.
+        let mut settings = [&self.ssh_option[..], &board.settings].concat();
+        if silent {
+            settings.push("BatchMode=yes".into());
+        }
+        Options {
+            config: self.ssh_config.clone(),
+            settings,
+        }
+    }
 }

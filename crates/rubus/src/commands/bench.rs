@@ -45,6 +45,9 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     }
     let targets = planned.iter_mut().map(|(target, _)| target);
     target::ask_server(bench, targets, &cancel)?;
+    let clusters = planned.iter();
+    let clusters = clusters.filter_map(|(target, _)| target.cluster.as_deref());
+    target::ask_nodes(bench, clusters)?;
     let mut outputs = Outputs::new(general, wanted(bench), planned.len());
     for (target, suite) in planned {
         if !general.quiet {

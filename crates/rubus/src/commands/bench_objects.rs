@@ -14,6 +14,7 @@ use crate::parts::PartsRun;
 use crate::rbd::now_s;
 use crate::rbd::objects::Objects;
 use crate::said::in_columns;
+use crate::target::ask_nodes;
 use crate::target_name::TargetName;
 
 /// The pool that is to be measured, if it is one.
@@ -70,6 +71,7 @@ pub fn run(general: &General, bench: &Bench, name: &PoolName) -> anyhow::Result<
     let frame = PartsRun::begin(general, bench.json.as_deref(), &bench.keeping, what)?;
     let began_s = now_s();
     let mut objects = Objects::open(name)?;
+    ask_nodes(bench, std::iter::once(&objects.watcher))?;
     let budget = budget(bench.budget, objects.available).map_err(anyhow::Error::msg)?;
     if !general.quiet {
         eprintln!(

@@ -50,6 +50,9 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     }
     let targets = ready.iter_mut().map(|(placed, _)| &mut placed.target);
     target::ask_server(bench, targets, &cancel)?;
+    let clusters = ready.iter();
+    let clusters = clusters.filter_map(|(placed, _)| placed.target.cluster.as_deref());
+    target::ask_nodes(bench, clusters)?;
     if !general.quiet {
         for note in plan
             .notes

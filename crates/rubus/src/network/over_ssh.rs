@@ -2,12 +2,13 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use rubus_host::ssh::{Options, Said, Session, Ssh};
 use rubus_measure::Meter;
+use rubus_remote::Destination;
 use rubus_remote::meter::{Answers, Metered, Reading};
 use rubus_vocabulary::result::ServerEnd;
 
@@ -40,14 +41,17 @@ impl OverSsh {
     /// Connects and asks once. The user may be asked for passwords meanwhile.
     ///
     /// # Errors
-    /// In words, when the address is none, the machine cannot be reached, or the program does not run there.
-    pub fn connect(typed: &str, options: &Options, cancel: &AtomicBool) -> anyhow::Result<OverSsh> {
-        let metered = Metered::parse(typed).map_err(anyhow::Error::msg)?;
+    /// In words, when the machine cannot be reached, or the program does not run there.
+    pub fn connect(
+        metered: Metered,
+        options: &Options,
+        cancel: &AtomicBool,
+    ) -> anyhow::Result<OverSsh> {
         let destination = metered.destination.clone();
         let runtime = std::env::var_os("XDG_RUNTIME_DIR");
         let runtime = runtime.as_deref().map(Path::new);
         let ssh = Ssh::new(destination.as_str(), options, runtime)
-            .with_context(|| format!("cannot ask {destination} what the server spends"))?;
+            .with_context(|| format!("cannot ask {destination} what it spends"))?;
         let mut talk = Talk {
             session: ssh.open(&metered.command())?,
             answers: Answers::of(&metered),
@@ -63,7 +67,7 @@ impl OverSsh {
                 Ok(None) if cancel.load(Ordering::Relaxed) => bail!("interrupted while connecting"),
                 Ok(None) => {}
                 Err(why) => bail!(
-                    "cannot ask {destination} over ssh what the server spends:\n  {why}\n\
+                    "cannot ask {destination} over ssh what it spends:\n  {why}\n\
                      When `ssh {destination} true` works, this works too."
                 ),
             }
@@ -80,6 +84,20 @@ impl OverSsh {
             metered,
             talk: Mutex::new(talk),
         })
+    }
+}
+
+impl OverSsh {
+    /// What the machine says now.
+    ///
+    /// # Errors
+    /// In words, when it does not answer in time, or not any more.
+    pub fn reading(&self) -> Result<Reading, String> {
+        self.talk().reading(&self.metered.destination)
+    }
+
+    fn talk(&self) -> MutexGuard<'_, Talk> {
+        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,19 +138,26 @@ impl Talk {
     }
 }
 
-impl Meter for OverSsh {
-    fn cpu_ns(&self) -> Result<u64, String> {
-        let mut talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner);
-        let destination = &self.metered.destination;
-        let asked = talk.ask();
-        let reading = match talk.answer(&asked, PATIENCE) {
-            Ok(Some(reading)) => reading,
+impl Talk {
+    /// What is read now.
+    fn reading(&mut self, destination: &Destination) -> Result<Reading, String> {
+        let asked = self.ask();
+        match self.answer(&asked, PATIENCE) {
+            Ok(Some(reading)) => Ok(reading),
             Ok(None) => {
                 let limit = PATIENCE.as_secs();
-                return Err(format!("{destination} did not answer within {limit} s"));
+                Err(format!("{destination} did not answer within {limit} s"))
             }
-            Err(why) => return Err(format!("{destination}: {why}")),
-        };
+            Err(why) => Err(format!("{destination}: {why}")),
+        }
+    }
+}
+
+impl Meter for OverSsh {
+    fn cpu_ns(&self) -> Result<u64, String> {
+        let mut talk = self.talk();
+        let destination = &self.metered.destination;
+        let reading = talk.reading(destination)?;
         let earlier = talk.last.replace(reading.clone());
         let Some(program) = &self.metered.program else {
             return Ok(reading.machine_ns());

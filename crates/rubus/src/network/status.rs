@@ -10,7 +10,7 @@ use anyhow::Context;
 use rubus_host::net::Stream;
 use rubus_host::ssh::Options;
 use rubus_measure::Meter;
-use rubus_remote::meter;
+use rubus_remote::meter::{self, Metered};
 use serde_json::Value;
 
 use super::over_ssh::OverSsh;
@@ -26,7 +26,10 @@ const MAX_BYTES: usize = 4 << 20;
 /// In words, when it is no such place or nothing answers there.
 pub fn meter_at(place: &str, ssh: &Options, cancel: &AtomicBool) -> anyhow::Result<Arc<dyn Meter>> {
     Ok(match place.starts_with(meter::SCHEME) {
-        true => Arc::new(OverSsh::connect(place, ssh, cancel)?),
+        true => {
+            let metered = Metered::parse(place).map_err(anyhow::Error::msg)?;
+            Arc::new(OverSsh::connect(metered, ssh, cancel)?)
+        }
         false => Arc::new(ServerStatus::new(place)?),
     })
 }

@@ -79,6 +79,7 @@ fn told(
             osds_up: state.osds_up,
             changes: Vec::new(),
             dips: Vec::new(),
+            nodes: Vec::new(),
             not_watched: None,
         },
         watchers,

@@ -2,8 +2,10 @@
 //! measures that, and the cluster is watched meanwhile.
 
 mod cluster;
+mod nodes;
 pub mod objects;
 mod place;
+mod seconds;
 mod watcher;
 
 use std::path::Path;
@@ -18,8 +20,10 @@ use rubus_measure::remote::{Remote, Wire};
 use rubus_vocabulary::result::NetworkFacts;
 
 use self::cluster::{Standing, standing};
+pub use self::nodes::Nodes;
 use self::place::Place;
-pub use self::watcher::{Watcher, now_s};
+pub use self::seconds::now_s;
+pub use self::watcher::Watcher;
 use crate::exit::Refused;
 use crate::network::Export;
 

@@ -21,7 +21,8 @@ use rubus_vocabulary::result::JobResult;
 
 use super::cluster::{available, standing_of_pool};
 use super::has_room;
-use super::watcher::{Watcher, now_s};
+use super::seconds::now_s;
+use super::watcher::Watcher;
 use crate::exit::Refused;
 
 /// How long one object may take.

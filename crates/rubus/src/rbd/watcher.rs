@@ -2,7 +2,7 @@
 //! more work than the benchmark on a small board.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use rubus_cluster::watch::dip::dip;
 use rubus_cluster::watch::state::{State, noticed, osds_down};
 use rubus_cluster::watch::timeline::Timeline;
 use rubus_host::beside::Conversation;
-use rubus_host::clock;
 use rubus_vocabulary::cluster_facts::{ClusterFacts, ClusterTrouble, Dip};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{JobResult, Run};
 
-/// Between two looks.
-const INTERVAL: Duration = Duration::from_secs(1);
+use super::nodes::Nodes;
+use super::seconds::{now_s, rest};
+
 /// A monitor elects another leader in less.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub struct Watcher {
     facts: ClusterFacts,
+    /// The cluster's machines, where they are asked.
+    nodes: OnceLock<Nodes>,
     seen: Arc<Mutex<Seen>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -54,10 +56,16 @@ impl Watcher {
         };
         Watcher {
             facts,
+            nodes: OnceLock::new(),
             seen,
             stop,
             thread: Some(thread),
         }
+    }
+
+    /// What these machines of the cluster spend is told too; the first to be named stay.
+    pub fn ask(&self, nodes: Nodes) {
+        let _ = self.nodes.set(nodes);
     }
 
     /// Writes into a run what happened since `began_s`, on the clock of [`now_s`]: what the cluster is, doubts where it was
@@ -70,6 +78,9 @@ impl Watcher {
             facts.not_watched = Some(format!("after {:.0} s: {why}", (at_s - began_s).max(0.0)));
         }
         drop(seen);
+        if let Some(nodes) = self.nodes.get() {
+            facts.nodes = nodes.tell(run, began_s);
+        }
         for result in &mut run.results {
             facts.dips.extend(dips(result, &facts));
             let end_s = result.started_s + result.warm_up_s + result.elapsed_s;
@@ -125,11 +136,6 @@ fn dips(result: &JobResult, facts: &ClusterFacts) -> Vec<Dip> {
     found
 }
 
-/// Seconds of this machine's monotonic clock.
-pub fn now_s() -> f64 {
-    clock::monotonic_ns() as f64 / 1e9
-}
-
 fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -164,15 +170,4 @@ fn watch(options: &[String], seen: &Mutex<Seen>, stop: &AtomicBool) -> Result<()
         rest(stop);
     }
     Ok(())
-}
-
-/// Until the next look, or the end.
-fn rest(stop: &AtomicBool) {
-    const STEP: Duration = Duration::from_millis(100);
-    for _ in 0..INTERVAL.as_millis() / STEP.as_millis() {
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
-        clock::sleep(STEP);
-    }
 }

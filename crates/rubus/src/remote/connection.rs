@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use rubus_fleet::inventory::Board;
-use rubus_host::ssh::{Options, Said, Session, Ssh};
+use rubus_host::ssh::{Said, Session, Ssh};
 use rubus_remote::answer::{KeeperAnswer, Place};
 use rubus_remote::script;
 use rubus_vocabulary::units::bytes_iec;
@@ -109,14 +109,7 @@ impl Connection {
     ) -> anyhow::Result<Connection> {
         let Common { remote, .. } = common;
         let name = &board.name;
-        let mut options = Options {
-            config: remote.ssh_config.clone(),
-            // ssh takes the first of several: what was typed comes before what a file says.
-            settings: [&remote.ssh_option[..], &board.settings].concat(),
-        };
-        if questions == Questions::Forbidden {
-            options.settings.push("BatchMode=yes".into());
-        }
+        let options = remote.options(board, questions == Questions::Forbidden);
         let runtime = std::env::var_os("XDG_RUNTIME_DIR");
         let runtime = runtime.as_deref().map(Path::new);
         let ssh = Ssh::new(board.destination.as_str(), &options, runtime)

@@ -23,16 +23,24 @@ impl Machines {
     /// # Errors
     /// When a file cannot be read or is wrong, or a machine is there twice.
     pub fn of(way: &Remote) -> anyhow::Result<Machines> {
+        Machines::named(&way.on, "--on")
+    }
+
+    /// Those that an option names, each once.
+    ///
+    /// # Errors
+    /// As of [`Machines::of`].
+    pub fn named(all: &[Named], option: &str) -> anyhow::Result<Machines> {
         let mut machines = Machines {
             boards: Vec::new(),
             is_fleet: false,
             notes: Vec::new(),
         };
-        for named in &way.on {
+        for named in all {
             match named {
                 Named::Boards(boards) => machines.boards.extend(boards.iter().cloned()),
                 Named::File(typed) => {
-                    let listed = listed(typed)?;
+                    let listed = listed(typed, option)?;
                     machines.boards.extend(listed.boards);
                     machines.notes.extend(listed.notes);
                     machines.is_fleet = true;
@@ -40,19 +48,19 @@ impl Machines {
             }
         }
         machines.is_fleet |= machines.boards.len() > 1;
-        inventory::check(&machines.boards).map_err(|error| anyhow!("--on: {error}"))?;
+        inventory::check(&machines.boards).map_err(|error| anyhow!("{option}: {error}"))?;
         Ok(machines)
     }
 }
 
 /// What a file, or one of its groups, lists.
-fn listed(typed: &str) -> anyhow::Result<Inventory> {
+fn listed(typed: &str, option: &str) -> anyhow::Result<Inventory> {
     let (file, group) = match typed.rsplit_once(':') {
         Some((file, group)) if !Path::new(typed).exists() => (file, Some(group)),
         _ => (typed, None),
     };
     let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the machines of --on from {file}"))?;
+        .with_context(|| format!("cannot read the machines of {option} from {file}"))?;
     let mut inventory = inventory::read(file, &text).map_err(anyhow::Error::msg)?;
     if let Some(group) = group {
         inventory.boards = inventory::group(&inventory.boards, group)
