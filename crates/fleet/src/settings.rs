@@ -6,7 +6,7 @@ use rubus_vocabulary::figure::Named;
 use serde::Serialize;
 
 /// Facts that are another on every board by their nature.
-const OF_EACH: [&str; 1] = ["seed"];
+pub(crate) const OF_EACH: [&str; 1] = ["seed"];
 
 /// A fact that is not the same on all boards.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -13,13 +13,13 @@ use crate::settings::{Difference, Value};
 /// No line is wider.
 pub const COLUMNS: usize = 80;
 /// Differing settings that are shown.
-const MAX_DIFFERENCES: usize = 16;
+pub(crate) const MAX_DIFFERENCES: usize = 16;
 /// Values of one setting that are shown.
 const MAX_VALUES: usize = 4;
 /// Boards of a list that are named.
-const MAX_NAMED: usize = 6;
-const MAX_NAME: usize = 24;
-const MAX_VALUE: usize = 44;
+pub(crate) const MAX_NAMED: usize = 6;
+pub(crate) const MAX_NAME: usize = 24;
+pub(crate) const MAX_VALUE: usize = 44;
 
 /// A board and why it has no result, if it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ fn value_words(value: &Value, is_usual: bool) -> String {
 }
 
 /// "pi01, pi02, pi03 and 14 more".
-fn names<Name: AsRef<str>>(boards: &[Name]) -> String {
+pub(crate) fn names<Name: AsRef<str>>(boards: &[Name]) -> String {
     let all = boards.iter().map(|name| clean(name.as_ref()));
     if boards.len() <= MAX_NAMED {
         return all.collect::<Vec<_>>().join(", ");
@@ -185,9 +185,8 @@ fn row_cells(
     name: &str,
     marks: &[Option<bool>],
 ) -> Vec<Cell> {
-    let target = row.target.as_ref().map(|target| format!(":{target}"));
-    let name = format!("{name}{}", target.unwrap_or_default());
-    let mut cells = vec![Cell::from(shorten(&clean(&name), MAX_NAME))];
+    let name = place(name, row.target.as_deref());
+    let mut cells = vec![Cell::from(shorten(&name, MAX_NAME))];
     for ((cell, column), mark) in row.cells.iter().zip(&table.columns).zip(marks) {
         let words = cell.map_or("–".into(), |shown| figure(shown, column.unit));
         let tone = match (mark, cell) {
@@ -283,36 +282,56 @@ pub fn outliers(found: &Outliers, style: Style) -> String {
 }
 
 /// As many digits as tell it from certainty: "99.95 %".
-fn confidence(share: f64) -> String {
+pub(crate) fn confidence(share: f64) -> String {
     let parts = |digits: i32| 100.0 * 10_f64.powi(digits);
     let is_enough = |digits: &i32| (share * parts(*digits)).round() < parts(*digits);
     let digits = (0..=6).find(is_enough).unwrap_or(6);
     format!("{:.1$} %", share * 100.0, digits.unsigned_abs() as usize)
 }
 
-fn outlier(one: &Outlier) -> Vec<String> {
-    let value = |value: f64| match one.unit {
+/// "22.6 MB/s", "1609 /s".
+pub(crate) fn with_unit(value: f64, unit: Unit) -> String {
+    match unit {
         Unit::BytesPerSecond => rate_si(value),
         _ => format!("{} /s", iops(value)),
-    };
-    let target = one.target.as_ref().map(|target| format!(":{target}"));
+    }
+}
+
+/// A figure's title within a sentence.
+pub(crate) fn in_sentence(title: &str) -> String {
+    title.to_lowercase().replace("kib", "KiB")
+}
+
+/// "pi01", "pi01:/srv".
+pub(crate) fn place(board: &str, target: Option<&str>) -> String {
+    match target {
+        Some(target) => format!("{}:{}", clean(board), clean(target)),
+        None => clean(board),
+    }
+}
+
+fn outlier(one: &Outlier) -> Vec<String> {
     let words = format!(
-        "{}{}: {} {}, {:.2} times the median {} of {} boards (interval {:.2} to {:.2})",
-        clean(&one.board),
-        clean(&target.unwrap_or_default()),
-        one.figure.to_lowercase().replace("kib", "KiB"),
-        value(one.value.value),
+        "{}: {} {}, {:.2} times the median {} of {} boards (interval {:.2} to {:.2})",
+        place(&one.board, one.target.as_deref()),
+        in_sentence(&one.figure),
+        with_unit(one.value.value, one.unit),
         one.ratio.value,
-        value(one.median),
+        with_unit(one.median, one.unit),
         one.boards,
         one.ratio.low,
         one.ratio.high,
     );
-    let mut lines = wrap(&bind_units(&words), COLUMNS - 4).into_iter();
-    let first = lines.next().map(|line| format!("  {line}"));
-    first
-        .into_iter()
-        .chain(lines.map(|line| format!("    {line}")))
+    item(&words)
+}
+
+/// An item of a list, its further lines indented.
+pub(crate) fn item(words: &str) -> Vec<String> {
+    let lines = wrap(&bind_units(words), COLUMNS - 4);
+    let indent = |at: usize| if at == 0 { "  " } else { "    " };
+    let lines = lines.iter().enumerate();
+    lines
+        .map(|(at, line)| format!("{}{line}", indent(at)))
         .collect()
 }
 
