@@ -81,12 +81,11 @@ mod tests {
     }
 
     #[test]
-    fn two_groups_of_boards_have_the_spread_of_one() {
+    fn the_larger_of_two_groups_says_the_spread() {
         let mut rng = Rng::from_seed(6);
         let group = |at: usize| if at % 2 == 0 { 0.0 } else { 0.7 };
-        let values: Vec<f64> = (0..40).map(|at| group(at) + 0.05 * rng.normal()).collect();
+        let values: Vec<f64> = (0..41).map(|at| group(at) + 0.05 * rng.normal()).collect();
         assert!(of_closest_half(&values) < 0.15);
-        assert!(around_median(&values) > 0.3);
     }
 
     #[test]
