@@ -32,7 +32,7 @@ pub struct Column {
 }
 
 /// A run of a board.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Number of the board.
     pub board: usize,
@@ -42,13 +42,14 @@ pub struct Row {
     pub number: Option<i64>,
     pub doubts: u32,
     /// Boards of another kind are not compared with it.
+    #[serde(skip)]
     kind: String,
     /// One per column.
     pub cells: Vec<Option<Shown>>,
 }
 
 /// The figures of all boards.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Table {
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,

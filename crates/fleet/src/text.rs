@@ -6,6 +6,7 @@ use rubus_draw::text::{bind_units, clean, hang, shorten, width, wrap};
 use rubus_runs::gallery::Shown;
 use rubus_vocabulary::figure::Unit;
 use rubus_vocabulary::units::{counted, iops, rate_si};
+use serde::Serialize;
 
 use crate::figures::{self, Outlier, Outliers};
 use crate::settings::{Difference, Value};
@@ -22,7 +23,7 @@ pub(crate) const MAX_NAME: usize = 24;
 pub(crate) const MAX_VALUE: usize = 44;
 
 /// A board and why it has no result, if it has none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Board<'a> {
     pub name: &'a str,
     pub failure: Option<&'a str>,
@@ -122,7 +123,7 @@ fn value_words(value: &Value, is_usual: bool) -> String {
 }
 
 /// "pi01, pi02, pi03 and 14 more".
-pub(crate) fn names<Name: AsRef<str>>(boards: &[Name]) -> String {
+pub fn names<Name: AsRef<str>>(boards: &[Name]) -> String {
     let all = boards.iter().map(|name| clean(name.as_ref()));
     if boards.len() <= MAX_NAMED {
         return all.collect::<Vec<_>>().join(", ");
@@ -254,10 +255,24 @@ pub fn outliers(found: &Outliers, style: Style) -> String {
     let mut lines = vec![String::new()];
     if !found.outliers.is_empty() {
         lines.push(style.paint(Tone::Strong, "Outliers"));
-        lines.extend(found.outliers.iter().flat_map(outlier));
+        lines.extend(found.outliers.iter().flat_map(|one| item(&evidence(one))));
     }
+    let basis = outliers_basis(found);
+    lines.extend(wrap(&bind_units(&basis), COLUMNS));
+    if found.comparisons > 0 && !found.alone.is_empty() {
+        let alone = format!(
+            "Not compared, too few of their kind: {}.",
+            names(&found.alone)
+        );
+        lines.extend(wrap(&alone, COLUMNS));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What "stands apart" means here, or why none does.
+pub fn outliers_basis(found: &Outliers) -> String {
     let confidence = confidence(found.confidence);
-    let basis = match (found.comparisons, found.outliers.is_empty()) {
+    match (found.comparisons, found.outliers.is_empty()) {
         (0, _) => "No outliers looked for: that needs three boards of one kind.".to_string(),
         (count, true) => format!(
             "No outliers: none of {count} figures stands apart from the median of its kind of \
@@ -269,16 +284,7 @@ pub fn outliers(found: &Outliers, style: Style) -> String {
              boards that are alike, no \
              board is named."
         ),
-    };
-    lines.extend(wrap(&bind_units(&basis), COLUMNS));
-    if found.comparisons > 0 && !found.alone.is_empty() {
-        let alone = format!(
-            "Not compared, too few of their kind: {}.",
-            names(&found.alone)
-        );
-        lines.extend(wrap(&alone, COLUMNS));
     }
-    lines.join("\n") + "\n"
 }
 
 /// As many digits as tell it from certainty: "99.95 %".
@@ -303,15 +309,16 @@ pub(crate) fn in_sentence(title: &str) -> String {
 }
 
 /// "pi01", "pi01:/srv".
-pub(crate) fn place(board: &str, target: Option<&str>) -> String {
+pub fn place(board: &str, target: Option<&str>) -> String {
     match target {
         Some(target) => format!("{}:{}", clean(board), clean(target)),
         None => clean(board),
     }
 }
 
-fn outlier(one: &Outlier) -> Vec<String> {
-    let words = format!(
+/// "pi07: sequential read 10.3 MB/s, 0.47 times the median 22.0 MB/s of 6 boards (interval …)".
+pub fn evidence(one: &Outlier) -> String {
+    format!(
         "{}: {} {}, {:.2} times the median {} of {} boards (interval {:.2} to {:.2})",
         place(&one.board, one.target.as_deref()),
         in_sentence(&one.figure),
@@ -321,8 +328,7 @@ fn outlier(one: &Outlier) -> Vec<String> {
         one.boards,
         one.ratio.low,
         one.ratio.high,
-    );
-    item(&words)
+    )
 }
 
 /// An item of a list, its further lines indented.
