@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rubus_runs::compare::Difference;
 use serde::Serialize;
 
-use crate::settings::OF_EACH;
+use crate::settings::OF_EACH_RUN;
 
 /// A fact that changed in the same way on some boards.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,7 +33,7 @@ pub(crate) fn grouped(boards: &[(&str, &[Difference])]) -> Vec<Change> {
                 continue;
             };
             let what = difference.what.as_str();
-            if OF_EACH.contains(&what) {
+            if what == OF_EACH_RUN {
                 continue;
             }
             let count = facts.len();

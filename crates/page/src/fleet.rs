@@ -2,7 +2,7 @@
 //! apart with their evidence, then each figure of all boards on one scale.
 
 use maud::{Markup, html};
-use rubus_fleet::figures::{Column, Outlier, Outliers, Row, Table};
+use rubus_fleet::figures::{Outlier, Outliers, Row, Table};
 use rubus_fleet::settings::Difference;
 use rubus_fleet::text::{self, Board};
 use rubus_runs::gallery::Shown;
@@ -11,7 +11,7 @@ use rubus_vocabulary::units::{counted, iops, rate_si};
 use serde::Serialize;
 
 use super::ranked::{self, Bar};
-use super::{data, glued, headlines, shell};
+use super::{contents, data, glued, headlines, shell};
 
 /// What several boards gave.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -73,12 +73,16 @@ fn failed(fleet: &Fleet<'_>) -> Option<String> {
 }
 
 fn main(fleet: &Fleet<'_>) -> Markup {
+    // Two jobs may do the same.
+    let columns = &fleet.table.columns;
+    let titles = contents::unique(columns.iter().map(|one| one.title.clone()).collect());
     html! {
         (differences(fleet.differences))
         (boards(fleet))
+        (failures(fleet.boards))
         (outliers(fleet.outliers))
-        @for (number, column) in fleet.table.columns.iter().enumerate() {
-            (figure(fleet, number, column))
+        @for (number, title) in titles.iter().enumerate() {
+            (figure(fleet, number, title))
         }
     }
 }
@@ -138,11 +142,9 @@ fn boards(fleet: &Fleet<'_>) -> Markup {
                             @for (at, row) in fleet.table.rows.iter().enumerate() {
                                 @if row.board == number { (board_row(fleet, at, row)) }
                             }
-                            @if let Some(failure) = board.failure { tr {
-                                th scope="row" { (board.name) }
-                                td class="said" colspan=(columns.len() + 2) {
-                                    span class="badge danger" { "failed" } " " (failure)
-                                }
+                            @if board.failure.is_some() { tr {
+                                th scope="row" { (board.name) " " span class="badge danger" { "failed" } }
+                                @for _ in 0..columns.len() + 2 { td class="n" { "–" } }
                             } }
                         }
                     }
@@ -150,6 +152,24 @@ fn boards(fleet: &Fleet<'_>) -> Markup {
             }
             p class="note" {
                 "Run: number in the history of the machine that asked for it. ~: did not settle. –: not measured."
+            }
+        }
+    }
+}
+
+fn failures(boards: &[Board<'_>]) -> Markup {
+    let failed = boards.iter();
+    let failed: Vec<(&str, &str)> = failed
+        .filter_map(|board| Some((board.name, board.failure?)))
+        .collect();
+    if failed.is_empty() {
+        return html! {};
+    }
+    html! {
+        section aria-labelledby="failed" {
+            h2 id="failed" { "Failed boards" }
+            ul class="plain" {
+                @for (name, failure) in failed { li { strong { (name) } ": " (failure) } }
             }
         }
     }
@@ -225,7 +245,7 @@ fn outliers(found: &Outliers) -> Markup {
 }
 
 /// A figure of all boards that have it, the fastest first.
-fn figure(fleet: &Fleet<'_>, number: usize, column: &Column) -> Markup {
+fn figure(fleet: &Fleet<'_>, number: usize, title: &str) -> Markup {
     let rows = fleet.table.rows.iter().enumerate();
     let mut rows: Vec<(usize, &Row, Shown)> = rows
         .filter_map(|(at, row)| Some((at, row, row.cells[number]?)))
@@ -240,8 +260,8 @@ fn figure(fleet: &Fleet<'_>, number: usize, column: &Column) -> Markup {
         }
     });
     ranked::section(&ranked::Ranking {
-        title: &column.title,
-        is_in_bytes: column.unit == Unit::BytesPerSecond,
+        title,
+        is_in_bytes: fleet.table.columns[number].unit == Unit::BytesPerSecond,
         note: "",
         of: "board",
         bars: bars.collect(),
