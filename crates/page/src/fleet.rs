@@ -143,7 +143,7 @@ fn boards(fleet: &Fleet<'_>) -> Markup {
                                 @if row.board == number { (board_row(fleet, at, row)) }
                             }
                             @if board.failure.is_some() { tr {
-                                th scope="row" { (board.name) " " span class="badge danger" { "failed" } }
+                                th scope="row" class="wrap" { (board.name) " " span class="badge danger" { "failed" } }
                                 @for _ in 0..columns.len() + 2 { td class="n" { "–" } }
                             } }
                         }
@@ -181,7 +181,7 @@ fn board_row(fleet: &Fleet<'_>, at: usize, row: &Row) -> Markup {
         .collect();
     html! {
         tr {
-            th scope="row" {
+            th scope="row" class="wrap" {
                 (name(fleet, row))
                 @if marks.contains(&Some(true)) { (badge(true)) }
                 @if marks.contains(&Some(false)) { (badge(false)) }
