@@ -20,16 +20,19 @@ const SMALL_BLOCK_BYTES: u32 = 16 << 10;
 const SHORT: [&str; 5] = ["read", "write", "4k rd", "4k wr", "commit"];
 
 /// A figure that runs have.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Column {
     /// Short, for a table.
     pub heading: String,
+    /// In words.
     pub title: String,
+    /// What it counts.
     pub unit: Unit,
 }
 
 /// A run of a board.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Number of the board.
     pub board: usize,
@@ -39,13 +42,14 @@ pub struct Row {
     pub number: Option<i64>,
     pub doubts: u32,
     /// Boards of another kind are not compared with it.
+    #[serde(skip)]
     kind: String,
     /// One per column.
     pub cells: Vec<Option<Shown>>,
 }
 
 /// The figures of all boards.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Table {
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
@@ -59,25 +63,45 @@ pub struct OfBoard<'a> {
     pub run: &'a Run,
 }
 
+/// Which figures runs are compared by.
+pub(crate) enum Choice {
+    /// Those that most suites have.
+    Usual,
+    /// Where no run has any of those: the first jobs, by name.
+    Jobs(Vec<(String, Column)>),
+}
+
+impl Choice {
+    pub(crate) fn of<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Choice {
+        let mut all = runs.clone();
+        match all.any(|run| key_results(run).iter().any(Option::is_some)) {
+            true => Choice::Usual,
+            false => Choice::Jobs(first_jobs(runs)),
+        }
+    }
+
+    pub(crate) fn columns(&self) -> Vec<Column> {
+        match self {
+            Choice::Usual => usual_columns(),
+            Choice::Jobs(jobs) => jobs.iter().map(|(_, column)| column.clone()).collect(),
+        }
+    }
+
+    /// The results of a run, one per column.
+    pub(crate) fn results<'a>(&self, run: &'a Run) -> Vec<Option<&'a JobResult>> {
+        match self {
+            Choice::Usual => key_results(run).to_vec(),
+            Choice::Jobs(jobs) => jobs.iter().map(|(job, _)| run.job(job)).collect(),
+        }
+    }
+}
+
 /// The table of these runs, in the order given.
 pub fn table(runs: &[OfBoard<'_>]) -> Table {
-    let has_usual = runs
-        .iter()
-        .any(|of| key_results(of.run).iter().any(Option::is_some));
-    let jobs = if has_usual {
-        Vec::new()
-    } else {
-        first_jobs(runs)
-    };
-    let columns = match has_usual {
-        true => usual_columns(),
-        false => jobs.iter().map(|(_, column)| column.clone()).collect(),
-    };
+    let choice = Choice::of(runs.iter().map(|of| of.run));
+    let columns = choice.columns();
     let rows = runs.iter().map(|of| {
-        let results = match has_usual {
-            true => key_results(of.run).to_vec(),
-            false => jobs.iter().map(|(job, _)| of.run.job(job)).collect(),
-        };
+        let results = choice.results(of.run);
         let cells = results.iter().zip(&columns).map(|(result, column)| {
             result.map(|result| Shown {
                 rate: rate(result, column.unit),
@@ -86,7 +110,7 @@ pub fn table(runs: &[OfBoard<'_>]) -> Table {
         });
         Row {
             board: of.board,
-            target: Some(of.run.target.named.clone()).filter(|named| named != "."),
+            target: target(of.run),
             number: of.number,
             doubts: doubt_count(of.run),
             kind: kind(of.run),
@@ -97,6 +121,11 @@ pub fn table(runs: &[OfBoard<'_>]) -> Table {
         rows: rows.collect(),
         columns,
     }
+}
+
+/// What was measured, as the user named it; nothing where it goes without saying.
+pub(crate) fn target(run: &Run) -> Option<String> {
+    Some(run.target.named.clone()).filter(|named| named != ".")
 }
 
 fn usual_columns() -> Vec<Column> {
@@ -112,9 +141,9 @@ fn usual_columns() -> Vec<Column> {
 }
 
 /// Jobs by name, in the order in which they first appear.
-fn first_jobs(runs: &[OfBoard<'_>]) -> Vec<(String, Column)> {
+fn first_jobs<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<(String, Column)> {
     let mut jobs: Vec<(String, Column)> = Vec::new();
-    for result in runs.iter().flat_map(|of| &of.run.results) {
+    for result in runs.flat_map(|run| &run.results) {
         if jobs.len() == MAX_COLUMNS {
             break;
         }
@@ -133,7 +162,7 @@ fn first_jobs(runs: &[OfBoard<'_>]) -> Vec<(String, Column)> {
     jobs
 }
 
-fn rate(result: &JobResult, unit: Unit) -> Estimate {
+pub(crate) fn rate(result: &JobResult, unit: Unit) -> Estimate {
     match unit {
         Unit::BytesPerSecond => result.bytes_per_second,
         _ => result.iops,
@@ -141,7 +170,7 @@ fn rate(result: &JobResult, unit: Unit) -> Estimate {
 }
 
 /// The board without its revision, and what was measured with: only runs of one kind are compared.
-fn kind(run: &Run) -> String {
+pub(crate) fn kind(run: &Run) -> String {
     let model = run.machine.board.model.text().unwrap_or_default();
     let model = model.split(" Rev ").next().unwrap_or_default();
     format!("{model}\n{}\n{}", run.suite, run.target.named)

@@ -1,12 +1,16 @@
-//! Many machines at once: which ones an inventory names, how their settings differ, and which one
-//! stands apart.
+//! Many machines at once: which ones an inventory names, how their settings differ, which one
+//! stands apart, and what became faster or slower since another time.
 //!
 //! Nothing here connects or reads a file: the roof does that.
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+mod changes;
+pub mod compare;
+pub mod compare_text;
 pub mod figures;
 pub mod inventory;
 pub mod outliers;
 pub mod settings;
+mod spread;
 pub mod text;

@@ -8,21 +8,13 @@
 //! (Bonferroni), excludes 1: among boards that are alike, at most one fleet in twenty names one.
 
 use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::stats::compare::BETWEEN_RUNS;
-use rubus_vocabulary::stats::quantile::student_t;
+
+use crate::spread::{Z_95, allowance, around_median, median, quantile};
 
 /// How often a fleet of boards that are alike may have one named.
 pub const WRONG_FLEETS: f64 = 0.05;
 /// With fewer boards no median says what is usual.
 pub const MIN_BOARDS: usize = 3;
-/// Normal quantile of a two-sided 95 % interval.
-const Z_95: f64 = 1.959_964;
-/// From the median absolute deviation to a standard deviation, for normal values.
-const MAD_TO_DEVIATION: f64 = 1.482_6;
-/// What one value is worth to the median absolute deviation, beside the plain standard deviation.
-const MAD_EFFICIENCY: f64 = 0.37;
-/// Degrees of freedom with which the allowance between runs is known.
-const ALLOWANCE_FREEDOM: f64 = 3.0;
 
 /// One figure of one board.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,10 +80,8 @@ pub fn find(all: &[Vec<Sample>]) -> Found {
 fn apart(series: usize, samples: &[&Sample], level: f64) -> Vec<Apart> {
     let logs: Vec<f64> = samples.iter().map(|one| one.value.value.ln()).collect();
     let middle = median(logs.clone());
-    let deviations = logs.iter().map(|log| (log - middle).abs()).collect();
-    let spread = (MAD_TO_DEVIATION * median(deviations)).max(BETWEEN_RUNS.ln_1p() / Z_95);
-    let freedom = ALLOWANCE_FREEDOM + MAD_EFFICIENCY * (samples.len() as f64 - 1.0);
-    let quantile = student_t((1.0 + level) / 2.0, freedom);
+    let spread = around_median(&logs).max(allowance());
+    let quantile = quantile(level, samples.len());
     let reach = |half_width: f64| quantile * spread.hypot(half_width / Z_95);
     let ratios = samples.iter().zip(&logs).map(|(sample, log)| {
         let Estimate { value, low, high } = sample.value;
@@ -114,20 +104,6 @@ fn apart(series: usize, samples: &[&Sample], level: f64) -> Vec<Apart> {
     ratios
         .filter(|one| one.ratio.low > 1.0 || one.ratio.high < 1.0)
         .collect()
-}
-
-/// The median of some values; 0 of none.
-fn median(mut values: Vec<f64>) -> f64 {
-    let middle = values.len() / 2;
-    if values.is_empty() {
-        return 0.0;
-    }
-    let (below, at, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    let at = *at;
-    match below.iter().copied().max_by(f64::total_cmp) {
-        Some(before) if values.len() % 2 == 0 => (before + at) / 2.0,
-        _ => at,
-    }
 }
 
 #[cfg(test)]

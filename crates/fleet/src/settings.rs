@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use rubus_vocabulary::figure::Named;
 use serde::Serialize;
 
-/// Facts that are another on every board by their nature.
-const OF_EACH: [&str; 1] = ["seed"];
+/// A fact that is another in every run by its nature.
+pub(crate) const OF_EACH_RUN: &str = "seed";
+/// Facts that are another on every board by their nature: a target's name begins with its board's,
+/// and the tables have what was asked for.
+const OF_EACH: [&str; 2] = [OF_EACH_RUN, "target"];
 
 /// A fact that is not the same on all boards.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -131,6 +134,7 @@ mod tests {
                     ("board", Some("Pi 4")),
                     ("kernel", Some("6.6")),
                     ("seed", Some("1")),
+                    ("target", Some("a:/srv")),
                 ]),
             ),
             (
@@ -143,6 +147,7 @@ mod tests {
                     ("board", Some("Pi 4")),
                     ("kernel", Some("6.12")),
                     ("swap", Some("x")),
+                    ("target", Some("c:/srv")),
                 ]),
             ),
         ];

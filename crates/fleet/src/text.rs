@@ -6,6 +6,7 @@ use rubus_draw::text::{bind_units, clean, hang, shorten, width, wrap};
 use rubus_runs::gallery::Shown;
 use rubus_vocabulary::figure::Unit;
 use rubus_vocabulary::units::{counted, iops, rate_si};
+use serde::Serialize;
 
 use crate::figures::{self, Outlier, Outliers};
 use crate::settings::{Difference, Value};
@@ -13,16 +14,16 @@ use crate::settings::{Difference, Value};
 /// No line is wider.
 pub const COLUMNS: usize = 80;
 /// Differing settings that are shown.
-const MAX_DIFFERENCES: usize = 16;
+pub(crate) const MAX_DIFFERENCES: usize = 16;
 /// Values of one setting that are shown.
 const MAX_VALUES: usize = 4;
 /// Boards of a list that are named.
-const MAX_NAMED: usize = 6;
-const MAX_NAME: usize = 24;
-const MAX_VALUE: usize = 44;
+pub(crate) const MAX_NAMED: usize = 6;
+pub(crate) const MAX_NAME: usize = 24;
+pub(crate) const MAX_VALUE: usize = 44;
 
 /// A board and why it has no result, if it has none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Board<'a> {
     pub name: &'a str,
     pub failure: Option<&'a str>,
@@ -122,7 +123,7 @@ fn value_words(value: &Value, is_usual: bool) -> String {
 }
 
 /// "pi01, pi02, pi03 and 14 more".
-fn names<Name: AsRef<str>>(boards: &[Name]) -> String {
+pub fn names<Name: AsRef<str>>(boards: &[Name]) -> String {
     let all = boards.iter().map(|name| clean(name.as_ref()));
     if boards.len() <= MAX_NAMED {
         return all.collect::<Vec<_>>().join(", ");
@@ -185,9 +186,8 @@ fn row_cells(
     name: &str,
     marks: &[Option<bool>],
 ) -> Vec<Cell> {
-    let target = row.target.as_ref().map(|target| format!(":{target}"));
-    let name = format!("{name}{}", target.unwrap_or_default());
-    let mut cells = vec![Cell::from(shorten(&clean(&name), MAX_NAME))];
+    let name = place(name, row.target.as_deref());
+    let mut cells = vec![Cell::from(shorten(&name, MAX_NAME))];
     for ((cell, column), mark) in row.cells.iter().zip(&table.columns).zip(marks) {
         let words = cell.map_or("–".into(), |shown| figure(shown, column.unit));
         let tone = match (mark, cell) {
@@ -255,22 +255,9 @@ pub fn outliers(found: &Outliers, style: Style) -> String {
     let mut lines = vec![String::new()];
     if !found.outliers.is_empty() {
         lines.push(style.paint(Tone::Strong, "Outliers"));
-        lines.extend(found.outliers.iter().flat_map(outlier));
+        lines.extend(found.outliers.iter().flat_map(|one| item(&evidence(one))));
     }
-    let confidence = confidence(found.confidence);
-    let basis = match (found.comparisons, found.outliers.is_empty()) {
-        (0, _) => "No outliers looked for: that needs three boards of one kind.".to_string(),
-        (count, true) => format!(
-            "No outliers: none of {count} figures stands apart from the median of its kind of \
-             board ({confidence} \
-             intervals, which allow for {count} comparisons)."
-        ),
-        (count, false) => format!(
-            "Intervals: {confidence}, which allow for {count} comparisons. In 95 % of fleets of \
-             boards that are alike, no \
-             board is named."
-        ),
-    };
+    let basis = outliers_basis(found);
     lines.extend(wrap(&bind_units(&basis), COLUMNS));
     if found.comparisons > 0 && !found.alone.is_empty() {
         let alone = format!(
@@ -282,37 +269,75 @@ pub fn outliers(found: &Outliers, style: Style) -> String {
     lines.join("\n") + "\n"
 }
 
+/// What "stands apart" means here, or why none does.
+pub fn outliers_basis(found: &Outliers) -> String {
+    let confidence = confidence(found.confidence);
+    match (found.comparisons, found.outliers.is_empty()) {
+        (0, _) => "No outliers looked for: that needs three boards of one kind.".to_string(),
+        (count, true) => format!(
+            "No outliers: none of {count} figures stands apart from the median of its kind of \
+             board ({confidence} \
+             intervals, which allow for {count} comparisons)."
+        ),
+        (count, false) => format!(
+            "Intervals: {confidence}, which allow for {count} comparisons. In 95 % of fleets of \
+             boards that are alike, no \
+             board is named."
+        ),
+    }
+}
+
 /// As many digits as tell it from certainty: "99.95 %".
-fn confidence(share: f64) -> String {
+pub(crate) fn confidence(share: f64) -> String {
     let parts = |digits: i32| 100.0 * 10_f64.powi(digits);
     let is_enough = |digits: &i32| (share * parts(*digits)).round() < parts(*digits);
     let digits = (0..=6).find(is_enough).unwrap_or(6);
     format!("{:.1$} %", share * 100.0, digits.unsigned_abs() as usize)
 }
 
-fn outlier(one: &Outlier) -> Vec<String> {
-    let value = |value: f64| match one.unit {
+/// "22.6 MB/s", "1609 /s".
+pub(crate) fn with_unit(value: f64, unit: Unit) -> String {
+    match unit {
         Unit::BytesPerSecond => rate_si(value),
         _ => format!("{} /s", iops(value)),
-    };
-    let target = one.target.as_ref().map(|target| format!(":{target}"));
-    let words = format!(
-        "{}{}: {} {}, {:.2} times the median {} of {} boards (interval {:.2} to {:.2})",
-        clean(&one.board),
-        clean(&target.unwrap_or_default()),
-        one.figure.to_lowercase().replace("kib", "KiB"),
-        value(one.value.value),
+    }
+}
+
+/// A figure's title within a sentence.
+pub(crate) fn in_sentence(title: &str) -> String {
+    title.to_lowercase().replace("kib", "KiB")
+}
+
+/// "pi01", "pi01:/srv".
+pub fn place(board: &str, target: Option<&str>) -> String {
+    match target {
+        Some(target) => format!("{}:{}", clean(board), clean(target)),
+        None => clean(board),
+    }
+}
+
+/// "pi07: sequential read 10.3 MB/s, 0.47 times the median 22.0 MB/s of 6 boards (interval …)".
+pub fn evidence(one: &Outlier) -> String {
+    format!(
+        "{}: {} {}, {:.2} times the median {} of {} boards (interval {:.2} to {:.2})",
+        place(&one.board, one.target.as_deref()),
+        in_sentence(&one.figure),
+        with_unit(one.value.value, one.unit),
         one.ratio.value,
-        value(one.median),
+        with_unit(one.median, one.unit),
         one.boards,
         one.ratio.low,
         one.ratio.high,
-    );
-    let mut lines = wrap(&bind_units(&words), COLUMNS - 4).into_iter();
-    let first = lines.next().map(|line| format!("  {line}"));
-    first
-        .into_iter()
-        .chain(lines.map(|line| format!("    {line}")))
+    )
+}
+
+/// An item of a list, its further lines indented.
+pub(crate) fn item(words: &str) -> Vec<String> {
+    let lines = wrap(&bind_units(words), COLUMNS - 4);
+    let indent = |at: usize| if at == 0 { "  " } else { "    " };
+    let lines = lines.iter().enumerate();
+    lines
+        .map(|(at, line)| format!("{}{line}", indent(at)))
         .collect()
 }
 

@@ -5,9 +5,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rubus_draw::Style;
+use rubus_fleet::compare::{BoardRuns, Document, Fleet, compare};
 use rubus_fleet::figures::{self, OfBoard};
-use rubus_fleet::{inventory, settings, text};
+use rubus_fleet::{compare_text, inventory, settings, text};
 use rubus_runs::compare::facts;
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
 use rubus_vocabulary::result::Run;
 
@@ -88,17 +90,57 @@ fn cost(count: usize) -> Cost {
     }
 }
 
-/// Each board has a directory of its own and one of ten filesystems.
+/// Each board has a kernel of its own and one of ten filesystems.
 fn run(number: usize) -> Run {
     let mut run = fixture::remote_run();
     run.seed = number as u64;
-    run.target.path = format!("/srv/{number}");
+    run.machine.system.kernel_release = Fact::known(format!("6.12.{number}"), "a test");
     run.target.filesystem = Some(format!("fs{}", number % 10));
     run
 }
 
+/// Compares two documents of this many boards, and says what there is to say.
+fn cost_of_comparing(count: usize) -> Cost {
+    let document = |kernels: usize| Document {
+        command: "bench".into(),
+        boards: (0..count)
+            .map(|number| BoardRuns {
+                name: format!("pi{number:04}"),
+                failure: None,
+                runs: vec![run(kernels + number)],
+                history: vec![None],
+            })
+            .collect(),
+    };
+    let (before, after) = (document(0), document(10_000));
+    let held = NOW.load(Ordering::Relaxed);
+    PEAK.store(held, Ordering::Relaxed);
+    TOTAL.store(0, Ordering::Relaxed);
+    let [before, after] = [&before, &after].map(|document| Fleet {
+        name: "a",
+        document,
+    });
+    let comparison = compare(before, after);
+    assert_eq!(
+        (comparison.rows.len(), comparison.changes.len()),
+        (count, count)
+    );
+    let words = compare_text::render(&comparison, Style::PLAIN);
+    Cost {
+        peak: PEAK.load(Ordering::Relaxed) - held,
+        total: TOTAL.load(Ordering::Relaxed),
+        text: words.len(),
+    }
+}
+
 #[test]
 fn twice_the_boards_cost_twice_the_memory_and_work() {
+    grows_with_the_boards(cost);
+    // The allocator counts for the whole process, so one after the other.
+    grows_with_the_boards(cost_of_comparing);
+}
+
+fn grows_with_the_boards(cost: fn(usize) -> Cost) {
     let mut before = cost(25);
     for count in [50, 100, 200, 400] {
         let now = cost(count);

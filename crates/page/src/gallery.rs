@@ -1,14 +1,10 @@
 //! Many runs on one page: what each was measured on, then each figure on one scale, the fastest first.
 
 use maud::{Markup, html};
-use rubus_runs::gallery::{Entry, Quantity, Shown, fastest_first};
-use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::units::{iops, rate_si};
+use rubus_runs::gallery::{Entry, Quantity, fastest_first};
 
-use super::axis::{Axis, short_count, short_rate};
-use super::latency::labels;
-use super::{charts, contents, data, glued, shell};
-use rubus_draw::words;
+use super::ranked::{self, Bar};
+use super::{data, shell};
 
 /// The page of a gallery. `version` is that of the program that makes it.
 pub fn render(entries: &[Entry], version: &str) -> String {
@@ -88,76 +84,27 @@ fn day(rfc3339: &str) -> String {
 fn figure(entries: &[Entry], quantity: Quantity) -> Markup {
     let mut sorted = entries.to_vec();
     fastest_first(&mut sorted, quantity);
-    let shown: Vec<(&Entry, Shown)> = sorted
-        .iter()
-        .filter_map(|entry| Some((entry, entry.figure(quantity)?)))
-        .collect();
-    if shown.is_empty() {
-        return html! {};
-    }
-    let id = contents::anchor(quantity.title());
-    let axis = axis(quantity, &shown);
-    html! {
-        section aria-labelledby=(id) {
-            h2 id=(id) { (quantity.title()) }
-            @if quantity.is_in_bytes() {
-                p class="note" { "From zero; the whisker is the 95 % interval." }
-            } @else {
-                p class="note" { "One operation in flight. The scale is logarithmic; the line is the 95 % interval." }
-            }
-            div class="scroll" role="region" aria-label={ "Table: " (quantity.title()) } tabindex="0" {
-                table class="figures" role="table" {
-                    thead role="rowgroup" { tr role="row" {
-                        th scope="col" role="columnheader" { "board and disk" }
-                        th scope="col" role="columnheader" class="chart" { (labels(&axis)) }
-                        th scope="col" role="columnheader" class="n" { (unit(quantity)) }
-                        th scope="col" role="columnheader" class="n" { "±" }
-                        th scope="col" role="columnheader" { "outcome" }
-                    } }
-                    tbody role="rowgroup" {
-                        @for (entry, shown) in &shown { (row(entry, *shown, quantity, &axis)) }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn unit(quantity: Quantity) -> &'static str {
-    match quantity.is_in_bytes() {
-        true => "rate",
-        false => "per second",
-    }
-}
-
-fn axis(quantity: Quantity, shown: &[(&Entry, Shown)]) -> Axis {
-    let ends = |estimate: Estimate| [estimate.low, estimate.value, estimate.high];
-    let values = shown.iter().flat_map(|(_, shown)| ends(shown.rate));
-    if quantity.is_in_bytes() {
-        let most = values.filter(|rate| rate.is_finite()).fold(1.0, f64::max);
-        return Axis::linear("", most, short_rate);
-    }
-    let decades = Axis::log("", values, |value| format!("{}/s", short_count(value)));
-    decades.unwrap_or_else(|| Axis::linear("", 1.0, short_count))
-}
-
-fn row(entry: &Entry, shown: Shown, quantity: Quantity, axis: &Axis) -> Markup {
-    let (chart, value) = match quantity.is_in_bytes() {
-        true => (charts::bar_on(&shown.rate, axis), rate_si(shown.rate.value)),
-        false => (charts::dot(&shown.rate, axis), iops(shown.rate.value)),
-    };
-    html! {
-        tr role="row" class=[(!shown.is_settled).then_some("unsettled")] {
-            th scope="row" role="rowheader" {
+    let bars = sorted.iter().filter_map(|entry| {
+        Some(Bar {
+            name: html! {
                 (entry.label.as_ref().unwrap_or(&entry.board))
                 span class="remedy" { (entry.disk) }
-            }
-            td class="chart" role="cell" { (chart) }
-            td class="n" role="cell" data-label=(unit(quantity)) { (glued(&value)) }
-            td class="n" role="cell" data-label="±" { (words::half_width(&shown.rate)) }
-            td class="flag" role="cell" { @if !shown.is_settled { "did not settle" } }
-        }
-    }
+            },
+            shown: entry.figure(quantity)?,
+            is_slow: false,
+        })
+    });
+    let in_flight = match quantity.is_in_bytes() {
+        true => "",
+        false => "One operation in flight. ",
+    };
+    ranked::section(&ranked::Ranking {
+        title: quantity.title(),
+        is_in_bytes: quantity.is_in_bytes(),
+        note: in_flight,
+        of: "board and disk",
+        bars: bars.collect(),
+    })
 }
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ mod data;
 mod depth;
 mod facts;
 mod figures;
+pub mod fleet;
+#[cfg(test)]
+mod fleet_tests;
 mod found;
 pub mod gallery;
 mod jobs;
@@ -28,6 +31,7 @@ mod latency;
 mod picture;
 mod plot;
 mod prose;
+mod ranked;
 mod record;
 mod reservation;
 mod time;

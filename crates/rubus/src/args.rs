@@ -267,7 +267,8 @@ impl Checkup {
 /// Where a result goes besides the terminal.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct Keeping {
-    /// Write the HTML page to this file instead of the data directory
+    /// Write the HTML page to this file instead of the data directory; of several machines, one page
+    /// of all
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write no page

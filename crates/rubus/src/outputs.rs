@@ -141,7 +141,18 @@ impl<'a> Outputs<'a> {
         if self.general.records {
             return self.hand_over(measured);
         }
-        let kept = measuring::keep(&measured, self.wanted.keeping);
+        // The page that was asked for is that of all together.
+        let own_page = Keeping {
+            html: None,
+            ..self.wanted.keeping.clone()
+        };
+        let kept = measuring::keep(
+            &measured,
+            match self.is_collecting {
+                true => &own_page,
+                false => self.wanted.keeping,
+            },
+        );
         if self.has_text && !self.wanted.to_stdout() {
             let style = Terminal::of(self.general).style();
             places::say(&rubus_runs::text::run::render(

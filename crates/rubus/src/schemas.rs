@@ -11,6 +11,7 @@ use rubus_change::fixture::long_plan::big_plan;
 use rubus_change::fixture::plans::small_plan;
 use rubus_change::plan::verify::{Answer, PromiseState};
 use rubus_change::plan::{Plan, journal};
+use rubus_fleet::compare::FleetComparison;
 use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::settings;
 use rubus_machine::parse::btrfs::Compression;
@@ -21,6 +22,7 @@ use rubus_nbd::serving::lines::{EventLine, StatusLine};
 use rubus_runs::compare::Comparison;
 use rubus_runs::gallery::Entry;
 use rubus_runs::history::RunSummary;
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::figure::Named;
 use rubus_vocabulary::fixture;
 use rubus_vocabulary::published::Reference;
@@ -82,6 +84,7 @@ fn all() -> Vec<(&'static str, &'static str, Value)> {
             "rubus checkup --on @FILE --json, rubus bench --on @FILE --json FILE, rubus survey --on @FILE --json, \
              rubus advise --on @FILE --json",
         ),
+        of::<FleetComparison>("fleet-compare", "rubus compare FLEET FLEET --json"),
         of::<Vec<RunSummary>>("history", "rubus history --json"),
         of::<Vec<Entry>>("gallery", "rubus gallery --json"),
         of::<Vec<Reference>>("references", "rubus compare --list-references --json"),
@@ -389,6 +392,21 @@ fn fleet() -> Value {
     serde_json::to_value(&document).expect("JSON")
 }
 
+/// The fleet at two times: a board that is compared, one that failed, one that is new.
+fn two_fleets() -> Value {
+    let before = serde_json::from_value(fleet()).expect("what is printed is read");
+    let mut after: rubus_fleet::compare::Document =
+        serde_json::from_value(fleet()).expect("what is printed is read");
+    after.boards[1].name = "new".into();
+    after.boards[0].runs[0].machine.system.kernel_release = Fact::known("7".into(), "a test");
+    let [before, after] = [("before", &before), ("after", &after)]
+        .map(|(name, document)| rubus_fleet::compare::Fleet { name, document });
+    let compared = rubus_fleet::compare::compare(before, after);
+    assert!(!compared.rows.is_empty() && !compared.changes.is_empty());
+    assert!(compared.missing.len() >= 3, "{:?}", compared.missing);
+    serde_json::to_value(&compared).expect("JSON")
+}
+
 #[test]
 fn what_no_command_prints_without_root_is_as_its_schema_says() {
     let value = |it: &dyn Fn() -> serde_json::Result<Value>| it().expect("JSON");
@@ -402,6 +420,11 @@ fn what_no_command_prints_without_root_is_as_its_schema_says() {
         all.push((format!("journal {}", line["record"]), "journal", line));
     }
     all.push(("a fleet".into(), "fleet", fleet()));
+    all.push((
+        "a comparison of fleets".into(),
+        "fleet-compare",
+        two_fleets(),
+    ));
     let compression = Compression::default();
     let seen = CompressionSeen::Known {
         share: 0.5,

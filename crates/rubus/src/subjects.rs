@@ -1,10 +1,11 @@
 //! From what the user typed to something that can be compared: a run in the history, a JSON file of
-//! ours or of fio, a captured machine.
+//! ours or of fio, a captured machine, a fleet.
 
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
+use rubus_fleet::compare::Document;
 use rubus_host::capture::Captured;
 use rubus_runs::compare::{Subject, fio};
 use rubus_runs::history::RunId;
@@ -23,14 +24,42 @@ pub struct Found {
     pub run: Option<Run>,
 }
 
+/// What can be compared with others of its kind.
+pub enum Thing {
+    /// A run, a result of fio, or a machine.
+    Single(Box<Found>),
+    /// A fleet with its name.
+    Fleet(String, Document),
+}
+
 /// Finds out what a name stands for; a file with several runs gives several.
 ///
 /// # Errors
-/// When it is nothing of the kind; the text says what was tried and what it is instead.
+/// When it is nothing of the kind, or a fleet; the text says what was tried and what it is instead.
 pub fn resolve(name: &str) -> anyhow::Result<Vec<Found>> {
+    things(name)?.into_iter().map(single).collect()
+}
+
+fn single(thing: Thing) -> anyhow::Result<Found> {
+    match thing {
+        Thing::Single(found) => Ok(*found),
+        Thing::Fleet(name, _) => bail!(
+            "{name} is the document of a fleet, not a single run; `rubus compare` compares two such \
+             documents\nTake the run of one board out of it: \
+             jq '.boards[] | select(.name == \"BOARD\") | .runs[0]' FILE"
+        ),
+    }
+}
+
+/// Finds out what a name stands for, also where it is a fleet.
+///
+/// # Errors
+/// When it is nothing of the kind; the text says what was tried and what it is instead.
+pub fn things(name: &str) -> anyhow::Result<Vec<Thing>> {
     if is_place(name) {
         let history = open_history()?;
-        return Ok(vec![of_history(&history, run_id(&history, name)?)?]);
+        let found = of_history(&history, run_id(&history, name)?)?;
+        return Ok(vec![Thing::Single(Box::new(found))]);
     }
     if name == "-" {
         let mut text = String::new();
@@ -46,7 +75,8 @@ pub fn resolve(name: &str) -> anyhow::Result<Vec<Found>> {
     if places::history()?.exists() {
         let history = open_history()?;
         if let Some(id) = labelled(&history, name)? {
-            return Ok(vec![of_history(&history, id)?]);
+            let found = of_history(&history, id)?;
+            return Ok(vec![Thing::Single(Box::new(found))]);
         }
     }
     bail!(
@@ -136,7 +166,7 @@ fn of_run(name: String, run: Run) -> Found {
     }
 }
 
-fn of_path(name: &str, path: &Path) -> anyhow::Result<Vec<Found>> {
+fn of_path(name: &str, path: &Path) -> anyhow::Result<Vec<Thing>> {
     if path.is_dir() {
         return of_capture(name, path);
     }
@@ -150,7 +180,7 @@ fn of_path(name: &str, path: &Path) -> anyhow::Result<Vec<Found>> {
     }
 }
 
-fn of_capture(name: &str, path: &Path) -> anyhow::Result<Vec<Found>> {
+fn of_capture(name: &str, path: &Path) -> anyhow::Result<Vec<Thing>> {
     let captured = Captured::open(path).with_context(|| {
         format!("{name} is neither the JSON of rubus or fio nor a captured machine")
     })?;
@@ -159,10 +189,10 @@ fn of_capture(name: &str, path: &Path) -> anyhow::Result<Vec<Found>> {
         label: captured.label().to_string(),
     };
     let machine = rubus_machine::probe::survey(&captured, captured.recorded_at(), origin);
-    Ok(vec![Found {
+    Ok(vec![Thing::Single(Box::new(Found {
         subject: Subject::of_machine(name, &machine),
         run: None,
-    }])
+    }))])
 }
 
 /// The runs of ours in a text of JSON, with their labels; whatever else is in it is left out.
@@ -174,7 +204,7 @@ pub fn runs_of_json(name: &str, text: &str) -> anyhow::Result<Vec<(Option<String
     for value in values_of(name, text)? {
         let label = value.get("label").and_then(Value::as_str);
         let label = label.map(str::to_string);
-        let found = of_value(name.to_string(), value)?;
+        let found = single(of_value(name.to_string(), value)?)?;
         runs.extend(found.run.map(|run| (label, run)));
     }
     Ok(runs)
@@ -197,8 +227,8 @@ fn values_of(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
     Ok(values)
 }
 
-/// All runs in a text of JSON.
-fn of_json(name: &str, text: &str) -> anyhow::Result<Vec<Found>> {
+/// All runs or fleets in a text of JSON.
+fn of_json(name: &str, text: &str) -> anyhow::Result<Vec<Thing>> {
     let values = values_of(name, text)?;
     let many = values.len() > 1;
     let mut found = Vec::new();
@@ -215,7 +245,17 @@ fn of_json(name: &str, text: &str) -> anyhow::Result<Vec<Found>> {
     Ok(found)
 }
 
-fn of_value(name: String, mut value: Value) -> anyhow::Result<Found> {
+fn of_value(name: String, value: Value) -> anyhow::Result<Thing> {
+    let has = |key: &str| value.get(key).is_some();
+    if has("boards") && has("differences") {
+        let fleet = serde_json::from_value(value)
+            .with_context(|| format!("{name} looks like a fleet, but does not read as one"))?;
+        return Ok(Thing::Fleet(name, fleet));
+    }
+    Ok(Thing::Single(Box::new(of_single(name, value)?)))
+}
+
+fn of_single(name: String, mut value: Value) -> anyhow::Result<Found> {
     let has = |key: &str| value.get(key).is_some();
     if has("rubus_history") && has("run") {
         value = value["run"].take();
@@ -229,7 +269,7 @@ fn of_value(name: String, mut value: Value) -> anyhow::Result<Found> {
             subject: Subject::of_machine(&name, &machine),
             run: None,
         });
-    } else if has("subjects") && has("rows") {
+    } else if (has("subjects") || has("fleets")) && has("rows") {
         bail!("{name} is already a comparison; give the runs that it was made of");
     } else if !has("results") {
         bail!(

@@ -1,6 +1,9 @@
 //! `rubus compare` as its user meets it: files of ours and of fio, captures, published figures,
 //! exit statuses, errors in words.
 
+#[path = "compare/fleets.rs"]
+mod fleets;
+
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;

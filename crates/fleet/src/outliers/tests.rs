@@ -46,11 +46,6 @@ impl Fleet {
     }
 }
 
-/// What two runs of one device may differ by, as a standard deviation.
-fn allowance() -> f64 {
-    BETWEEN_RUNS.ln_1p() / Z_95
-}
-
 /// Boards that are alike, and those that differ by twice the allowance between runs.
 #[test]
 fn among_boards_that_are_alike_one_is_named_in_at_most_a_twentieth_of_fleets() {

@@ -3,8 +3,11 @@
 use rubus_cluster::compare::compare as compare_clusters;
 use rubus_cluster::report::Report;
 use rubus_cluster::wishes::Wishes;
+use rubus_fleet::figures::{self, OfBoard};
+use rubus_fleet::settings;
+use rubus_fleet::text::Board;
 use rubus_measure::verdict::verdict;
-use rubus_runs::compare::{Subject, compare};
+use rubus_runs::compare::{Subject, compare, facts};
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::fixture;
@@ -33,6 +36,7 @@ pub fn all() -> Vec<(String, String)> {
     let mut pages: Vec<(String, String)> = pages.collect();
     pages.push(("comparison".into(), comparison()));
     pages.push(("gallery".into(), gallery()));
+    pages.push(("fleet".into(), fleet()));
     pages.extend(clusters());
     let advices = [
         ("advice", rubus_advise::fixture::advice()),
@@ -79,6 +83,61 @@ fn gallery() -> String {
     runs[3].1.machine = long_names().machine;
     runs[3].1.results.truncate(4);
     rubus_page::gallery::render(&rubus_runs::gallery::entries(&runs), "")
+}
+
+/// Twenty boards: one is slow, one has a long name and another kernel, one failed at length.
+fn fleet() -> String {
+    let mut names: Vec<String> = (1..=20).map(|at| format!("pi{at:02}")).collect();
+    names[4] = "a-board-with-a-rather-long-name.cellar.example".into();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let runs: Vec<Run> = (0..20)
+        .map(|at| {
+            let factor = if at == 12 {
+                0.4
+            } else {
+                1.0 + f64::from(at % 5) * 0.02
+            };
+            let mut run = fixture::slow_sd_card_run();
+            for result in &mut run.results {
+                result.bytes_per_second = result.bytes_per_second.scaled(factor);
+                result.iops = result.iops.scaled(factor);
+            }
+            if at % 4 == 0 {
+                run.target.filesystem = Some("f2fs".into());
+            }
+            run
+        })
+        .collect();
+    let failure = "no answer within 60 s; is its shell waiting for something, or its disk stuck, or \
+                   its network gone?";
+    let boards: Vec<Board<'_>> = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| Board {
+            name,
+            failure: (at == 7).then_some(failure),
+        })
+        .collect();
+    let measured = || runs.iter().enumerate().filter(|(at, _)| *at != 7);
+    let rows: Vec<OfBoard<'_>> = measured()
+        .map(|(board, run)| OfBoard {
+            board,
+            number: Some(board as i64),
+            run,
+        })
+        .collect();
+    let facts: Vec<_> = measured()
+        .map(|(board, run)| (names[board], facts::of_run(run)))
+        .collect();
+    let table = figures::table(&rows);
+    let fleet = rubus_page::fleet::Fleet {
+        title: "Checkup",
+        boards: &boards,
+        differences: &settings::differences(&facts),
+        outliers: &figures::outliers(&table, &names),
+        table: &table,
+    };
+    rubus_page::fleet::render(&fleet, "")
 }
 
 /// Three runs side by side.

@@ -11,6 +11,9 @@ use super::Json;
 /// Each is a run in the history (its number, its label, last, last~1), a JSON file of rubus or fio
 /// (`-` is standard input), or a captured machine. The first is the baseline. Jobs are matched by
 /// what they do. A ratio counts as faster or slower only if its interval excludes 1.
+///
+/// Two fleet documents (of `rubus bench --on @FILE --json FILE`, or checkup) are compared board by
+/// board: changed settings, a table of ratios, and which boards became faster or slower.
 #[derive(Debug, ClapArgs)]
 pub struct Compare {
     /// What to compare, the baseline first

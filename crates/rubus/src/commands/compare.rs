@@ -6,11 +6,12 @@ use rubus_runs::reference;
 use rubus_vocabulary::published::{Reference, figures::REFERENCES};
 use rubus_watch::live::terminal;
 
+use super::compare_fleets;
 use crate::args::{Compare, General};
 use crate::exit::Exit;
 use crate::places;
 use crate::shown::shown;
-use crate::subjects::{self, Found};
+use crate::subjects::{self, Found, Thing};
 use crate::world::Terminal;
 
 /// Compares and shows.
@@ -18,10 +19,20 @@ pub fn run(general: &General, args: &Compare) -> anyhow::Result<Exit> {
     if args.list_references {
         return list_references(general, args);
     }
-    let mut found = Vec::new();
+    let mut singles = Vec::new();
+    let mut fleets = Vec::new();
     for name in &args.subjects {
-        found.extend(subjects::resolve(name)?);
+        for thing in subjects::things(name)? {
+            match thing {
+                Thing::Single(found) => singles.push(*found),
+                Thing::Fleet(name, fleet) => fleets.push((name, fleet)),
+            }
+        }
     }
+    if !fleets.is_empty() {
+        return compare_fleets::run(general, args, &singles, &fleets);
+    }
+    let found = singles;
     let mut all: Vec<_> = found.iter().map(|found| found.subject.clone()).collect();
     if let Some(wanted) = &args.reference {
         all.insert(0, reference::subject(reference(wanted, &found)?));

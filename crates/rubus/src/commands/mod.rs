@@ -12,6 +12,7 @@ pub mod change;
 pub mod checkup;
 pub mod cluster;
 pub mod compare;
+mod compare_fleets;
 pub mod completions;
 pub mod compression;
 pub mod copy;

@@ -9,9 +9,10 @@ use rubus_fleet::inventory::Board;
 use rubus_fleet::settings;
 use rubus_fleet::text::{self, Advised, Surveyed};
 use rubus_runs::compare::facts;
+use rubus_runs::redact;
 use rubus_vocabulary::figure::Named;
 use rubus_vocabulary::machine::{BlockKind, Machine};
-use rubus_vocabulary::result::Figures;
+use rubus_vocabulary::result::{Figures, Run};
 use rubus_vocabulary::units::bytes_iec;
 use serde::Serialize;
 
@@ -21,6 +22,7 @@ use crate::documents::{FleetBoard, FleetDocument, RunDocument};
 use crate::exit::Exit;
 use crate::outputs::{ResultOutputs, Taken};
 use crate::places;
+use crate::shown::shown;
 use crate::world::Terminal;
 
 /// How a machine ended.
@@ -37,6 +39,28 @@ pub struct Fleet<'a> {
     pub general: &'a General,
     pub boards: &'a [Board],
     pub ends: &'a [BoardEnd],
+}
+
+/// What the runs of all boards say together.
+struct Sums {
+    table: figures::Table,
+    outliers: figures::Outliers,
+    differences: Vec<settings::Difference>,
+}
+
+impl Sums {
+    fn of(runs: &[OfBoard<'_>], names: &[&str]) -> Sums {
+        let table = figures::table(runs);
+        let facts: Vec<(&str, Vec<Named>)> = runs
+            .iter()
+            .map(|of| (names[of.board], facts::of_run(of.run)))
+            .collect();
+        Sums {
+            outliers: figures::outliers(&table, names),
+            differences: settings::differences(&facts),
+            table,
+        }
+    }
 }
 
 impl Fleet<'_> {
@@ -57,13 +81,14 @@ impl Fleet<'_> {
         };
         let runs: Vec<OfBoard<'a>> = all.iter().map(of_board).collect();
         let names = self.names();
-        let table = figures::table(&runs);
-        let outliers = figures::outliers(&table, &names);
-        let facts: Vec<(&str, Vec<Named>)> = runs
-            .iter()
-            .map(|of| (names[of.board], facts::of_run(of.run)))
-            .collect();
-        let differences = settings::differences(&facts);
+        let Sums {
+            table,
+            outliers,
+            differences,
+        } = Sums::of(&runs, &names);
+        if let Some(path) = &wanted.keeping.html {
+            self.page(path, command, wanted.keeping.with_serials, &runs)?;
+        }
         if let Some(path) = wanted.json {
             let mut boards = self.documents();
             for taken in all {
@@ -83,7 +108,8 @@ impl Fleet<'_> {
             };
             write(path, &document)?;
         }
-        if wanted.to_stdout() {
+        let is_page_said = wanted.keeping.html.as_deref() == Some(Path::new("-"));
+        if wanted.to_stdout() || is_page_said {
             return Ok(());
         }
         let boards = self.shown();
@@ -93,6 +119,64 @@ impl Fleet<'_> {
             + &text::figures(&table, &outliers, &boards, style)
             + &text::outliers(&outliers, style);
         places::say(&text)
+    }
+
+    /// Writes the page of all boards.
+    fn page(
+        &self,
+        path: &Path,
+        command: &str,
+        with_serials: bool,
+        runs: &[OfBoard<'_>],
+    ) -> anyhow::Result<()> {
+        // Others may see it, so what they may not see is gone before anything is made of it.
+        let shown_runs: Vec<Run> = runs
+            .iter()
+            .map(|of| shown(of.run, with_serials))
+            .collect::<anyhow::Result<_>>()?;
+        let runs: Vec<OfBoard<'_>> = runs
+            .iter()
+            .zip(&shown_runs)
+            .map(|(of, run)| OfBoard {
+                board: of.board,
+                number: of.number,
+                run,
+            })
+            .collect();
+        let failures: Vec<Option<String>> = self
+            .ends
+            .iter()
+            .map(|end| {
+                let failure = end.failure.as_ref()?;
+                Some(match with_serials {
+                    true => failure.clone(),
+                    false => redact::place(failure),
+                })
+            })
+            .collect();
+        let boards: Vec<text::Board<'_>> = self
+            .boards
+            .iter()
+            .zip(&failures)
+            .map(|(board, failure)| text::Board {
+                name: &board.name,
+                failure: failure.as_deref(),
+            })
+            .collect();
+        let sums = Sums::of(&runs, &self.names());
+        let page = rubus_page::fleet::Fleet {
+            title: title(command),
+            boards: &boards,
+            differences: &sums.differences,
+            table: &sums.table,
+            outliers: &sums.outliers,
+        };
+        let page = rubus_page::fleet::render(&page, env!("CARGO_PKG_VERSION"));
+        places::write_whole(path, &page)?;
+        if !self.general.quiet && path != Path::new("-") {
+            eprintln!("page of the fleet: {}", path.display());
+        }
+        Ok(())
     }
 
     /// Surveys, one per machine.

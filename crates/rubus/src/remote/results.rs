@@ -191,8 +191,10 @@ fn runs<'a>(
     expected: usize,
 ) -> anyhow::Result<Kind<'a>> {
     outputs::check(&wanted)?;
+    // A fleet has a page of its own; two targets in turns have one for each board.
+    let has_one_page = expected == 1 || (machines.is_fleet && against.is_none());
     anyhow::ensure!(
-        wanted.keeping.html.is_none() || expected == 1,
+        wanted.keeping.html.is_none() || has_one_page,
         "--html names one file, but there will be {expected} pages; leave it out, and each run's page \
          goes to the data directory"
     );

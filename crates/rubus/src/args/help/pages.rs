@@ -199,6 +199,10 @@ pub const PAGES: &[Page] = &[
                 "Fail when something is more than 5 % slower.",
             ),
             (
+                "rubus compare fleet-monday.json fleet-friday.json",
+                "Say which boards of a fleet became faster or slower, and which settings changed.",
+            ),
+            (
                 "rubus compare last --reference",
                 "Compare the last run with published figures of a similar disk.",
             ),
