@@ -12,13 +12,9 @@ use rubus_lab::ceph::{Cluster, Settings};
 use crate::common::cluster::NEEDS;
 use crate::common::{can_run, report};
 
-/// The layouts that fit on four boards.
-fn layouts() -> [(&'static str, Layout); 4] {
-    let code = |data, parity| Layout::Erasure {
-        data,
-        parity,
-        fast: false,
-    };
+/// The layouts that fit on four boards, those with codes legacy or fast.
+fn layouts(fast: bool) -> [(&'static str, Layout); 4] {
+    let code = |data, parity| Layout::Erasure { data, parity, fast };
     [
         ("copies3", Layout::Replica { copies: 3 }),
         ("ec21", code(2, 1)),
@@ -81,9 +77,23 @@ fn pools(cluster: &Cluster) -> Vec<(String, u64, u64)> {
 
 #[test]
 fn objects_take_the_space_that_is_predicted() {
-    if !can_run("objects_take_the_space_that_is_predicted", &NEEDS) {
-        return;
+    if can_run("objects_take_the_space_that_is_predicted", &NEEDS) {
+        check_space("trixie", false);
     }
+}
+
+#[test]
+fn objects_of_fast_ec_take_the_space_that_is_predicted() {
+    if can_run(
+        "objects_of_fast_ec_take_the_space_that_is_predicted",
+        &NEEDS,
+    ) {
+        check_space("forky", true);
+    }
+}
+
+/// Objects of six sizes with four layouts on a cluster of that release of Debian.
+fn check_space(suite: &str, fast: bool) {
     const SIZES: [(u64, u64); 6] = [
         (1 << 10, 300),
         (4 << 10, 300),
@@ -93,10 +103,13 @@ fn objects_take_the_space_that_is_predicted() {
         // `rados bench` writes at least as many as it keeps in flight.
         (4 << 20, 20),
     ];
-    let cluster = Cluster::start(&Cache::of_this_machine(), &Settings::default())
-        .expect("the cluster starts");
+    let settings = Settings {
+        suite: suite.into(),
+        ..Settings::default()
+    };
+    let cluster = Cluster::start(&Cache::of_this_machine(), &settings).expect("the cluster starts");
     let mut wanted = Vec::new();
-    for (name, layout) in layouts() {
+    for (name, layout) in layouts(fast) {
         for (bytes, objects) in SIZES {
             let pool = format!("{name}-{bytes}");
             make_pool(&cluster, &pool, layout, 4);
@@ -166,14 +179,14 @@ fn bytes_on_the_wire_are_what_is_predicted() {
     }
     let cluster = Cluster::start(&Cache::of_this_machine(), &Settings::default())
         .expect("the cluster starts");
-    for (name, layout) in layouts() {
+    for (name, layout) in layouts(false) {
         make_pool(&cluster, name, layout, 16);
     }
     cluster
         .wait_clean(Duration::from_secs(120))
         .expect("it becomes clean");
     const OBJECTS: u64 = 32;
-    for (name, layout) in layouts() {
+    for (name, layout) in layouts(false) {
         let before = cluster.received_bytes().expect("counters");
         write(&cluster, name, 4 << 20, OBJECTS);
         let received = cluster.received_bytes().expect("counters") - before;

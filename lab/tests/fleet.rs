@@ -1,6 +1,5 @@
 //! Twenty boards at once, each behind an ssh server of its own: the slow ones are named, and those
-//! that hang, refuse, pretend or are of another kind cost only themselves. Five at two times: the one
-//! that became slower is named.
+//! that hang, refuse, pretend or are of another kind cost only themselves.
 
 use std::process::Stdio;
 
@@ -12,25 +11,24 @@ use crate::common::{can_run, sshd, take_turns};
 use rubus_lab::devices::needs::Need;
 
 /// Reads a second of a good board, and of a slow one.
-const GOOD: u64 = 600;
+pub(crate) const GOOD: u64 = 600;
 const SLOW: u64 = GOOD / 2;
-/// And of one that became so slow that a busy machine does not hide it.
-const VERY_SLOW: u64 = GOOD / 4;
 const SLOW_BOARDS: [&str; 2] = ["pi05", "pi12"];
 
 /// A measurement that takes six seconds of waiting and little else: long enough for a narrow
 /// interval on a busy machine.
-const JOB: &str = "[reads]\nrw=randread\nbs=4k\nsize=4m\ndirect=1\nruntime=6\ntime_based\n";
+pub(crate) const JOB: &str =
+    "[reads]\nrw=randread\nbs=4k\nsize=4m\ndirect=1\nruntime=6\ntime_based\n";
 
 /// The shelf, a home on this side, and what a run of the program takes.
-struct Lab {
-    home: Home,
-    shelf: Shelf,
+pub(crate) struct Lab {
+    pub(crate) home: Home,
+    pub(crate) shelf: Shelf,
     _turn: std::sync::MutexGuard<'static, ()>,
 }
 
 impl Lab {
-    fn start(test: &str) -> Option<Lab> {
+    pub(crate) fn start(test: &str) -> Option<Lab> {
         let needs = [&sshd::NEEDS[..], &[Need::Loop, Need::BlockThrottle]].concat();
         if !can_run(test, &needs) {
             return None;
@@ -42,7 +40,7 @@ impl Lab {
         })
     }
 
-    fn run(&self, arguments: &[&str]) -> Answer {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Answer {
         let (inventory, config) = self.shelf.files();
         let mut command = self.home.command();
         command.args(arguments);
@@ -151,89 +149,6 @@ fn of_twenty_boards_the_slow_ones_are_named_and_broken_ones_cost_only_themselves
     assert_eq!(lab.home.runs(), 16);
     let history = lab.home.run(&["history", "--json", "-n", "1000"]);
     assert_eq!(history.status, Some(0), "{history}");
-}
-
-#[test]
-fn a_fleet_at_two_times_names_the_board_that_became_slower_and_has_a_page() {
-    let Some(mut lab) = Lab::start("a fleet at two times") else {
-        return;
-    };
-    let path = |name: &str| lab.home.path().join(name).display().to_string();
-    let [job, before, after, page] =
-        ["reads.fio", "before.json", "after.json", "fleet.html"].map(path);
-    std::fs::write(&job, JOB).expect("a file");
-    // Two at once, so that the program's way to one board disturbs no other for long.
-    let bench = ["bench", "disk", "--fio-job", &job, "--at-once", "2"];
-    for name in ["pi01", "pi02", "pi03", "pi04", "pi05"] {
-        lab.shelf.add(name, GOOD);
-    }
-    let answer = lab.run(&[&bench[..], &["--no-html", "--json", &before]].concat());
-    assert_eq!(answer.status, Some(0), "{answer}");
-    // The same boards another day.
-    lab.shelf = Shelf::new();
-    for (name, reads) in [
-        ("pi01", GOOD),
-        ("pi02", GOOD),
-        ("pi03", VERY_SLOW),
-        ("pi06", GOOD),
-    ] {
-        lab.shelf.add(name, reads);
-    }
-    lab.shelf.add_broken("pi04", Fault::Refuses);
-    let answer = lab.run(&[&bench[..], &["--html", &page, "--json", &after]].concat());
-    assert_eq!(answer.status, Some(2), "{answer}");
-
-    let answer = lab.home.run(&["compare", &before, &after, "--json"]);
-    assert_eq!(answer.status, Some(0), "{answer}");
-    let compared = answer.json();
-    let rows = compared["rows"].as_array().expect("a list");
-    let words: Vec<_> = rows
-        .iter()
-        .map(|row| {
-            let figures = row["figures"].as_array().expect("a list");
-            let known = figures.iter().find(|figure| !figure.is_null());
-            (row["board"].clone(), known.expect("a figure").clone())
-        })
-        .collect();
-    assert_eq!(words.len(), 3, "{answer}");
-    for (board, figure) in &words {
-        let (word, truth) = match board == "pi03" {
-            true => ("slower", 0.25),
-            false => ("no_evidence", 1.0),
-        };
-        assert_eq!(figure["word"], word, "{board}: {figure}");
-        // An unbounded interval is null.
-        let bound = |end: &str| figure["ratio"][end].as_f64().unwrap_or(f64::INFINITY);
-        assert!(
-            bound("low") < truth && bound("high") > truth,
-            "{board}: {figure}"
-        );
-    }
-    let missing = compared["missing"].as_array().expect("a list");
-    let missing: Vec<String> = missing
-        .iter()
-        .map(|one| format!("{} {}", one["board"], one["obstacle"]).replace('"', ""))
-        .collect();
-    assert_eq!(
-        missing,
-        ["pi04 failed_after", "pi05 only_before", "pi06 only_after"]
-    );
-
-    let answer = lab
-        .home
-        .run(&["compare", &before, &after, "--fail-on-regression"]);
-    assert_eq!(answer.status, Some(1), "{answer}");
-    assert!(answer.stderr.contains("regression: pi03"), "{answer}");
-    assert!(answer.stdout.contains("pi04: failed in"), "{answer}");
-
-    let page = std::fs::read_to_string(&page).expect("the page");
-    for words in [
-        "pi03:disk <span class=\"badge\">slow",
-        "1 board failed.",
-        "Permission denied",
-    ] {
-        assert!(page.contains(words), "{words}");
-    }
 }
 
 #[test]
