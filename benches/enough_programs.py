@@ -11,6 +11,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -60,6 +61,9 @@ def traced(log):
 
 
 class Program:
+    # Seconds of `rubus enough`.
+    rubus_s = 40
+
     @staticmethod
     def limits_ms(judgement):
         """Good, edge and one wait."""
@@ -129,7 +133,9 @@ class Etcd(Program):
         }
 
     def end(self):
-        self.server.terminate()
+        # strace does not pass a signal on.
+        for child in open(f"/proc/{self.server.pid}/task/{self.server.pid}/children").read().split():
+            os.kill(int(child), signal.SIGTERM)
         self.server.wait()
 
 
@@ -138,6 +144,7 @@ class Git(Program):
     waits are what pushes take longer than they do while the disk is not slow."""
 
     name = "git-server"
+    rubus_s = 60
     PUSHES = 400
 
     def __init__(self, options, scratch):
@@ -205,12 +212,13 @@ class Git(Program):
 
 class Camera(Program):
     """Four streams of 4 Mbit/s, each in its own ffmpeg that cuts it into files of 10 s. Before each is a buffer of 1 MiB that a
-    camera fills in real time; what finds no room is lost. The page cache of the disk is held to 4 MiB, as when it is full. The
+    camera fills in real time; what finds no room is lost. The page cache of the disk is held to 16 MiB, as when it is full. The
     waits are how far the recorder lags behind the camera."""
 
     name = "camera-recorder"
+    rubus_s = 60
     STREAMS, RATE, BUFFER, TICK_S = 4, 500_000, 1 << 20, 1 / 16
-    CACHE = 4 << 20
+    CACHE = 16 << 20
 
     def __init__(self, options, scratch):
         film = f"{scratch}/film.ts"
@@ -242,7 +250,6 @@ class Camera(Program):
             os.close(reader)
             pipes.append(writer)
         at, lags, lost, sent = [0] * self.STREAMS, [], 0, 0
-        losses = []
         began = time.monotonic()
         for tick in range(int(seconds / self.TICK_S)):
             time.sleep(max(0.0, began + tick * self.TICK_S - time.monotonic()))
@@ -262,8 +269,6 @@ class Camera(Program):
                 except BlockingIOError:
                     got = 0
                 lost += len(piece) - got
-                if got<len(piece): losses.append((tick, number, len(piece)-got))
-        print(losses[:60])
         for pipe in pipes:
             os.close(pipe)
         for recorder in recorders:
