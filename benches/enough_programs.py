@@ -64,10 +64,8 @@ class Program:
     # Seconds of `rubus enough`.
     rubus_s = 40
 
-    @staticmethod
-    def limits_ms(judgement):
-        """Good, edge and one wait."""
-        return judgement["good_ms"], judgement["edge_ms"], judgement["stall_ms"]
+    # The waits that are good, at the edge and too long even once.
+    limits_ms = (0, 0, 0)
 
     def end(self):
         pass
@@ -78,6 +76,7 @@ class Etcd(Program):
     log, by strace; beside them its own histogram."""
 
     name = "etcd"
+    limits_ms = (10, 20, 1000)
 
     def __init__(self, options, scratch):
         self.etcd, self.ctl, self.scratch = options["etcd"], options["etcdctl"], scratch
@@ -144,7 +143,7 @@ class Git(Program):
     waits are what pushes take longer than they do while the disk is not slow."""
 
     name = "git-server"
-    rubus_s = 60
+    limits_ms = (1000, 10_000, 10_000)
     PUSHES = 400
 
     def __init__(self, options, scratch):
@@ -204,11 +203,6 @@ class Git(Program):
         waits = [max(0.0, took - self.usual) for took in pushes]
         return {"waits_s": waits, "more": f"{len(repacks)} repacks, up to {max(repacks):.1f} s"}
 
-    @staticmethod
-    def limits_ms(judgement):
-        """Of a push, which makes some files durable one after the other: docs/fast-enough.md."""
-        return 1000, 10_000, judgement["stall_ms"]
-
 
 class Camera(Program):
     """Four streams of 4 Mbit/s, each in its own ffmpeg that cuts it into files of 10 s. Before each is a buffer of 1 MiB that a
@@ -216,7 +210,6 @@ class Camera(Program):
     waits are how far the recorder lags behind the camera."""
 
     name = "camera-recorder"
-    rubus_s = 60
     STREAMS, RATE, BUFFER, TICK_S = 4, 500_000, 1 << 20, 1 / 16
     CACHE = 16 << 20
 
@@ -287,6 +280,8 @@ class HomeAssistant(Program):
     the checkpoints that SQLite does in some of them."""
 
     name = "home-assistant"
+    limits_ms = (500, 1000, 5000)
+    rubus_s = 60
     STATES, EVERY_S, ENTITIES, OLD = 40, 0.2, 300, 150_000
     SCHEMA = """
         CREATE TABLE states_meta (metadata_id INTEGER PRIMARY KEY, entity_id VARCHAR(255));
@@ -381,6 +376,7 @@ class Database(Program):
     10 s. The waits are the transactions, without what they come too late."""
 
     name = "database"
+    limits_ms = (10, 100, 1000)
 
     def __init__(self, options, scratch):
         self.programs = options["postgres"]

@@ -33,50 +33,53 @@ HAS_FLAGS, SEND_FLUSH = 1, 4
 
 
 class Slowness:
+    """Times are in whole nanoseconds, which have no rounding to go round in circles with."""
+
     def __init__(self, wishes):
         assert wishes.keys() <= WISHES, wishes.keys() - WISHES
         get = lambda name: float(wishes.get(name, 0))
-        self.flush_s, self.write_s = get("flush_ms") / 1e3, get("write_ms") / 1e3
-        self.s_per_byte = 1 / (get("mb_per_s") * 1e6) if "mb_per_s" in wishes else 0
-        self.slow_share, self.slow_s = get("slow_share"), get("slow_ms") / 1e3
-        self.every_s, self.stall_s = get("stall_every_s"), get("stall_s")
+        ms = lambda name: int(get(name) * 1e6)
+        self.flush, self.write, self.hiccup = ms("flush_ms"), ms("write_ms"), ms("slow_ms")
+        self.per_byte = 1e3 / get("mb_per_s") if "mb_per_s" in wishes else 0
+        self.slow_share = get("slow_share")
+        self.every, self.stall = int(get("stall_every_s") * 1e9), int(get("stall_s") * 1e9)
         self.fast()
 
     def slow(self, *_):
-        self.began = self.busy_until = time.monotonic()
+        self.busy_until = time.monotonic_ns()
         self.dice = random.Random(1)
+        self.began = self.busy_until
 
     def fast(self, *_):
         self.began = None
 
     def answer_at(self, kind, length):
         """When a request that came now is answered."""
-        now = time.monotonic()
-        if self.began is None:
+        # A signal may change it any time.
+        now, began = time.monotonic_ns(), self.began
+        if began is None:
             return now
-        takes = 0.0
+        takes = 0
         if kind == WRITE:
-            takes = self.write_s + length * self.s_per_byte
+            takes = self.write + int(length * self.per_byte)
         elif kind == FLUSH:
-            takes = self.flush_s
+            takes = self.flush
             if self.dice.random() < self.slow_share:
-                takes += self.slow_s
-        self.busy_until = self.with_stalls(max(now, self.busy_until), takes)
+                takes += self.hiccup
+        self.busy_until = self.with_stalls(max(now, self.busy_until), takes, began)
         return self.busy_until
 
-    def with_stalls(self, start, takes):
+    def with_stalls(self, start, takes, began):
         """The end of work that begins then: the disk works in no stall."""
-        if not self.stall_s:
+        if not self.stall:
             return start + takes
         while True:
-            since = start - self.began
             # The stalls begin at the multiples of their period, but not at once.
-            number = int(since // self.every_s)
-            into = since - number * self.every_s
-            if number >= 1 and into < self.stall_s:
-                start += self.stall_s - into
+            number, into = divmod(start - began, self.every)
+            if number >= 1 and into < self.stall:
+                start += self.stall - into
                 continue
-            left = self.every_s - into
+            left = self.every - into
             if takes <= left:
                 return start + takes
             start, takes = start + left, takes - left
@@ -112,8 +115,8 @@ def serve(peer, disk, slowness):
     def answer():
         while True:
             with changed:
-                while not waiting or waiting[0][0] > time.monotonic():
-                    changed.wait(max(0.0, waiting[0][0] - time.monotonic()) if waiting else None)
+                while not waiting or waiting[0][0] > time.monotonic_ns():
+                    changed.wait(max(0, waiting[0][0] - time.monotonic_ns()) / 1e9 if waiting else None)
                 _, _, body = heapq.heappop(waiting)
             peer.sendall(body)
 

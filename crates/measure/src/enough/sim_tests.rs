@@ -134,8 +134,11 @@ fn seen(workload: &Workload, device: Device, seconds: f64, seed: u64) -> Evidenc
     let needs = measurement.needs.iter();
     let region = |need| {
         let mut opened = Opened::pretended(None);
-        // As the file that commits are appended to.
-        opened.access = Access::Buffered;
+        // As the file that commits are appended to; what is not flushed goes past the cache.
+        opened.access = match measurement.suite.jobs[0].durability.is_each() {
+            true => Access::Buffered,
+            false => Access::Direct,
+        };
         Region::of_several(opened, need)
     };
     let regions = needs.map(region).collect();
@@ -204,7 +207,9 @@ fn sim_home_assistant_bears_a_slow_card_and_no_long_stall() {
         device("NVMe", 0.8, Yes),
         device("card", 20.0, Yes),
         device("old card", 80.0, Yes),
-        device("stick", 1500.0, No),
+        // Two flushes in a row, as in a checkpoint, take more than a second.
+        device("stick", 600.0, No),
+        device("stick that is nearly dead", 1500.0, No),
         with_pause(
             device("card that stops for two seconds", 20.0, Yes),
             20.0,
