@@ -5,7 +5,8 @@ Each disk is an image in memory behind benches/slow_disk.py, nbdfuse and a loop 
 the real program works for a while and `rubus enough` does, in alternating order, never at the same time; the stalls begin
 anew for each. From the waits of the program follows what the answer should be, by the limits of docs/fast-enough.md: no, if one
 wait was too long or the 99th percentile is beyond the edge; yes, but, if it is beyond the good limit or 1 wait in 1000 is
-beyond the edge; else yes. For a camera recorder it is no if a picture was lost.
+beyond the edge; else yes. For a camera recorder it is no if a picture was lost. A disk without slowness is beside each: if
+its commits wait, the machine stands still, and both are measured again.
 
 Needs root, mkfs.ext4, nbdfuse, strace, git, ffmpeg, PostgreSQL 15, and etcd and etcdctl, which
     go install go.etcd.io/etcd/server/v3@v3.6.8 && go install go.etcd.io/etcd/etcdctl/v3@v3.6.8
@@ -24,12 +25,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from enough_programs import PROGRAMS, quantile, run, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGE_BYTES = 3 << 30
+# So often is a disk measured while the machine stands still.
+TRIES = 3
 
 # Per program: name of the disk, and what benches/slow_disk.py is told.
 DISKS = {
@@ -128,6 +132,29 @@ def slow_disk(wishes):
         yield Disk(server, point)
 
 
+class Witness:
+    """Commits to a disk without any slowness, ten per second: what they wait for is the machine's doing."""
+
+    def __init__(self, disk):
+        self.file = open(f"{disk.mount}/witness", "wb", buffering=0)
+        self.longest_s, self.is_over = 0.0, threading.Event()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def watch(self):
+        while not self.is_over.wait(0.1):
+            began = time.monotonic()
+            self.file.write(bytes(4096))
+            os.fdatasync(self.file)
+            self.longest_s = max(self.longest_s, time.monotonic() - began)
+
+    def end(self):
+        self.is_over.set()
+        self.thread.join()
+        self.file.close()
+        return self.longest_s * 1e3
+
+
 def processor_busy():
     """Jiffies of all processors: busy, and all."""
     numbers = [int(n) for n in open("/proc/stat").readline().split()[1:9]]
@@ -185,7 +212,8 @@ def truth(program, found, waits):
 
 
 def one(rubus, program, name, wishes, seconds, rubus_first):
-    with slow_disk(wishes) as disk:
+    with slow_disk(wishes) as disk, slow_disk("") as calm:
+        witness = Witness(calm)
         busy, began = processor_busy(), time.monotonic()
         theirs = lambda: of_program(program, disk, seconds)
         ours = lambda: of_rubus(rubus, program, disk)
@@ -196,6 +224,7 @@ def one(rubus, program, name, wishes, seconds, rubus_first):
             found, waits = theirs()
             judgement = ours()
         after = processor_busy()
+        witness_ms = witness.end()
     keep = ["answer", "sentence", "commits", "median_ms", "p99_ms", "longest_ms", "stalls"]
     return {
         "program": program.name,
@@ -206,6 +235,7 @@ def one(rubus, program, name, wishes, seconds, rubus_first):
         "rubus": {key: judgement[key] for key in keep},
         "busy": (after[0] - busy[0]) / (after[1] - busy[1]),
         "seconds": time.monotonic() - began,
+        "witness_ms": witness_ms,
     }
 
 
@@ -267,12 +297,16 @@ def main():
         with tempfile.TemporaryDirectory(prefix="rubus-enough-", dir="/dev/shm") as scratch:
             program = kind(options, scratch)
             for number, disk in wanted:
-                row = one(rubus, program, disk, DISKS[kind.name][disk], int(options["seconds"]), number % 2 == 1)
+                for _ in range(TRIES):
+                    row = one(rubus, program, disk, DISKS[kind.name][disk], int(options["seconds"]), number % 2 == 1)
+                    if row["witness_ms"] < program.calm_ms:
+                        break
+                    print(f"# {kind.name}, {disk}: a disk beside it waited {row['witness_ms']:.0f} ms, once more", flush=True)
                 rows.append(row)
                 if options["results"]:
                     with open(options["results"], "a") as out:
                         out.write(json.dumps(row) + "\n")
-                print(f"# {kind.name}, {disk} ({row['wishes']}): {verdict(row)}; truth {row['truth']}, {row['found']}", flush=True)
+                print(f"# {kind.name}, {disk} ({row['wishes']}; a disk beside it up to {row['witness_ms']:.0f} ms): {verdict(row)}; truth {row['truth']}, {row['found']}", flush=True)
                 print(f"#   {row['rubus']['sentence']} (processors {100 * row['busy']:.0f} % busy, {row['seconds']:.0f} s)", flush=True)
     order = [(name, disk) for name in DISKS for disk in DISKS[name]]
     rows = sorted((row for row in rows if (row["program"], row["disk"]) in order), key=lambda row: order.index((row["program"], row["disk"])))

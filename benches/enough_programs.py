@@ -65,7 +65,12 @@ class Program:
     rubus_s = 40
 
     # The waits that are good, at the edge and too long even once.
-    limits_ms = (0, 0, 0)
+    limits_ms = (60, 1000, 2000)
+
+    @property
+    def calm_ms(self):
+        """A wait of a disk that is never slow, from which on the machine is to blame."""
+        return self.limits_ms[2] / 2
 
     def end(self):
         pass
