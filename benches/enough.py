@@ -236,11 +236,14 @@ def one(rubus, program, name, wishes, seconds, rubus_first):
         "busy": (after[0] - busy[0]) / (after[1] - busy[1]),
         "seconds": time.monotonic() - began,
         "witness_ms": witness_ms,
+        "disturbed": witness_ms >= program.calm_ms,
     }
 
 
 def verdict(row):
     """Right on which side of yes and no; the reservation of a yes is another matter."""
+    if row.get("disturbed"):
+        return "disturbed"
     answer = row["rubus"]["answer"]
     if answer in ("undecided", "none"):
         return "undecided"
@@ -252,14 +255,14 @@ def ms(value):
 
 
 def tables(rows):
-    lines = ["| program | disks | right | the same word too | undecided | wrong |", "|---|---:|---:|---:|---:|---:|"]
+    lines = ["| program | disks | right | the same word too | undecided | wrong | disturbed |", "|---|---:|---:|---:|---:|---:|---:|"]
     for name in [*DISKS, None]:
         some = [row for row in rows if name in (row["program"], None)]
         if some:
             count = lambda what: sum(verdict(row) == what for row in some)
-            same = sum(row["rubus"]["answer"] == row["truth"] for row in some)
+            same = sum(verdict(row) == "right" and row["rubus"]["answer"] == row["truth"] for row in some)
             title = f"`{name}`" if name else "all"
-            lines.append(f"| {title} | {len(some)} | {count('right')} | {same} | {count('undecided')} | {count('WRONG')} |")
+            lines.append(f"| {title} | {len(some)} | {count('right')} | {same} | {count('undecided')} | {count('WRONG')} | {count('disturbed')} |")
     lines += ["", "| program | disk | the program: 99 %, longest | so | Rubus: 99 %, longest | says | |", "|---|---|---:|---|---:|---|---|"]
     for row in rows:
         found, ours = row["found"], row["rubus"]
@@ -299,7 +302,7 @@ def main():
             for number, disk in wanted:
                 for _ in range(TRIES):
                     row = one(rubus, program, disk, DISKS[kind.name][disk], int(options["seconds"]), number % 2 == 1)
-                    if row["witness_ms"] < program.calm_ms:
+                    if not row["disturbed"]:
                         break
                     print(f"# {kind.name}, {disk}: a disk beside it waited {row['witness_ms']:.0f} ms, once more", flush=True)
                 rows.append(row)
