@@ -94,11 +94,14 @@ WORDS = {"yes": "yes", "yes_but": "yes, but", "no": "no", "undecided": "undecide
 class Disk:
     def __init__(self, server, mount):
         self.server, self.mount = server, mount
+        self.is_slow = False
 
     def slow(self):
+        self.is_slow = True
         self.server.send_signal(signal.SIGUSR1)
 
     def fast(self):
+        self.is_slow = False
         self.server.send_signal(signal.SIGUSR2)
 
 
@@ -133,20 +136,23 @@ def slow_disk(wishes):
 
 
 class Witness:
-    """Commits to a disk without any slowness, ten per second: what they wait for is the machine's doing."""
+    """Commits to a disk without any slowness, ten per second: what they wait for is the machine's doing. Only while the other
+    disk is measured: what prepares a program goes before everything else, too."""
 
-    def __init__(self, disk):
-        self.file = open(f"{disk.mount}/witness", "wb", buffering=0)
+    def __init__(self, calm, measured):
+        self.file = open(f"{calm.mount}/witness", "wb", buffering=0)
+        self.measured = measured
         self.longest_s, self.is_over = 0.0, threading.Event()
         self.thread = threading.Thread(target=self.watch, daemon=True)
         self.thread.start()
 
     def watch(self):
         while not self.is_over.wait(0.1):
-            began = time.monotonic()
+            was_slow, began = self.measured.is_slow, time.monotonic()
             self.file.write(bytes(4096))
             os.fdatasync(self.file)
-            self.longest_s = max(self.longest_s, time.monotonic() - began)
+            if was_slow and self.measured.is_slow:
+                self.longest_s = max(self.longest_s, time.monotonic() - began)
 
     def end(self):
         self.is_over.set()
@@ -213,7 +219,7 @@ def truth(program, found, waits):
 
 def one(rubus, program, name, wishes, seconds, rubus_first):
     with slow_disk(wishes) as disk, slow_disk("") as calm:
-        witness = Witness(calm)
+        witness = Witness(calm, disk)
         busy, began = processor_busy(), time.monotonic()
         theirs = lambda: of_program(program, disk, seconds)
         ours = lambda: of_rubus(rubus, program, disk)
