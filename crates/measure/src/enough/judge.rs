@@ -5,7 +5,9 @@
 
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::result::{Access, JobResult, LatencyBins, LatencyIntervals, Stall, StallCause};
+use rubus_vocabulary::result::{
+    Access, JobResult, LatencyBins, LatencyIntervals, Stall, StallCause,
+};
 use rubus_vocabulary::stats::histogram::P99_OPERATIONS;
 use rubus_vocabulary::units::{counted, duration_ns};
 use serde::Serialize;
