@@ -5,7 +5,9 @@
 
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::result::{JobResult, LatencyBins, LatencyIntervals, Stall, StallCause};
+use rubus_vocabulary::result::{
+    Access, JobResult, LatencyBins, LatencyIntervals, Stall, StallCause,
+};
 use rubus_vocabulary::stats::histogram::P99_OPERATIONS;
 use rubus_vocabulary::units::{counted, duration_ns};
 use serde::Serialize;
@@ -66,6 +68,8 @@ pub struct Evidence {
     pub stalls: Vec<Stall>,
     /// The machine held the program up, so that slow commits may not be the storage's fault: how, and what to do.
     pub held_up: Option<String>,
+    /// Writes that nothing flushed ended in memory: the storage itself was not seen.
+    pub is_cached: bool,
     /// The measurement was stopped before its end.
     pub is_cut_short: bool,
 }
@@ -86,6 +90,7 @@ impl Evidence {
             bins: result.latency_bins.clone().unwrap_or_default(),
             stalls: result.stalls.clone(),
             held_up: result.doubts.iter().find_map(held_up),
+            is_cached: !result.commit && is_cached(result),
             is_cut_short: false,
         }
     }
@@ -152,6 +157,17 @@ fn p99(found: &LatencyIntervals) -> Option<Estimate> {
     Some(Estimate::new(p99.value, p99.low, high))
 }
 
+/// Whether direct I/O was refused, or was none.
+fn is_cached(result: &JobResult) -> bool {
+    let is_it = |doubt: &Doubt| {
+        matches!(
+            doubt,
+            Doubt::ThroughPageCache { .. } | Doubt::DirectIsBuffered { .. }
+        )
+    };
+    result.access == Some(Access::Buffered) || result.doubts.iter().any(is_it)
+}
+
 fn held_up(doubt: &Doubt) -> Option<String> {
     let is_it = matches!(
         doubt,
@@ -209,6 +225,11 @@ fn decide(workload: &Workload, seen: &Evidence, stalls: &[Stall]) -> (Answer, St
     }
     if let Some(undecided) = disturbed(seen, stalls) {
         return (Answer::Undecided, undecided);
+    }
+    if seen.is_cached {
+        let words = "this filesystem keeps writes in memory, even those of direct I/O, so the storage itself was not seen; \
+                     measure a directory of another filesystem on it";
+        return (Answer::Undecided, words.into());
     }
     let limits = &workload.limits;
     let Some(p99) = seen.p99_ns else {
@@ -620,6 +641,17 @@ mod tests {
         assert_eq!(answer(&seen).0, Answer::Undecided);
         seen.p99_ns = steady(30.0).p99_ns;
         assert_eq!(answer(&seen).0, Answer::No);
+    }
+
+    #[test]
+    fn writes_that_end_in_memory_are_no_yes() {
+        let mut seen = steady(2.0);
+        seen.is_cached = true;
+        let (answer, words) = answer(&seen);
+        assert_eq!(answer, Answer::Undecided);
+        assert!(words.contains("keeps writes in memory"), "{words}");
+        seen.p99_ns = steady(30.0).p99_ns;
+        assert_eq!(self::answer(&seen).0, Answer::No);
     }
 
     #[test]

@@ -51,6 +51,17 @@ fn log_commits(seconds: f64, per_second: f64, sizes: (u32, u32)) -> Job {
     }
 }
 
+/// Pieces written one behind the other past the page cache, at random times with `per_second` of them on average. Nothing is
+/// flushed before the end.
+fn direct_writes(seconds: f64, per_second: f64, piece_bytes: u32) -> Job {
+    let in_order = Pattern::Sequential;
+    Job {
+        stop: for_all_of(seconds, per_second, piece_bytes),
+        shape: Some(Box::new(paced(per_second))),
+        ..Job::new(JUDGED, Direction::Write, in_order, piece_bytes, 1)
+    }
+}
+
 /// Pages written to random places of the second file, and made durable together after so many.
 fn page_writes(seconds: f64, per_second: f64, page_bytes: u32, pages: u32) -> Job {
     let job = Job::new("pages", Direction::Write, Pattern::Random, page_bytes, 1);
