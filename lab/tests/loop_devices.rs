@@ -121,6 +121,30 @@ fn a_failing_device_works_until_it_is_told_to_fail() {
 }
 
 #[test]
+fn a_device_has_its_write_cache_whatever_its_number_was_before() {
+    let _turn = take_turns();
+    if !can_run("write cache of a loop", &[Need::Root, Need::Loop]) {
+        return;
+    }
+    let cache = |device: &LoopDevice| {
+        let name = device.path().file_name().unwrap().to_string_lossy();
+        let file = format!("/sys/block/{name}/queue/write_cache");
+        std::fs::read_to_string(file).unwrap().trim().to_owned()
+    };
+    let without = LoopDevice::on_disk(MIB).unwrap();
+    without.without_write_cache().unwrap();
+    assert_eq!(cache(&without), "write through");
+    let number = without.path().to_owned();
+    drop(without);
+    // The kernel gives the lowest number that is free.
+    let next: Vec<LoopDevice> = (0..4).map(|_| LoopDevice::on_disk(MIB).unwrap()).collect();
+    assert!(next.iter().any(|device| device.path() == number));
+    for device in &next {
+        assert_eq!(cache(device), "write back", "{}", device.path().display());
+    }
+}
+
+#[test]
 fn a_truncated_loop_fails_beyond_its_end() {
     let _turn = take_turns();
     if !can_run("truncated loop", &[Need::Root, Need::DirectLoop]) {

@@ -68,10 +68,7 @@ impl LoopDevice {
         // Direct I/O keeps a second copy out of the page cache; not every filesystem offers it.
         let path = programs::run("losetup", &["--find", "--show", "--direct-io=on", name])
             .or_else(|_| programs::run("losetup", &["--find", "--show", name]))?;
-        Ok(LoopDevice {
-            path: PathBuf::from(path),
-            file: None,
-        })
+        LoopDevice::of(path)
     }
 
     /// A device over a part of another one.
@@ -83,11 +80,18 @@ impl LoopDevice {
         let (offset, size) = (offset_bytes.to_string(), size_bytes.to_string());
         let arguments = ["--find", "--show", "--direct-io=on"];
         let part = ["--offset", &offset, "--sizelimit", &size, name];
-        let path = programs::run("losetup", &[&arguments[..], &part].concat())?;
-        Ok(LoopDevice {
+        LoopDevice::of(programs::run("losetup", &[&arguments[..], &part].concat())?)
+    }
+
+    /// The device that `losetup` has made. The kernel keeps [`LoopDevice::without_write_cache`] of the device's number, so that without
+    /// this, nothing would be flushed to the next file of that number.
+    fn of(path: String) -> Result<Self> {
+        let device = LoopDevice {
             path: PathBuf::from(path),
             file: None,
-        })
+        };
+        device.set_write_cache("write back")?;
+        Ok(device)
     }
 
     /// Its node, `/dev/loopN`.
@@ -129,8 +133,12 @@ impl LoopDevice {
     /// # Errors
     /// When sysfs refuses.
     pub fn without_write_cache(&self) -> Result<()> {
+        self.set_write_cache("write through")
+    }
+
+    fn set_write_cache(&self, kind: &str) -> Result<()> {
         let file = format!("/sys/block/{}/queue/write_cache", self.name());
-        std::fs::write(&file, "write through").with_context(|| format!("could not write {file}"))
+        std::fs::write(&file, kind).with_context(|| format!("could not write {file}"))
     }
 
     /// Its kernel name, `loopN`.
