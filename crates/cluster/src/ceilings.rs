@@ -2,7 +2,7 @@
 //!
 //! Each resource has a demand D: seconds that one operation keeps it busy, divided by how many of it there are. The ceiling is 1 / D
 //! of the busiest (utilisation law; Denning and Buzen 1978). Placement groups spread the load evenly, and all operations are in
-//! flight at once as far as it helps. With few in flight some boards wait for others: [`expected`].
+//! flight at once as far as it helps. With few in flight some boards wait for others: [`Ceiling::expected`].
 
 use crate::range::carry;
 use rubus_machine::ceiling;
