@@ -2,6 +2,7 @@
 //! has words, and nothing is left in the pool, be the run interrupted or killed.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -85,11 +86,32 @@ fn measured(cluster: &Cluster, more: &[&str]) -> Command {
     rubus(cluster, &[&words[..], more].concat())
 }
 
+/// Stands in for ssh: a machine `osd1` is the network that the OSD of that number is in. ssh itself has tests of its own.
+const SSH: &str = r#"#!/bin/sh
+case "$*" in *-V*) echo OpenSSH_9.2p1 >&2; exit;; *" -G "*) exit;; esac
+while [ "$1" != -- ]; do shift; done
+for process in /proc/[0-9]*; do
+  [ "$(tr '\0' ' ' < $process/cmdline)" = "ceph-osd -i ${2#osd} " ] || continue
+  exec nsenter --net=$process/ns/net sh -c "$3"
+done
+echo "ssh: connect to host $2 port 22: No route to host" >&2
+exit 255
+"#;
+
 fn the_rates_are_those_of_the_tool(cluster: &Cluster) {
-    let output = measured(cluster, &[]).output().expect("it starts");
+    let programs = cluster.place().join("bin");
+    fs::create_dir(&programs).expect("a directory");
+    let ssh = programs.join("ssh");
+    fs::write(&ssh, SSH).expect("a program");
+    fs::set_permissions(&ssh, PermissionsExt::from_mode(0o755)).expect("it is one");
+    let output = measured(cluster, &["--nodes", "osd[0:3],gone"])
+        .env("PATH", "/ceph/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        .output()
+        .expect("it starts");
     assert!(output.status.success(), "{}", said(&output));
     nothing_is_left(cluster);
     let run = json(cluster, "run.json");
+    what_the_machines_spend_is_told(&run, &said(&output));
     for (name, verb) in [("object-write", "write"), ("object-read", "rand")] {
         let ours = job(&run, name);
         let rate = &ours["bytes_per_second"];
@@ -139,6 +161,43 @@ fn the_rates_are_those_of_the_tool(cluster: &Cluster) {
         target["cluster"]["changes"],
         Value::Array(Vec::new()),
         "{target}"
+    );
+}
+
+/// Three copies: what is written comes to a board once from the client and twice from another board; what is read only goes.
+fn what_the_machines_spend_is_told(run: &Value, said: &str) {
+    let nodes = run["target"]["cluster"]["nodes"]
+        .as_array()
+        .expect("a list");
+    for (name, received, sent) in [("object-write", 3.0, 2.0), ("object-read", 0.0, 1.0)] {
+        let of_job = || nodes.iter().filter(|node| node["job"] == name);
+        assert_eq!(of_job().count(), 4, "{nodes:?}");
+        assert!(of_job().all(|node| node["link"] == "eth0"), "{nodes:?}");
+        let busy = |node: &Value| node["busy"].as_f64().expect("a share");
+        assert!(of_job().all(|node| (0.0..=1.0).contains(&busy(node))));
+        let rate = &job(run, name)["bytes_per_second"]["value"];
+        let rate = rate.as_f64().expect("a rate");
+        for (field, wanted) in [
+            ("received_bytes_per_second", received),
+            ("sent_bytes_per_second", sent),
+        ] {
+            let all: f64 = of_job().filter_map(|node| node[field].as_f64()).sum();
+            report(&format!(
+                "{name}: {field} of all boards {:.2} times the rate",
+                all / rate
+            ));
+            assert!(
+                (all / rate - wanted).abs() < 0.15 + 0.1 * wanted,
+                "{name}: {nodes:?}"
+            );
+        }
+    }
+    let doubts = run["doubts"].to_string();
+    assert!(doubts.contains("the machine gone"), "{doubts}");
+    assert!(doubts.contains("No route to host"), "{doubts}");
+    assert!(
+        said.contains("of its processors' time; eth0 received"),
+        "{said}"
     );
 }
 

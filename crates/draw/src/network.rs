@@ -81,12 +81,21 @@ pub fn happened(facts: &ClusterFacts) -> Vec<String> {
         .dips
         .iter()
         .map(|dip: &Dip| format!("{}: {}", dip.job, dip.words()));
-    let loads = heaviest(&facts.nodes).into_iter().map(NodeLoad::words);
     let silence = facts
         .not_watched
         .iter()
         .map(|why| format!("not watched {why}"));
-    changes.chain(dips).chain(loads).chain(silence).collect()
+    changes
+        .chain(dips)
+        .chain(loads(facts))
+        .chain(silence)
+        .collect()
+}
+
+/// What its machines spent, a sentence for the heaviest of each job.
+pub fn loads(facts: &ClusterFacts) -> Vec<String> {
+    let loads = heaviest(&facts.nodes).into_iter();
+    loads.map(NodeLoad::words).collect()
 }
 
 /// Of each job, the machine whose processors worked most, and the one whose link carried most, if that is another.

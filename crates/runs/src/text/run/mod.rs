@@ -20,6 +20,7 @@ use rubus_vocabulary::units::bytes_iec;
 
 use rubus_draw::ends;
 use rubus_draw::layout::{heading, joined, paragraph};
+use rubus_draw::network;
 use rubus_draw::style::{Style, Tone};
 use rubus_machine::rules_text::{self as rules, Shown};
 use rubus_measure::text::checkup::{self, disturbances, job_file, jobs, title};
@@ -48,6 +49,7 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
     let mut parts = vec![title(run, style), said(run, style)];
     parts.extend(tables(run, style));
     parts.push(ends::table(run, style));
+    parts.push(nodes(run, style));
     parts.push(disturbances(run, verdict, style));
     parts.push(job_file(run, style));
     parts.push(found(run, style));
@@ -82,7 +84,20 @@ fn more(run: &Run, style: Style) -> String {
     if !together.is_empty() {
         together.insert(0, heading("What several figures say together", style));
     }
-    below(vec![together, found(run, style)])
+    below(vec![together, nodes(run, style), found(run, style)])
+}
+
+/// What the machines of a cluster spent.
+fn nodes(run: &Run, style: Style) -> Vec<String> {
+    let loads = run.target.cluster.as_ref().map(network::loads);
+    let mut lines = Vec::new();
+    for sentence in loads.unwrap_or_default() {
+        lines.extend(paragraph(&sentence, "  "));
+    }
+    if !lines.is_empty() {
+        lines.insert(0, heading("The cluster's busiest machines", style));
+    }
+    lines
 }
 
 /// What the rules found.
@@ -209,6 +224,19 @@ mod tests {
     #[test]
     fn a_sustained_write() {
         insta::assert_snapshot!(shown(&fixture::sustained_run()));
+    }
+
+    #[test]
+    fn machines_of_a_cluster() {
+        let mut run = fixture::network_run();
+        run.suite = "objects".into();
+        run.target.cluster = Some(fixture::troubled_cluster());
+        let text = shown(&run);
+        let start = text.find("The cluster's busiest").expect("a heading");
+        let lines: Vec<&str> = text[start..].lines().take(5).collect();
+        insta::assert_snapshot!(lines.join("\n"));
+        run.suite = "quick".into();
+        assert!(shown(&run).contains("The cluster's busiest machines"));
     }
 
     #[test]
