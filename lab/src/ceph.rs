@@ -412,17 +412,18 @@ impl Cluster {
         let groups = groups.to_string();
         let profile = format!("ec{data}{parity}");
         let (k, m) = (format!("k={data}"), format!("m={parity}"));
-        self.ceph(&[
-            "osd",
-            "erasure-code-profile",
-            "set",
-            &profile,
-            &k,
-            &m,
-            "plugin=jerasure",
-            "technique=reed_sol_van",
-            "crush-failure-domain=host",
-        ])?;
+        let words = ["osd", "erasure-code-profile", "set", &profile, &k, &m];
+        let mut words = [
+            &words[..],
+            &["plugin=jerasure", "technique=reed_sol_van"],
+            &["crush-failure-domain=host"],
+        ]
+        .concat();
+        if fast {
+            // As `rubus cluster spec` does: the default stays 4 KiB.
+            words.push("stripe_unit=16384");
+        }
+        self.ceph(&words)?;
         self.ceph(&[
             "osd", "pool", "create", name, &groups, &groups, "erasure", &profile,
         ])?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::boards::DiskBus;
 use crate::design::{Design, Group};
 use crate::disks::Media;
-use crate::layout::{FailureDomain, Layout};
+use crate::layout::{FAST_STRIPE_UNIT, FailureDomain, Layout};
 use crate::measured::Measured;
 use crate::memory::{self, Fit};
 use crate::release::Release;
@@ -605,8 +605,11 @@ impl<'d> Plan<'d> {
                 } else {
                     "jerasure"
                 };
+                // A pool keeps the unit of its profile when it becomes fast, and the default is 4 KiB.
+                let unit = fast.then(|| format!(" stripe_unit={FAST_STRIPE_UNIT}"));
+                let unit = unit.unwrap_or_default();
                 script.run(&format!(
-                    "{ceph} osd erasure-code-profile set rubus-{k}-{m} k={k} m={m} plugin={plugin} technique=reed_sol_van \\\n    crush-failure-domain={domain} crush-device-class={class}"
+                    "{ceph} osd erasure-code-profile set rubus-{k}-{m} k={k} m={m} plugin={plugin} technique=reed_sol_van{unit} \\\n    crush-failure-domain={domain} crush-device-class={class}"
                 ));
                 script.run(&format!(
                     "{ceph} osd pool create rubus-data {data} {data} erasure rubus-{k}-{m} --autoscale-mode=warn"
