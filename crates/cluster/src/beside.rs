@@ -1,12 +1,13 @@
 //! What a running cluster gave, beside what is expected of its design and what one board alone gave.
 
 use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::job_names;
 use rubus_vocabulary::result::{JobResult, Outcome, Run, TargetKind};
 use rubus_vocabulary::spec::{Direction, Pattern};
 use serde::Serialize;
 
 use crate::ceilings::{Ceiling, Work};
-use crate::measured::{LARGE, Measured};
+use crate::measured::{LARGE, Measured, source};
 use crate::rados::OBJECT_BYTES;
 
 /// What was measured of a cluster, held against its design.
@@ -96,11 +97,7 @@ pub fn beside(
         ));
     }
     Ok(Beside {
-        source: format!(
-            "{name}, measured {} on {}",
-            run.started.get(..10).unwrap_or(&run.started),
-            run.target.named
-        ),
+        source: source(run, name),
         osds: cluster.osds,
         layout: cluster.layout.clone(),
         jobs,
@@ -111,8 +108,8 @@ pub fn beside(
 /// What of the design a job is held against.
 fn work(result: &JobResult) -> Option<Work> {
     // What ran beside another job had a part of the cluster.
-    let is_alone = !result.job.starts_with("bystander");
-    let moves = result.operation.is_block() && !result.commit && is_alone;
+    let is_beside = [job_names::BYSTANDER_READ, job_names::BYSTANDER_WRITE].contains(&&*result.job);
+    let moves = result.operation.is_block() && !result.commit && !is_beside;
     if !moves || result.outcome == Outcome::Inconclusive {
         return None;
     }

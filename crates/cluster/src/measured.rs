@@ -36,6 +36,15 @@ pub struct Measured {
 /// From this block size on a sequential job counts as one in large blocks.
 pub(crate) const LARGE: u32 = 512 << 10;
 
+/// Which run: "12, measured 2026-11-20 on rbd:rbd/disk".
+pub(crate) fn source(run: &Run, name: &str) -> String {
+    format!(
+        "{name}, measured {} on {}",
+        run.started.get(..10).unwrap_or(&run.started),
+        run.target.named
+    )
+}
+
 impl Measured {
     /// What a run says.
     ///
@@ -69,11 +78,7 @@ impl Measured {
             best(&like, |r| r.iops)
         };
         let measured = Measured {
-            source: format!(
-                "{name}, measured {} on {}",
-                run.started.get(..10).unwrap_or(&run.started),
-                run.target.named
-            ),
+            source: source(run, name),
             board: machine.board.model.text().map(str::to_string),
             memory_bytes: machine.memory.total_bytes.get(),
             cores: machine.cpu.cores.get(),

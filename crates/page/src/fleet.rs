@@ -10,6 +10,7 @@ use rubus_vocabulary::figure::Unit;
 use rubus_vocabulary::units::{counted, iops, rate_si};
 use serde::Serialize;
 
+use super::jobs::section;
 use super::ranked::{self, Bar};
 use super::{contents, data, glued, headlines, shell};
 
@@ -88,73 +89,69 @@ fn main(fleet: &Fleet<'_>) -> Markup {
 }
 
 fn differences(all: &[Difference]) -> Markup {
-    html! {
-        section aria-labelledby="settings" {
-            h2 id="settings" { "Differing settings" }
-            @if all.is_empty() {
-                p { "Board, device, settings and versions are the same on all boards, as far as known." }
-            } @else {
-                div class="scroll" role="region" aria-label="Table of differing settings" tabindex="0" {
-                    table {
-                        thead { tr {
-                            th scope="col" { "setting" }
-                            th scope="col" { "value" }
-                            th scope="col" class="n" { "boards" }
-                            th scope="col" { "which" }
+    let content = html! {
+        @if all.is_empty() {
+            p { "Board, device, settings and versions are the same on all boards, as far as known." }
+        } @else {
+            div class="scroll" role="region" aria-label="Table of differing settings" tabindex="0" {
+                table {
+                    thead { tr {
+                        th scope="col" { "setting" }
+                        th scope="col" { "value" }
+                        th scope="col" class="n" { "boards" }
+                        th scope="col" { "which" }
+                    } }
+                    @for one in all { tbody {
+                        @for (at, value) in one.values.iter().enumerate() { tr {
+                            // Seen once, and read aloud with each value.
+                            th scope="row" class="wrap" {
+                                span class=[(at > 0).then_some("unseen")] { (one.what) }
+                            }
+                            td class="said" { (value.value.as_deref().unwrap_or("not known")) }
+                            td class="n" { (value.boards.len()) }
+                            // The usual value is that of all others.
+                            td class="said" {
+                                @if at == 0 && value.boards.len() > 1 { "all others" }
+                                @else { (value.boards.join(", ")) }
+                            }
                         } }
-                        @for one in all { tbody {
-                            @for (at, value) in one.values.iter().enumerate() { tr {
-                                // Seen once, and read aloud with each value.
-                                th scope="row" class="wrap" {
-                                    span class=[(at > 0).then_some("unseen")] { (one.what) }
-                                }
-                                td class="said" { (value.value.as_deref().unwrap_or("not known")) }
-                                td class="n" { (value.boards.len()) }
-                                // The usual value is that of all others.
-                                td class="said" {
-                                    @if at == 0 && value.boards.len() > 1 { "all others" }
-                                    @else { (value.boards.join(", ")) }
-                                }
-                            } }
-                        } }
-                    }
+                    } }
                 }
             }
         }
-    }
+    };
+    section("settings", "Differing settings", content)
 }
 
 fn boards(fleet: &Fleet<'_>) -> Markup {
     let columns = &fleet.table.columns;
-    html! {
-        section aria-labelledby="boards" {
-            h2 id="boards" { "Boards" }
-            div class="scroll" role="region" aria-label="Table of boards" tabindex="0" {
-                table {
-                    thead { tr {
-                        th scope="col" { "board" }
-                        @for column in columns { th scope="col" class="n" { (column.title) } }
-                        th scope="col" class="n" { "run" }
-                        th scope="col" class="n" { "doubts" }
-                    } }
-                    tbody {
-                        @for (number, board) in fleet.boards.iter().enumerate() {
-                            @for (at, row) in fleet.table.rows.iter().enumerate() {
-                                @if row.board == number { (board_row(fleet, at, row)) }
-                            }
-                            @if board.failure.is_some() { tr {
-                                th scope="row" class="wrap" { (board.name) " " span class="badge danger" { "failed" } }
-                                @for _ in 0..columns.len() + 2 { td class="n" { "–" } }
-                            } }
+    let content = html! {
+        div class="scroll" role="region" aria-label="Table of boards" tabindex="0" {
+            table {
+                thead { tr {
+                    th scope="col" { "board" }
+                    @for column in columns { th scope="col" class="n" { (column.title) } }
+                    th scope="col" class="n" { "run" }
+                    th scope="col" class="n" { "doubts" }
+                } }
+                tbody {
+                    @for (number, board) in fleet.boards.iter().enumerate() {
+                        @for (at, row) in fleet.table.rows.iter().enumerate() {
+                            @if row.board == number { (board_row(fleet, at, row)) }
                         }
+                        @if board.failure.is_some() { tr {
+                            th scope="row" class="wrap" { (board.name) " " span class="badge danger" { "failed" } }
+                            @for _ in 0..columns.len() + 2 { td class="n" { "–" } }
+                        } }
                     }
                 }
             }
-            p class="note" {
-                "Run: number in the history of the machine that asked for it. ~: did not settle. –: not measured."
-            }
         }
-    }
+        p class="note" {
+            "Run: number in the history of the machine that asked for it. ~: did not settle. –: not measured."
+        }
+    };
+    section("boards", "Boards", content)
 }
 
 fn failures(boards: &[Board<'_>]) -> Markup {
@@ -165,14 +162,12 @@ fn failures(boards: &[Board<'_>]) -> Markup {
     if failed.is_empty() {
         return html! {};
     }
-    html! {
-        section aria-labelledby="failed" {
-            h2 id="failed" { "Failed boards" }
-            ul class="plain" {
-                @for (name, failure) in failed { li { strong { (name) } ": " (failure) } }
-            }
+    let content = html! {
+        ul class="plain" {
+            @for (name, failure) in failed { li { strong { (name) } ": " (failure) } }
         }
-    }
+    };
+    section("failed", "Failed boards", content)
 }
 
 fn board_row(fleet: &Fleet<'_>, at: usize, row: &Row) -> Markup {
@@ -231,17 +226,15 @@ fn outliers(found: &Outliers) -> Markup {
     if found.outliers.is_empty() {
         return html! {};
     }
-    html! {
-        section aria-labelledby="outliers" {
-            h2 id="outliers" { "Outliers" }
-            ul class="plain" {
-                @for one in &found.outliers { li { (text::evidence(one)) } }
-            }
-            @if !found.alone.is_empty() {
-                p class="note" { "Not compared, too few of their kind: " (found.alone.join(", ")) "." }
-            }
+    let content = html! {
+        ul class="plain" {
+            @for one in &found.outliers { li { (text::evidence(one)) } }
         }
-    }
+        @if !found.alone.is_empty() {
+            p class="note" { "Not compared, too few of their kind: " (found.alone.join(", ")) "." }
+        }
+    };
+    section("outliers", "Outliers", content)
 }
 
 /// A figure of all boards that have it, the fastest first.

@@ -142,17 +142,11 @@ impl<'a> Outputs<'a> {
             return self.hand_over(measured);
         }
         // The page that was asked for is that of all together.
-        let own_page = Keeping {
-            html: None,
-            ..self.wanted.keeping.clone()
-        };
-        let kept = measuring::keep(
-            &measured,
-            match self.is_collecting {
-                true => &own_page,
-                false => self.wanted.keeping,
-            },
-        );
+        let mut keeping = self.wanted.keeping.clone();
+        if self.is_collecting {
+            keeping.html = None;
+        }
+        let kept = measuring::keep(&measured, &keeping);
         if self.has_text && !self.wanted.to_stdout() {
             let style = Terminal::of(self.general).style();
             places::say(&rubus_runs::text::run::render(

@@ -1,7 +1,7 @@
 //! What the machines of a cluster spend meanwhile: each is asked over ssh once a second, in a thread of its own.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rubus_fleet::inventory::Board;
@@ -13,7 +13,7 @@ use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::Run;
 use rubus_watch::{LinkCounters, parse_net_dev};
 
-use super::seconds::{now_s, rest};
+use super::seconds::{lock, now_s, rest};
 use crate::args::Remote;
 use crate::network::over_ssh::OverSsh;
 
@@ -125,10 +125,6 @@ fn ask(
         rest(stop);
     }
     Ok(())
-}
-
-fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Moment {

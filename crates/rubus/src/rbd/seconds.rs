@@ -1,6 +1,7 @@
-//! A look once a second, and its clock.
+//! A look once a second in a thread: its clock, its pause, and what it has seen.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rubus_host::clock;
@@ -22,4 +23,9 @@ pub(super) fn rest(stop: &AtomicBool) {
         }
         clock::sleep(STEP);
     }
+}
+
+/// What was seen so far, also after a look that panicked.
+pub(super) fn lock<T>(seen: &Mutex<T>) -> MutexGuard<'_, T> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }

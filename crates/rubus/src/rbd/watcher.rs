@@ -2,7 +2,7 @@
 //! more work than the benchmark on a small board.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{JobResult, Run};
 
 use super::nodes::Nodes;
-use super::seconds::{now_s, rest};
+use super::seconds::{lock, now_s, rest};
 
 /// A monitor elects another leader in less.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -134,10 +134,6 @@ fn dips(result: &JobResult, facts: &ClusterFacts) -> Vec<Dip> {
     // Two OSDs that go down together are one dip.
     found.dedup();
     found
-}
-
-fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn watch(options: &[String], seen: &Mutex<Seen>, stop: &AtomicBool) -> Result<(), String> {
