@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Counts what real work asks of its disk: the block requests behind an ext4 on a loop device, traced by the kernel.
 
-    sudo benches/loads.py [--lab RUBUS-LAB] [--only NAME] [--keep DIR]
+    sudo benches/loads.py [--lab RUBUS-LAB] [--card RUBUS] [--keep DIR]
 
 A Debian root is made on the loop device, and each work runs in it with cold caches: packages are installed, a browser
 starts, SQLite logs, a package is built. With --lab, the start of an emulated board is traced too. How fast the device is
 does not matter much: what is asked for is counted, not how long it takes. Needs mmdebstrap and a way to Debian's archive.
+
+With --card all of it runs again on a device that the kernel holds to what a slow card gives (control groups of version 1).
+`rubus bench` measures that device first. How much longer each work takes there than on the device that nothing holds is put
+beside what its counts and the measured rates say.
 
 Requests fall into the five kinds of the verdict (docs/verdict.md). A commit is a call that makes a file durable (fsync, fdatasync);
 small writes for which such a call waits belong to it. Of the others, a request of at most 64 KiB that does not go on where one of
@@ -29,8 +33,11 @@ TRACING = next((path for path in map(Path, ("/sys/kernel/tracing", "/sys/kernel/
 SUITE = "trixie"
 RANDOM_BYTES = 64 * 1024
 STREAMS = 64
-# What one second of the verdict's reference load has of each kind; bytes of sequential ones.
-REFERENCE = {"sequential reads": 10e6, "sequential writes": 10e6, "random reads": 1500, "random writes": 500, "commits": 20}
+KINDS = ("sequential reads", "sequential writes", "random reads", "random writes", "commits")
+# The job of the suite `quick` that measures each.
+JOBS = dict(zip(KINDS, ("sequential-read", "sequential-write", "random-read", "random-write", "commit")))
+THROTTLE = Path("/sys/fs/cgroup/blkio")
+HELD_TO = {"read_bps": 22_000_000, "write_bps": 11_500_000, "read_iops": 1560, "write_iops": 83}
 # A card as the verdict's page has it, in operations (bytes) per second.
 CARD = {"sequential reads": 22e6, "sequential writes": 11.5e6, "random reads": 1560, "random writes": 83.3, "commits": 40}
 
@@ -63,7 +70,7 @@ class Counts:
         self.ends = {"R": deque(maxlen=STREAMS), "W": deque(maxlen=STREAMS)}
         self.requests = {"R": 0, "W": 0}
         self.bytes = {"R": 0, "W": 0}
-        self.kinds = dict.fromkeys(REFERENCE, 0)
+        self.kinds = dict.fromkeys(KINDS, 0)
 
     def add(self, flags, sector, sectors):
         # A flush comes before the operation, if there is one.
@@ -192,26 +199,79 @@ def board_start(lab, place):
 
 
 def row(name, seconds, counts):
-    kinds, demands = counts.kinds, counts.demands(REFERENCE)
-    total = sum(demands.values()) or 1
-    shares = " / ".join(f"{100 * demand / total:.0f}" for demand in demands.values())
+    kinds = counts.kinds
     return (
-        f"| {name} | {seconds} | {counts.requests['R']}, {counts.bytes['R'] / 1e6:.0f} MB | {counts.requests['W']}, {counts.bytes['W'] / 1e6:.0f} MB "
-        f"| {kinds['random reads']} | {kinds['random writes']} | {kinds['commits']} | {shares} | {narrowest(counts.demands(CARD))} |"
+        f"| {name} | {seconds} | {kinds['sequential reads'] / 1e6:.1f} MB | {kinds['sequential writes'] / 1e6:.1f} MB "
+        f"| {kinds['random reads']} | {kinds['random writes']} | {kinds['commits']} | {narrowest(counts.demands(CARD))} |"
     )
+
+
+@contextmanager
+def held_to_a_card(device):
+    """The kernel's throttle, for all programs."""
+    limits = [(THROTTLE / f"blkio.throttle.{name}_device", value) for name, value in HELD_TO.items()]
+    numbers = device.replace(",", ":")
+    try:
+        for file, value in limits:
+            file.write_text(f"{numbers} {value}")
+        yield
+    finally:
+        for file, _ in limits:
+            file.write_text(f"{numbers} 0")
+
+
+def measured_rates(rubus, top, keep):
+    file = keep / "card.json"
+    run(rubus, "bench", top, "--suite", "quick", "--json", file, "--quiet", "--no-history")
+    results = {result["job"]: result for result in json.loads(file.read_text())["results"]}
+    rate = lambda kind: results[JOBS[kind]]["bytes_per_second" if kind.startswith("sequential") else "iops"]["value"]
+    return {kind: rate(kind) for kind in KINDS}
+
+
+def all_works(top, device, keep):
+    """Name, seconds and counts of each work."""
+    for number, (name, before, script) in enumerate(WORKS):
+        if before:
+            in_root(top, before)
+        run("sync")
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+        trace = keep / f"{number}.trace"
+        begin = time.monotonic()
+        with traced(device, trace):
+            in_root(top, script)
+            run("sync", "--file-system", top)
+            seconds = time.monotonic() - begin
+        with open(trace, errors="replace") as text:
+            yield name, seconds, Counts().read(text, device)
+
+
+def on_a_card(rubus, place, keep, free):
+    """All works on a device like a card, beside what is predicted from the counts on the free one."""
+    place.mkdir()
+    with debian_root(place) as (top, device), held_to_a_card(device):
+        rates = measured_rates(rubus, top, keep)
+        print("\nThe card: " + ", ".join(f"{kind} {rate:.4g} per second" for kind, rate in rates.items()))
+        print("\n| work | free | on the card | longer by | predicted | error |\n|---|---:|---:|---:|---:|---:|", flush=True)
+        for name, seconds, _ in all_works(top, device, keep):
+            before, counts = free[name]
+            predicted, longer = sum(counts.demands(rates).values()), seconds - before
+            error = 100 * (predicted / longer - 1)
+            print(f"| {name} | {before:.0f} s | {seconds:.0f} s | {longer:.0f} s | {predicted:.0f} s | {error:+.0f} % |", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lab", help="the lab's program, to trace a board's start as well")
-    parser.add_argument("--only", default="", help="only works whose name has this; those before it run untraced")
+    parser.add_argument("--card", metavar="RUBUS", help="the program, to run all on a device like a slow card as well")
     parser.add_argument("--keep", type=Path, help="keep traces and counts in this directory")
     wanted = parser.parse_args()
     if os.geteuid() != 0 or TRACING is None:
         sys.exit("loads: needs root and a kernel with tracing of block requests (CONFIG_BLK_DEV_IO_TRACE)")
-    print("| work | seconds | reads | writes | random reads | random writes | commits | shares by the reference load, % | narrowest on a slow card |")
-    print("|---|---:|---:|---:|---:|---:|---:|---|---|", flush=True)
-    all_counts = {}
+    if wanted.card and not (THROTTLE / "blkio.throttle.read_bps_device").exists():
+        sys.exit("loads: --card needs the throttle of control groups of version 1")
+    print("| work | seconds | read in order | written in order | small reads | small writes | commits | narrowest on a slow card |")
+    print("|---|---:|---:|---:|---:|---:|---:|---|", flush=True)
+    all_counts, free = {}, {}
     with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
         place = Path(directory)
         keep = wanted.keep or place
@@ -221,23 +281,13 @@ def main():
             all_counts["a board's start"] = counts.kinds
             print(row("a board's start", "", counts), flush=True)
         with debian_root(place) as (top, device):
-            for number, (name, before, script) in enumerate(WORKS):
-                if before:
-                    in_root(top, before)
-                run("sync")
-                Path("/proc/sys/vm/drop_caches").write_text("3")
-                trace = keep / f"{number}.trace"
-                begin = time.monotonic()
-                with traced(device, trace):
-                    in_root(top, script)
-                    seconds = time.monotonic() - begin
-                if wanted.only in name:
-                    with open(trace, errors="replace") as text:
-                        counts = Counts().read(text, device)
-                    all_counts[name] = counts.kinds
-                    print(row(name, f"{seconds:.0f}", counts), flush=True)
+            for name, seconds, counts in all_works(top, device, keep):
+                all_counts[name], free[name] = counts.kinds, (seconds, counts)
+                print(row(name, f"{seconds:.0f}", counts), flush=True)
         if wanted.keep:
             (wanted.keep / "counts.json").write_text(json.dumps(all_counts, indent=2))
+        if wanted.card:
+            on_a_card(wanted.card, place / "card", keep, free)
 
 
 main()

@@ -84,6 +84,26 @@ pub fn seconds(demand_s: f64) -> String {
     }
 }
 
+/// A time to two or three digits: "3.20 ms", "0.4 s", "74 s", "3.4 min", "17 min", "2.5 h"; "an unknown time" where it is unbounded.
+pub fn roughly(seconds: f64) -> String {
+    const MINUTE: f64 = 60.0;
+    match seconds {
+        s if !s.is_finite() => "an unknown time".into(),
+        s if s < 99.5 => self::seconds(s),
+        s if s < 9.95 * MINUTE => format!("{:.1} min", s / MINUTE),
+        s if s < 99.5 * MINUTE => format!("{:.0} min", s / MINUTE),
+        s => format!("{:.1} h", s / MINUTE / 60.0),
+    }
+}
+
+/// An interval of times: "11 min to 17 min"; "11 min or longer" where the longest time is not known.
+pub fn between(low_s: f64, high_s: f64) -> String {
+    match high_s.is_finite() {
+        true => format!("{} to {}", roughly(low_s), roughly(high_s)),
+        false => format!("{} or longer", roughly(low_s)),
+    }
+}
+
 /// A time that a person waits for: "4.2 s", "74 s", "3 min 20 s", "1 h 05 min".
 pub fn waited(seconds: f64) -> String {
     let whole = seconds.round() as u64;

@@ -10,6 +10,7 @@ pub mod not_copied;
 pub mod parse;
 pub mod probe;
 pub mod purpose;
+pub mod reference_work;
 pub mod rules;
 pub mod rules_text;
 pub mod sd;

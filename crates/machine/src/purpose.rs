@@ -1,13 +1,13 @@
 //! What a machine is for, as work: how many operations of each kind one second of it needs.
 //!
-//! The demands are those by which a verdict judges a device (`docs/verdict.md`): class A1 and the commits of a desktop, ten
+//! The demands are those by which a verdict judges a device (`docs/verdict.md`): for a desktop a sixtieth of the reference work, ten
 //! commits for a logger, two thousand pages in and out for swap; a storage node's, in their proportion, are as much as its network
 //! port carries in a second. The small server's are a choice, and documented as one (`docs/advise.md`).
 
 use serde::{Deserialize, Serialize};
 
 use crate::ceiling;
-use rubus_vocabulary::application_class::A1;
+use crate::reference_work;
 
 /// What a machine is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,9 +55,8 @@ pub struct Visit {
     pub depth: u32,
 }
 
-/// Commits in one second of the reference load. The rate of a busy desktop session or a package
-/// installation on one core, not of a database.
-pub const COMMITS_PER_SECOND: f64 = 20.0;
+/// A desktop's second is such a share of the reference work: all of it within a minute.
+const DESKTOP_SECONDS: f64 = 60.0;
 
 /// What a storage node reads in order while it does so many small reads and writes: the verdict's demands.
 const NODE_BYTES: f64 = 117e6;
@@ -108,7 +107,13 @@ impl Purpose {
     pub fn unit_through(self, port: &str, bytes_per_second: f64) -> String {
         match self {
             Purpose::Desktop => {
-                "one second of desktop work: 1500 random reads, 500 random writes, 10 MB read, 10 MB written, 20 commits".into()
+                let [read, written] =
+                    [What::SequentialRead, What::SequentialWrite].map(|what| counted_bytes(desktop_amount(what)));
+                let [reads, writes, commits] = [What::RandomRead, What::RandomWrite, What::Commit].map(desktop_amount);
+                format!(
+                    "one second of desktop work, a sixtieth of the reference work: {commits} commits, {written} written, {read} read, \
+                     {reads} random reads, {writes} random writes"
+                )
             }
             Purpose::Server => {
                 "one second of a small server: 2000 random reads and 500 writes with 8 in flight, 10 MB read, 100 commits".into()
@@ -148,13 +153,15 @@ impl Purpose {
     pub fn visits_through(self, bytes_per_second: f64) -> Vec<Visit> {
         let visit = |what, count, depth| Visit { what, count, depth };
         match self {
-            Purpose::Desktop => vec![
-                visit(What::SequentialRead, 10e6, AHEAD),
-                visit(What::SequentialWrite, 10e6, AHEAD),
-                visit(What::RandomRead, A1.read_iops, 1),
-                visit(What::RandomWrite, A1.write_iops, 1),
-                visit(What::Commit, COMMITS_PER_SECOND, 1),
-            ],
+            Purpose::Desktop => [
+                (What::SequentialRead, AHEAD),
+                (What::SequentialWrite, AHEAD),
+                (What::RandomRead, 1),
+                (What::RandomWrite, 1),
+                (What::Commit, 1),
+            ]
+            .map(|(what, depth)| visit(what, desktop_amount(what), depth))
+            .to_vec(),
             Purpose::Server => vec![
                 visit(What::SequentialRead, 10e6, AHEAD),
                 visit(What::RandomRead, 2000.0, 8),
@@ -179,6 +186,11 @@ impl Purpose {
             ],
         }
     }
+}
+
+/// What one second of desktop work asks for, to two digits.
+fn desktop_amount(what: What) -> f64 {
+    two_digits(reference_work::amount_of_all(what) / DESKTOP_SECONDS)
 }
 
 /// What a port of 1 Gbit/s carries, bytes per second.

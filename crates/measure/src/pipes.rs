@@ -1,20 +1,18 @@
-//! The pipe picture: the stages that one second of the reference load passes, one behind the other, each as wide as what it lets
-//! through.
+//! The pipe picture: the stages that the reference work passes, one behind the other, each as wide as what it lets through.
 //!
-//! The width of a stage is the inverse of its demand D_i = V_i · S_i (see [`crate::verdict`]): how many seconds' worth of the reference load it
-//! would do in one second. 1 is just enough. Widths of all stages have one measure, so they can be drawn to scale, and so can
-//! two pictures beside one another. A bus is as wide as the 10 MB in order that applications read or write in a second go through it:
-//! never narrower than what was measured behind it, unless that came from a cache.
+//! The width of a stage is the inverse of its demand D_i = V_i · S_i (see [`crate::verdict`]): how often it would do its part of the
+//! reference work in a minute. 1 is just enough. Widths of all stages have one measure, so they can be drawn to scale, and so can
+//! two pictures beside one another. A bus is as wide as what is read in order goes through it: never narrower than what was measured
+//! behind it, unless that came from a cache.
 
 use serde::{Deserialize, Serialize};
 
-use crate::verdict::{Pipe, PipeKind, verdict};
+use crate::verdict::{NARROW_ABOVE_S, Pipe, PipeKind, verdict};
 use rubus_machine::ceiling;
+use rubus_machine::purpose::What;
+use rubus_machine::reference_work::amount_of_all;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::result::Run;
-
-/// Bytes in order in one second of the reference load, in one direction.
-const IN_ORDER_BYTES: f64 = 10e6;
 
 /// A picture of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,7 +30,7 @@ pub struct Stage {
     pub name: String,
     /// Bus or operation.
     pub kind: PipeKind,
-    /// Seconds of the reference load that it lets through in one second; above 0.
+    /// How often it lets its part of the reference work through in a minute; above 0.
     pub width: f64,
     /// The capacity behind it, in bytes or operations per second.
     pub capacity: Estimate,
@@ -68,12 +66,16 @@ fn bus(name: &str, carries: f64) -> Stage {
     Stage {
         name: name.into(),
         kind: PipeKind::Bus,
-        width: carries / IN_ORDER_BYTES,
+        width: width(amount_of_all(What::SequentialRead) / carries),
         capacity: Estimate::exact(carries),
         is_in_bytes: true,
         is_measured: false,
         is_narrowest: false,
     }
+}
+
+fn width(demand_s: f64) -> f64 {
+    NARROW_ABOVE_S / demand_s
 }
 
 fn stage(pipe: &Pipe) -> Option<Stage> {
@@ -86,7 +88,7 @@ fn stage(pipe: &Pipe) -> Option<Stage> {
             Some(Stage {
                 name: pipe.name.clone(),
                 kind: PipeKind::Operation,
-                width: 1.0 / demand,
+                width: width(demand),
                 capacity: bytes.or(operations)?,
                 is_in_bytes: bytes.is_some(),
                 is_measured: pipe.measured,
@@ -105,7 +107,7 @@ pub struct WidthScale {
 }
 
 impl WidthScale {
-    /// What is so many times wider than the reference load, or than the narrowest stage, is drawn cut off: it is wide
+    /// What is so many times wider than just enough, or than the narrowest stage, is drawn cut off: it is wide
     /// enough, and the narrow ones would vanish beside it.
     const MAX: f64 = 4.0;
 
@@ -130,7 +132,7 @@ impl WidthScale {
         width > self.full * 1.000_1
     }
 
-    /// The share that the reference load takes.
+    /// The share that is just enough.
     pub fn wanted(self) -> f64 {
         self.share(1.0)
     }
@@ -148,12 +150,7 @@ mod tests {
         let picture = Picture::of(&run).expect("something was measured");
         let narrowest: Vec<&Stage> = picture.stages.iter().filter(|s| s.is_narrowest).collect();
         assert_eq!(narrowest.len(), 1);
-        assert_eq!(narrowest[0].name, "4 KiB random writes");
-        // 83.25 of 500 per second.
-        assert!(
-            (narrowest[0].width - 83.25 / 500.0).abs() < 1e-3,
-            "{narrowest:?}"
-        );
+        assert_eq!(narrowest[0].name, "commits");
         assert_eq!(picture.narrowest(), narrowest[0].width);
         let demands = verdict(&run)
             .pipes
@@ -164,7 +161,10 @@ mod tests {
             .iter()
             .filter(|s| s.kind == PipeKind::Operation);
         for (demand, stage) in demands.zip(operations) {
-            assert!((stage.width * demand - 1.0).abs() < 1e-9, "{stage:?}");
+            assert!(
+                (stage.width * demand / NARROW_ABOVE_S - 1.0).abs() < 1e-9,
+                "{stage:?}"
+            );
         }
     }
 
@@ -191,7 +191,8 @@ mod tests {
         let picture = Picture::of(&run).expect("something was measured");
         assert_eq!(picture.stages[0].name, "network: eth0");
         // 11.77 MB of the 12.5 that the cable carries a second.
-        assert!((picture.stages[0].width - 1.176_853_1).abs() < 1e-9);
+        let times_a_minute = 11_768_531.0 * 60.0 / amount_of_all(What::SequentialRead);
+        assert!((picture.stages[0].width - times_a_minute).abs() < 1e-9);
     }
 
     #[test]

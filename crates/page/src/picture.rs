@@ -55,8 +55,8 @@ pub fn draw(picture: &Picture, scale: WidthScale) -> Markup {
 pub fn meaning() -> Markup {
     html! {
         p class="note" {
-            "Each stage is as thick as what it lets through, compared with one second of the reference load (dashed: just "
-            "enough). Buses carry everything, so they are drawn by what is read or written in order."
+            "Each stage is as thick as what it lets through (dashed: just enough for its part of the reference work within "
+            "a minute). Buses carry everything, so they are drawn by what is read in order."
         }
     }
 }

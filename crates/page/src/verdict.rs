@@ -82,7 +82,7 @@ pub fn pipes(run: &Run, verdict: &Verdict) -> Markup {
             @if !operations.is_empty() {
                 div class="scroll" role="region" aria-label="What the device lets through" tabindex="0" {
                     table class="figures" role="table" {
-                        caption { span { "What the device lets through, and how long it needs for one second of the reference load" } }
+                        caption { span { "What the device lets through, and how long its part of the reference work keeps it busy" } }
                         thead role="rowgroup" { tr role="row" {
                             th scope="col" role="columnheader" { "operation" }
                             th scope="col" role="columnheader" class="n" { "lets through" }
@@ -98,16 +98,55 @@ pub fn pipes(run: &Run, verdict: &Verdict) -> Markup {
                                     }
                                     td class="n rate" role="cell" { (lets_through(pipe)) }
                                     td class="n" role="cell" data-label="wanted" { (glued(&wanted(pipe, *demand))) }
-                                    td class="n" role="cell" data-label="needs" { (glued(&words::seconds(*demand))) }
+                                    td class="n" role="cell" data-label="needs" { (glued(&busy(pipe, *demand))) }
                                 }
                             }
                         }
                     }
                 }
             }
+            (works(verdict))
             @if has_bus(&way) {
                 h3 id="way-to-the-device" { "The way to the device" }
                 (way_there(&way))
+            }
+        }
+    }
+}
+
+/// "8.5 min (7.2 min to 10 min)".
+fn busy(pipe: &Pipe, demand_s: f64) -> String {
+    let range = pipe.demand_range();
+    let range = range.map(|(low_s, high_s)| format!(" ({})", words::between(low_s, high_s)));
+    words::roughly(demand_s) + &range.unwrap_or_default()
+}
+
+/// How long each piece of the reference work keeps the device busy.
+fn works(verdict: &Verdict) -> Markup {
+    if verdict.works.is_empty() {
+        return html! {};
+    }
+    html! {
+        div class="scroll" role="region" aria-label="The pieces of the reference work" tabindex="0" {
+            table class="figures" role="table" {
+                caption { span { "How long each piece of the reference work keeps the device busy" } }
+                thead role="rowgroup" { tr role="row" {
+                    th scope="col" role="columnheader" { "work" }
+                    th scope="col" role="columnheader" class="n" { "busy" }
+                    th scope="col" role="columnheader" { "mostly with" }
+                } }
+                tbody role="rowgroup" {
+                    @for piece in &verdict.works {
+                        tr role="row" {
+                            th scope="row" role="rowheader" { (piece.work) }
+                            td class="n" role="cell" data-label="busy" {
+                                (glued(&words::roughly(piece.busy_s.value)))
+                                " (" (words::between(piece.busy_s.low, piece.busy_s.high)) ")"
+                            }
+                            td role="cell" data-label="mostly with" { (piece.mostly) }
+                        }
+                    }
+                }
             }
         }
     }

@@ -494,6 +494,10 @@ pub struct Hop {
     /// What this hop carries in practice, in bytes per second, with the source of the rule; used
     /// as its pipe's width when nothing was measured.
     pub usable_bytes_per_second: Fact<f64>,
+    /// Whether a USB disk can be driven without UAS: one of its interface settings speaks bulk-only
+    /// transport. Absent where its descriptors say nothing of disks or cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaks_bulk_only: Option<bool>,
 }
 
 /// A bus that several devices share.

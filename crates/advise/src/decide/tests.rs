@@ -123,7 +123,7 @@ fn what_was_measured_is_what_is_said() {
     let asks = |unknown: &crate::advice::Unknown| unknown.what.contains("mmcblk0");
     assert!(!advice.unknown.iter().any(asks), "{:?}", advice.unknown);
     let worst = card.largest().map(|demand| demand.what);
-    assert_eq!(worst, Some(What::RandomWrite));
+    assert_eq!(worst, Some(What::Commit));
 }
 
 /// A card that keeps up with a logger needs no change, though others are faster; one that may not keep up does.

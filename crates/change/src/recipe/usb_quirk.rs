@@ -127,7 +127,8 @@ fn chosen(situation: &Situation<'_>, draft: &mut Draft) -> Option<String> {
         }
         Ok(chip) => {
             let mut behind = bridges(machine).filter(|(_, hop)| hop.chip.as_deref() == Some(&chip));
-            let words = match behind.next() {
+            let plugged_in = behind.next();
+            let words = match plugged_in {
                 Some((disk, hop)) => format!(
                     "{} ({chip}) before {}; it is served by {}",
                     hop.name,
@@ -137,6 +138,16 @@ fn chosen(situation: &Situation<'_>, draft: &mut Draft) -> Option<String> {
                 None => format!("{chip}, which is not plugged in"),
             };
             draft.check(what, true, words, "");
+            if let Some(speaks) = plugged_in.and_then(|(_, hop)| hop.speaks_bulk_only) {
+                let (found, remedy) = match speaks {
+                    true => ("its descriptors show both", ""),
+                    false => (
+                        "its descriptors show UAS alone",
+                        "leave the driver as it is: after the next start the disk would not be there. Try another supply, cable or bridge",
+                    ),
+                };
+                draft.check("usb-storage can serve the bridge", speaks, found, remedy);
+            }
             Some(chip)
         }
     }
@@ -294,11 +305,13 @@ fn told(situation: &Situation<'_>, chip: &str, start: &Start<'_>, draft: &mut Dr
          the other, hardly change."
             .into(),
     );
-    draft.risks.push(
-        "A bridge that speaks UAS alone is not there after the restart, and a system on its disk does not start. Nearly all \
-         speak both: `lsusb -v` shows bInterfaceProtocol 80 beside 98."
-            .into(),
-    );
+    if disk.and_then(|(_, hop)| hop.speaks_bulk_only).is_none() {
+        draft.risks.push(
+            "A bridge that speaks UAS alone is not there after the restart, and a system on its disk does not start. Nearly all \
+             speak both: `lsusb -v` shows bInterfaceProtocol 80 beside 98."
+                .into(),
+        );
+    }
     let serves = disk.and_then(|(_, hop)| hop.driver.text());
     if serves == Some("usb-storage") {
         draft.notes.push(

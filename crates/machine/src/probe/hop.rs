@@ -17,6 +17,7 @@ pub(crate) fn without_rate(kind: HopKind, id: &str, name: &str, link: &str, why:
         link: link.to_string(),
         driver: Fact::unknown("no driver is named", &source),
         usable_bytes_per_second: Fact::unknown(why, &source),
+        speaks_bulk_only: None,
     }
 }
 

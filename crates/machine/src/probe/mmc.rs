@@ -114,6 +114,7 @@ pub(crate) fn host_hop(files: &dyn Files, directory: &str) -> Hop {
         },
         line_bits_per_second: line,
         id,
+        speaks_bulk_only: None,
     }
 }
 

@@ -97,6 +97,7 @@ fn build(
         link: words(current.get(), own_best.get()),
         driver: driver(files, directory),
         usable_bytes_per_second: usable(&current, |link| Some(link.ceiling())),
+        speaks_bulk_only: None,
     }
 }
 

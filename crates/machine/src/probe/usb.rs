@@ -52,6 +52,7 @@ pub(crate) fn controller(files: &dyn Files, directory: &str) -> Hop {
         link: link_words(speed.get(), None),
         driver: driver(files, parent),
         usable_bytes_per_second: usable(&speed, ceiling),
+        speaks_bulk_only: None,
     }
 }
 
@@ -86,7 +87,40 @@ pub(crate) fn device(files: &dyn Files, directory: &str, interface: Option<&str>
         link: link_words(speed.get(), capable.get()),
         driver,
         usable_bytes_per_second: usable(&speed, ceiling),
+        speaks_bulk_only: speaks_bulk_only(files, directory),
     }
+}
+
+/// Whether one of a device's interface settings is a disk's by bulk-only transport; nothing where none is a disk's.
+fn speaks_bulk_only(files: &dyn Files, directory: &str) -> Option<bool> {
+    let path = format!("{directory}/descriptors");
+    let bytes = files.read_prefix(Path::new(&path), 4096).ok()?;
+    let protocols = storage_protocols(&bytes);
+    (!protocols.is_empty()).then(|| protocols.contains(&BULK_ONLY))
+}
+
+/// Protocol of a mass-storage interface (USB Mass Storage Class Specification Overview, 1.4, section 3): bulk-only transport.
+/// UAS is 62h.
+const BULK_ONLY: u8 = 0x50;
+
+/// The protocols of all interface settings that are mass storage with SCSI commands, from the device's and configurations'
+/// descriptors one after the other (USB 2.0 specification, 9.6.5).
+fn storage_protocols(bytes: &[u8]) -> Vec<u8> {
+    const INTERFACE: u8 = 4;
+    const MASS_STORAGE: u8 = 8;
+    const SCSI: u8 = 6;
+    let mut protocols = Vec::new();
+    let mut rest = bytes;
+    while let [length, kind, ..] = *rest {
+        let Some(descriptor) = rest.get(..usize::from(length)).filter(|_| length >= 2) else {
+            break;
+        };
+        if let (INTERFACE, [_, _, _, _, _, MASS_STORAGE, SCSI, protocol, ..]) = (kind, descriptor) {
+            protocols.push(*protocol);
+        }
+        rest = &rest[descriptor.len()..];
+    }
+    protocols
 }
 
 /// The kernel's `speed` in Mbit/s. The slowest rate is "1.5".
@@ -261,10 +295,37 @@ mod tests {
         assert_eq!(fastest_in_bos(&[5, 0x0f, 0, 0, 1, 0, 0x10, 3]), None);
     }
 
+    /// A device's descriptor and the head of its configuration: lengths and kinds are what counts.
+    fn descriptors(settings: &[[u8; 9]]) -> Vec<u8> {
+        let mut bytes = vec![0; 18 + 9];
+        (bytes[0], bytes[1], bytes[18], bytes[19]) = (18, 1, 9, 2);
+        for setting in settings {
+            bytes.extend(setting);
+            // A bulk endpoint, and what belongs to it at USB 3.
+            bytes.extend([7, 5, 0x81, 2, 0, 4, 0, 6, 0x30, 15, 0, 0, 0]);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_bridge_tells_whether_it_speaks_bulk_only_transport() {
+        let bulk_only = [9, 4, 0, 0, 2, 8, 6, 0x50, 0];
+        let uas = [9, 4, 0, 1, 4, 8, 6, 0x62, 0];
+        let keyboard = [9, 4, 1, 0, 1, 3, 1, 1, 0];
+        let of = |settings: &[[u8; 9]]| storage_protocols(&descriptors(settings));
+        assert_eq!(of(&[bulk_only, uas]), [0x50, 0x62]);
+        assert_eq!(of(&[uas, keyboard]), [0x62]);
+        assert!(of(&[keyboard]).is_empty());
+        // A descriptor that says it is longer than what is there, or has no length.
+        assert!(storage_protocols(&descriptors(&[uas])[..34]).is_empty());
+        assert!(storage_protocols(&[0, 4, 0, 0, 2, 8, 6, 0x50, 0]).is_empty());
+    }
+
     proptest::proptest! {
         #[test]
         fn no_descriptor_makes_it_panic(bytes in proptest::collection::vec(0_u8..=255, 0..80)) {
             fastest_in_bos(&bytes);
+            storage_protocols(&bytes);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Somebody with a slow board must understand the sentences; an engineer must find the numbers.
 //! What does not fit here is on the page and in the JSON.
 
-use crate::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict};
+use crate::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict, WorkTime};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::units::{bytes_si, duration_ns, iops, rate_si};
@@ -22,9 +22,13 @@ const SENTENCE_LINES: usize = 6;
 const DISTURBANCE_LINES: usize = 4;
 
 /// Columns of the longest bar.
-const BAR_COLUMNS: usize = 25;
-/// Columns of the reference load of a kind of operation ("10.0 MB").
+const BAR_COLUMNS: usize = 6;
+/// Columns of the reference work of a kind of operation ("1.12 GB").
 const WANTED_COLUMNS: usize = 7;
+
+/// Columns of a time ("8.5 min"), and of an interval of times ("7.2 min to 10 min").
+const TIME_COLUMNS: usize = 7;
+const RANGE_COLUMNS: usize = 18;
 
 /// The text of a checkup, ending in a line feed.
 pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
@@ -241,7 +245,7 @@ fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
         return Vec::new();
     }
     let mut lines = vec![heading(
-        "Time for one second of the reference load (class A1, 20 commits)",
+        "What the reference work needs (a start, an installation, a browser, …)",
         style,
     )];
     let title_columns = operations
@@ -255,13 +259,21 @@ fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
         } else {
             (Tone::Plain, "")
         };
+        let range = pipe.demand_range();
+        let range = range.map_or(String::new(), |(low_s, high_s)| {
+            words::between(low_s, high_s)
+        });
         lines.push(format!(
-            "  {}  {}  {}  {}{mark}",
+            "  {}  {}  {}  {}  {}{mark}",
             pad_left(&wanted(pipe, *demand), WANTED_COLUMNS),
             pad_right(&clean(&pipe.name), title_columns),
-            pad_left(&words::seconds(*demand), 7),
+            pad_left(&words::roughly(*demand), TIME_COLUMNS),
+            pad_right(&range, RANGE_COLUMNS),
             style.paint(tone, &bar(demand / longest)),
         ));
+    }
+    if let Some(pieces) = pieces(verdict) {
+        lines.extend(paragraph(&pieces, "  "));
     }
     let path: Vec<String> = verdict.pipes.iter().filter_map(bus).collect();
     if !path.is_empty() {
@@ -270,7 +282,25 @@ fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
     lines
 }
 
-/// How much of a kind of operation one second of the reference load has: what takes `demand_s` seconds
+/// The piece of the reference work that takes longest, and the longest of those that another kind of operation holds up.
+fn pieces(verdict: &Verdict) -> Option<String> {
+    let mut works: Vec<&WorkTime> = verdict.works.iter().collect();
+    works.sort_by(|a, b| b.busy_s.value.total_cmp(&a.busy_s.value));
+    let longest = works.first()?;
+    let other = works.iter().find(|work| work.mostly != longest.mostly);
+    let words = |work: &WorkTime| {
+        let time = words::roughly(work.busy_s.value);
+        format!("{} takes {time}, mostly {}", work.work, work.mostly)
+    };
+    let parts: Vec<String> = [Some(longest), other]
+        .into_iter()
+        .flatten()
+        .map(|work| words(work))
+        .collect();
+    Some(format!("Of that, {}.", parts.join("; ")))
+}
+
+/// How much of a kind of operation the reference work has: what takes `demand_s` seconds
 /// at the pipe's capacity.
 pub fn wanted(pipe: &Pipe, demand_s: f64) -> String {
     match (pipe.bytes_per_second, pipe.operations_per_second) {
@@ -444,7 +474,7 @@ mod tests {
         let run = fixture::slow_sd_card_run();
         let text = render(&run, &verdict(&run), Style::PLAIN);
         insta::assert_snapshot!(text);
-        assert!(text.lines().count() <= 56, "{} lines", text.lines().count());
+        assert!(text.lines().count() <= 58, "{} lines", text.lines().count());
     }
 
     #[test]
@@ -459,7 +489,7 @@ mod tests {
         }
         let text = render(&run, &verdict(&run), Style::PLAIN);
         insta::assert_snapshot!(text);
-        assert!(text.lines().count() <= 46, "{} lines", text.lines().count());
+        assert!(text.lines().count() <= 48, "{} lines", text.lines().count());
     }
 
     #[test]

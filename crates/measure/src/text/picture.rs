@@ -150,7 +150,7 @@ fn meaning(pictures: &[&Picture], scale: WidthScale, marks: &Marks) -> String {
         false => String::new(),
     };
     format!(
-        "  Width: what it lets through; {} the reference load{cut}.",
+        "  Width: what it lets through; {} just enough{cut}.",
         marks.wanted
     )
 }

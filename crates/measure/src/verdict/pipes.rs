@@ -1,7 +1,8 @@
 //! The stages of a run with their capacities and demands, and which is the narrowest.
 
-use super::{COMMITS_PER_SECOND, Pipe, PipeKind};
-use rubus_vocabulary::application_class::A1;
+use super::{Pipe, PipeKind};
+use rubus_machine::purpose::What;
+use rubus_machine::reference_work::amount_of_all;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::job_names;
@@ -47,27 +48,46 @@ fn kind_of_bus(kind: HopKind) -> &'static str {
     }
 }
 
-/// The kinds of operation in one second of the reference load: job, name, visits.
-const APPLICATION_SECOND: [(&str, &str, f64); 5] = [
-    (job_names::SEQUENTIAL_READ, "sequential reads", 10e6),
-    (job_names::SEQUENTIAL_WRITE, "sequential writes", 10e6),
-    (job_names::RANDOM_READ, "4 KiB random reads", A1.read_iops),
+/// The kinds of operation in the reference work, with the job that measures each and the name of its pipe.
+pub(super) const KINDS: [(What, &str, &str); 5] = [
     (
+        What::SequentialRead,
+        job_names::SEQUENTIAL_READ,
+        "sequential reads",
+    ),
+    (
+        What::SequentialWrite,
+        job_names::SEQUENTIAL_WRITE,
+        "sequential writes",
+    ),
+    (
+        What::RandomRead,
+        job_names::RANDOM_READ,
+        "4 KiB random reads",
+    ),
+    (
+        What::RandomWrite,
         job_names::RANDOM_WRITE,
         "4 KiB random writes",
-        A1.write_iops,
     ),
-    (job_names::COMMIT, "commits", COMMITS_PER_SECOND),
+    (What::Commit, job_names::COMMIT, "commits"),
 ];
 
 impl Pipe {
     /// Name of the job that measured it; absent for a bus.
     pub fn job(&self) -> Option<&'static str> {
-        let known = APPLICATION_SECOND.iter();
+        self.operation().map(|(_, job, _)| *job)
+    }
+
+    /// The kind of operation; absent for a bus.
+    pub fn what(&self) -> Option<What> {
+        self.operation().map(|(what, _, _)| *what)
+    }
+
+    fn operation(&self) -> Option<&'static (What, &'static str, &'static str)> {
+        let known = KINDS.iter();
         let mut known = known.filter(|_| self.kind == PipeKind::Operation);
-        known
-            .find(|(_, title, _)| *title == self.name)
-            .map(|(job, _, _)| *job)
+        known.find(|(_, _, title)| *title == self.name)
     }
 
     /// The shortest and the longest demand that its interval allows, in seconds.
@@ -81,11 +101,11 @@ impl Pipe {
 
 pub(super) fn operation_pipes(run: &Run) -> Vec<Pipe> {
     let mut pipes = Vec::new();
-    for (name, title, visits) in APPLICATION_SECOND {
+    for (what, name, title) in KINDS {
         let Some(result) = run.job(name).filter(|result| result.operations > 0) else {
             continue;
         };
-        let in_bytes = name == job_names::SEQUENTIAL_READ || name == job_names::SEQUENTIAL_WRITE;
+        let in_bytes = what.is_in_order();
         let capacity = if in_bytes {
             result.bytes_per_second
         } else {
@@ -99,7 +119,7 @@ pub(super) fn operation_pipes(run: &Run) -> Vec<Pipe> {
             kind: PipeKind::Operation,
             bytes_per_second: in_bytes.then_some(capacity),
             operations_per_second: (!in_bytes).then_some(capacity),
-            demand_s: Some(visits / capacity.value),
+            demand_s: Some(amount_of_all(what) / capacity.value),
             measured: true,
             narrowest: false,
             note: match result.outcome {
@@ -119,6 +139,22 @@ pub(super) fn mark_narrowest(pipes: &mut [Pipe]) {
     if let Some(pipe) = pipes.iter_mut().find(|p| p.demand_s == Some(widest_demand)) {
         pipe.narrowest = true;
     }
+}
+
+/// Operations that need longer than the narrowest pipe within what the intervals allow, so that they may be it.
+pub(super) fn rivals<'a>(narrowest: &Pipe, pipes: &'a [Pipe]) -> Vec<&'a Pipe> {
+    let Some((shortest_s, _)) = narrowest.demand_range() else {
+        return Vec::new();
+    };
+    let may_be_narrower = |pipe: &&Pipe| {
+        pipe.demand_range()
+            .is_some_and(|(_, long_s)| long_s > shortest_s)
+    };
+    pipes
+        .iter()
+        .filter(|pipe| pipe.kind == PipeKind::Operation && !pipe.narrowest)
+        .filter(may_be_narrower)
+        .collect()
 }
 
 /// What holds a job's rate down.

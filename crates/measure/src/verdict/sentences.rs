@@ -1,7 +1,8 @@
 //! The headline and what else there is to say about a run.
 
-use super::Pipe;
-use super::pipes::disk;
+use super::pipes::{KINDS, disk, rivals};
+use super::{NARROW_ABOVE_S, Pipe};
+use rubus_draw::words::{between, roughly};
 use rubus_vocabulary::application_class::{A1, A2, ApplicationClass, Met};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::estimate::Estimate;
@@ -37,36 +38,71 @@ fn headline_of_all(run: &Run, pipes: &[Pipe]) -> String {
     let Some(pipe) = pipes.iter().find(|pipe| pipe.narrowest) else {
         return format!("Nothing could be measured on {device}.");
     };
-    let demand = pipe.demand_s.unwrap_or(0.0);
     let rate = match (&pipe.bytes_per_second, &pipe.operations_per_second) {
         (Some(bytes), _) => rate_si(bytes.value),
         (_, Some(operations)) => format!("{} per second", iops(operations.value)),
         _ => String::new(),
     };
-    let total: f64 = pipes.iter().filter_map(|pipe| pipe.demand_s).sum();
-    if total <= 1.0 {
-        return format!(
-            "No pipe is narrow on {device}: one second of the reference load takes {}. The tightest is {}: {rate}, {}.",
-            seconds(total),
+    let figures = format!("{rate}, {}", pipe.note);
+    let operations = || pipes.iter().filter(|pipe| pipe.demand_s.is_some());
+    let work = match operations().count() == KINDS.len() {
+        true => "The reference work",
+        false => "What was measured of the reference work",
+    };
+    let total_s: f64 = operations().filter_map(|pipe| pipe.demand_s).sum();
+    let (low_s, high_s) = operations()
+        .filter_map(Pipe::demand_range)
+        .fold((0.0, 0.0), |(low, high), (short, long)| {
+            (low + short, high + long)
+        });
+    let keeps_busy = format!(
+        "{work} keeps it busy for {} ({})",
+        roughly(total_s),
+        between(low_s, high_s)
+    );
+    let rivals = rivals(pipe, pipes);
+    let which = match rivals.is_empty() {
+        true => format!("{}: {figures}.", pipe.name),
+        false => format!(
+            "{}: {figures}. Within the intervals it may as well be {}.",
             pipe.name,
-            pipe.note
+            either(&rivals)
+        ),
+    };
+    if high_s <= NARROW_ABOVE_S {
+        return format!("No pipe is narrow on {device}. {keeps_busy}. The tightest is {which}");
+    }
+    if low_s <= NARROW_ABOVE_S {
+        return format!(
+            "Perhaps no pipe is narrow on {device}. {keeps_busy}. The tightest is {which}"
         );
     }
-    format!(
-        "The narrowest pipe is {} on {device}: {rate}, {}. One second of the reference load takes {}, {} of it in this pipe.",
-        pipe.name,
-        pipe.note,
-        seconds(total),
-        seconds(demand)
-    )
+    let share = roughly(pipe.demand_s.unwrap_or(0.0));
+    match rivals.is_empty() {
+        true => format!(
+            "The narrowest pipe is {} on {device}: {figures}. {keeps_busy}, {share} of it in this pipe.",
+            pipe.name
+        ),
+        false => format!(
+            "The narrowest pipe on {device} is {} or {}: the intervals do not tell which. {}: {figures}. {keeps_busy}.",
+            pipe.name,
+            either(&rivals),
+            capitalized(&pipe.name)
+        ),
+    }
 }
 
-fn seconds(value: f64) -> String {
-    match value {
-        long if long >= 9.95 => format!("{long:.0} s"),
-        short if short >= 0.095 => format!("{short:.1} s"),
-        tiny => duration_ns((tiny * 1e9) as u64),
-    }
+/// "commits", "commits or sequential writes".
+fn either(pipes: &[&Pipe]) -> String {
+    let names: Vec<&str> = pipes.iter().map(|pipe| pipe.name.as_str()).collect();
+    names.join(" or ")
+}
+
+fn capitalized(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or(String::new(), |first| {
+        format!("{}{}", first.to_uppercase(), letters.as_str())
+    })
 }
 
 /// "the SD card mmcblk0", "the USB disk sda (Intel SSD 730)", "memory (tmpfs)".

@@ -132,6 +132,31 @@ fn every_obstacle_says_what_to_do() {
     insta::assert_snapshot!(all.join("\n\n"));
 }
 
+/// usb-storage does not serve it, so that its disk, and a system on it, would not be there after the next start.
+#[test]
+fn a_bridge_that_speaks_uas_alone_is_refused() {
+    let drawn = |speaks: Option<bool>, wished: &[(&str, &str)]| {
+        let mut machine = machine();
+        let hops = machine
+            .block_devices
+            .iter_mut()
+            .flat_map(|disk| &mut disk.path);
+        hops.filter(|hop| hop.kind == HopKind::UsbDevice)
+            .for_each(|hop| hop.speaks_bulk_only = speaks);
+        plan(&RECIPE, &machine, &facts_of(&machine, CMDLINE), wished)
+    };
+    for wished in [DEVICE, [("bridge", "152d:0578")]] {
+        let refused = obstacles(&drawn(Some(false), &wished)).join("\n");
+        assert!(refused.contains("UAS alone"), "{refused}");
+        let warns =
+            |plan: &crate::plan::Plan| plan.risks.iter().any(|risk| risk.contains("UAS alone"));
+        let unknown = drawn(None, &wished);
+        assert!(obstacles(&unknown).is_empty() && warns(&unknown));
+        let both = drawn(Some(true), &wished);
+        assert!(obstacles(&both).is_empty() && !warns(&both));
+    }
+}
+
 #[test]
 fn a_bridge_that_is_not_plugged_in_can_be_named() {
     let machine = machine();

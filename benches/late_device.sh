@@ -1,0 +1,101 @@
+#!/bin/bash
+# What an operation costs on a device that completes late: Rubus's engine, fio's t/io_uring and fio, each tuned, in one run.
+#
+#   benches/late_device.sh ONE_JOB IO_URING FIO [SECONDS]
+#
+# The device is the kernel's null_blk: it holds no data, and a timer's interrupt ends each request after 10 µs or 100 µs
+# (irqmode 2), so requests wait, are reaped in small groups, and the processor sleeps or does other things meanwhile, as with an
+# NVMe drive. ONE_JOB is `cargo build --profile boards -p rubus-measure --example one-job`. IO_URING is
+# t/io_uring from fio's sources (`./configure && make t/io_uring`); it keeps no latencies, so it is the floor. FIO runs with
+# registered memory and files, batches, and without its latency histograms where it can do without.
+#
+# Everything is the difference of a long and a short run: operations are counted by the device, seconds by the clock, processor
+# time (user and system) by the kernel. On a board whose clock counts instructions (`rubus-lab run pc --count-instructions`, 2 ns
+# each) a nanosecond is half an instruction.
+#
+# Needs root, bash, null_blk with configfs. BEWARE: makes and removes a device of its own, nothing else.
+set -eu
+
+engine=$1 io_uring=$2 fio=$3 seconds=${4:-4}
+disk=/sys/kernel/config/nullb/rubus-late
+export LC_ALL=C TIMEFORMAT='%R %U %S'
+
+make_disk() { # completion_nsec poll_queues
+    modprobe null_blk nr_devices=0
+    mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+    mkdir "$disk"
+    for wish in irqmode=2 "completion_nsec=$1" queue_mode=2 "submit_queues=$(nproc)" "poll_queues=$2" hw_queue_depth=256 \
+        size=4096 blocksize=4096 memory_backed=0; do
+        echo "${wish#*=}" >"$disk/${wish%%=*}"
+    done
+    echo 1 >"$disk/power"
+    device=/dev/nullb$(cat "$disk/index")
+    until [ -b "$device" ]; do sleep 0.1; done
+    echo none >"/sys/block/${device#/dev/}/queue/scheduler"
+}
+
+remove_disk() {
+    [ ! -d "$disk" ] || { echo 0 >"$disk/power"; rmdir "$disk"; }
+}
+trap remove_disk EXIT
+
+completed() { awk '{ print $1 }' "/sys/block/${device#/dev/}/stat"; }
+
+# Operations, seconds, user and system seconds of a command.
+spent() {
+    local before after times
+    before=$(completed)
+    times=$({ time "$@" >/tmp/late_device.out 2>&1; } 2>&1) || { cat /tmp/late_device.out >&2; exit 1; }
+    after=$(completed)
+    echo "$((after - before)) $times"
+}
+
+# A command whose last word is its seconds, long and short.
+measure() { # name command...
+    local name=$1 short long
+    shift
+    short=$(spent "$@" 1)
+    long=$(spent "$@" "$((1 + seconds))")
+    echo "$short $long" | awk -v name="$name" '{
+        operations = $5 - $1; busy = $7 + $8 - $3 - $4
+        printf "%s %.0f %.0f\n", name, operations / ($6 - $2), busy / operations * 1e9
+    }'
+}
+
+run_rubus() { "$engine" read "$device" --depth "$1" --lanes "$2" ${3:+--hipri} --seconds "$4"; }
+run_io_uring() { "$io_uring" -d"$(($1 / $2))" -s"$batch" -c"$batch" -b4096 -p"${3:-0}" -B1 -F1 -R1 -n"$2" -r"$4" "$device"; }
+run_fio() {
+    "$fio" --name=late --filename="$device" --direct=1 --rw=randread --bs=4k --ioengine=io_uring --fixedbufs --registerfiles \
+        --norandommap --random_generator=lfsr --gtod_reduce=1 --iodepth="$(($1 / $2))" --iodepth_batch_submit="$batch" \
+        --iodepth_batch_complete_min=1 --iodepth_batch_complete_max="$batch" --numjobs="$2" --thread --group_reporting \
+        ${3:+--hipri} --time_based --runtime="$4"
+}
+
+row() { # completion depth lanes hipri
+    local label="| $(($1 / 1000)) µs | $2 | $3 | ${4:+polled} |" results rubus bare tuned
+    batch=$(($2 / $3 < 32 ? $2 / $3 : 32))
+    results=$(for name in rubus io_uring fio; do measure "$name" "run_$name" "$2" "$3" "$4"; done)
+    echo "$results" | awk -v label="$label" '
+        { rate[$1] = $2; cost[$1] = $3 }
+        END {
+            printf "%s %d | %d | %d | **%.2f** | %d | %d | %d | **%.2f** |\n", label, rate["rubus"], rate["io_uring"], rate["fio"],
+                rate["rubus"] / rate["io_uring"], cost["rubus"], cost["io_uring"], cost["fio"], cost["rubus"] / cost["io_uring"]
+        }'
+}
+
+cores=$(nproc)
+echo "Linux $(uname -r), $cores processors; fio: $("$fio" --version); $seconds s."
+echo
+echo "| completes after | in flight | lanes | | per second: rubus | t/io_uring | fio | rubus / t/io_uring | CPU ns: rubus | t/io_uring | fio | rubus / t/io_uring |"
+echo "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+for completion in 10000 100000; do
+    make_disk "$completion" 0
+    for depth in 1 32 128; do
+        row "$completion" "$depth" 1 ""
+    done
+    [ "$cores" -eq 1 ] || row "$completion" "$((32 * cores))" "$cores" ""
+    remove_disk
+done
+if make_disk 10000 1 2>/dev/null; then
+    row 10000 32 1 1
+fi
