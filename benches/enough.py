@@ -33,7 +33,7 @@ import time
 from enough_programs import PROGRAMS, quantile, run, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-IMAGE_BYTES = 3 << 30
+IMAGE_BYTES = 8 << 30
 # So often is a disk measured while the machine stands still.
 TRIES = 3
 # What an undecided answer advises: "measure longer to decide: --time 7m". No longer than that is waited for.
