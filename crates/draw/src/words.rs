@@ -70,6 +70,15 @@ pub fn elsewhere(on: &RemoteFacts) -> String {
     )
 }
 
+/// How the queues of a run were kept full, where that is not as usual: "queues shared by up to 4 lanes
+/// (io_uring rings, each with a thread of its own)".
+pub fn queues(run: &Run) -> Option<String> {
+    let lanes = run.results.iter().filter_map(|result| result.lanes).max()?;
+    Some(format!(
+        "queues shared by up to {lanes} lanes (io_uring rings, each with a thread of its own)"
+    ))
+}
+
 /// A way there and back: "840 µs", "12.3 ms".
 pub fn round_trip(ms: f64) -> String {
     duration_ns((ms.max(0.0) * 1e6) as u64)
@@ -241,6 +250,20 @@ mod tests {
         4 KiB reads while writing
         ");
         assert!(titles.iter().all(|title| crate::text::width(title) <= 25));
+    }
+
+    #[test]
+    fn several_lanes_are_told_and_one_is_not() {
+        let mut run = fixture::queue_depth_run();
+        assert_eq!(queues(&run), None);
+        for result in &mut run.results {
+            result.lanes = Some(result.queue_depth.min(4)).filter(|&lanes| lanes > 1);
+        }
+        let told = queues(&run).expect("there are four");
+        assert_eq!(
+            told,
+            "queues shared by up to 4 lanes (io_uring rings, each with a thread of its own)"
+        );
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub fn run_in_turns(
         let facts = target_facts(&opened, &suite, watch.device.clone());
         let watcher = Watcher::start(watch);
         frames.push(Frame::watched(start_ns, facts, &watcher, calibration));
-        rigs.push(rig_for(&opened, watcher, session.may_use_ring));
+        rigs.push(rig_for(&opened, watcher, session.queueing));
         regions.push(Region::single(opened, suite.region_bytes));
     }
     let mut schedulers: Vec<Scheduler<'_>> = rigs

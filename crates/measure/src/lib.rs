@@ -31,6 +31,7 @@ mod general;
 mod in_turns;
 #[cfg(test)]
 mod in_turns_tests;
+mod lanes;
 mod live;
 mod loop_device;
 mod mailbox;
@@ -84,6 +85,7 @@ pub use event::{Event, Observer, Phase, Progress};
 pub use far_end::{FarEnd, Meter};
 pub use frame::{Session, SessionOutcome};
 pub use in_turns::{TurnsOutcome, for_turns, run_in_turns, turn_seconds};
+pub use lanes::Queueing;
 pub use session::run;
 pub use target::Target;
 pub use watch::WatchPaths;

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use crate::completions::Completions;
 use crate::error::advice;
+use crate::lanes::Queueing;
 use crate::page_cache;
 use crate::probe::{self, Verdict};
 use crate::remote::Connections;
@@ -33,19 +34,18 @@ use rubus_host::ticks::now_ns;
 pub(crate) struct LiveRig {
     watcher: Watcher,
     kind: TargetKind,
-    may_use_ring: bool,
+    queueing: Queueing,
     /// What trying io_uring found, for each open file, for reads and for writes.
     verdicts: HashMap<(RawFd, bool), Verdict>,
 }
 
 impl LiveRig {
-    /// The rig for a target of that kind; `may_use_ring` is false when threads are wanted in
-    /// place of io_uring.
-    pub(crate) fn new(watcher: Watcher, kind: TargetKind, may_use_ring: bool) -> Self {
+    /// The rig for a target of that kind, with how deep queues are to be kept full.
+    pub(crate) fn new(watcher: Watcher, kind: TargetKind, queueing: Queueing) -> Self {
         LiveRig {
             watcher,
             kind,
-            may_use_ring,
+            queueing,
             verdicts: HashMap::new(),
         }
     }
@@ -94,7 +94,7 @@ impl Rig for LiveRig {
             let reason = "each commit waits for its own flush".into();
             return chosen(Engine::Threads, because(reason), 0);
         }
-        if !self.may_use_ring {
+        if !self.queueing.may_use_ring {
             return chosen(Engine::Threads, because("threads were asked for".into()), 0);
         }
         if work.settles {
@@ -111,7 +111,10 @@ impl Rig for LiveRig {
             }
         };
         match verdict {
-            Verdict::Good => chosen(Engine::Ring, None, bytes_written),
+            Verdict::Good => {
+                let lanes = self.queueing.lanes;
+                chosen(Engine::Ring { lanes }, None, bytes_written)
+            }
             Verdict::Punts => chosen(
                 Engine::Threads,
                 because("the kernel would hand each operation to a thread of its own".into()),

@@ -169,6 +169,7 @@ fn result(
         copies: shape.map(|shape| shape.copies).filter(|&copies| copies > 1),
         bytes: sizes.differ.then_some(measured.bytes),
         engine: task.work.engine.name().into(),
+        lanes: Some(task.work.lanes()).filter(|&lanes| lanes > 1),
         started_s: 0.0,
         warm_up_s: seconds(warm_up_ns),
         elapsed_s: measured.measured_s,

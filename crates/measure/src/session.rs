@@ -66,7 +66,7 @@ pub fn run(
     let far_end = watch.far_end.clone();
     let (mut frame, watcher) = Frame::begin(start_ns, facts, watch, observer);
     frame.doubt(through_cache.map(|device| Doubt::LoopThroughCache { device }));
-    let mut rig = rig_for(&opened, watcher, session.may_use_ring);
+    let mut rig = rig_for(&opened, watcher, session.queueing);
     let opened = std::iter::once(opened).chain(more);
     let regions = opened
         .enumerate()

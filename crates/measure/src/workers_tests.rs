@@ -14,7 +14,9 @@ use crate::work::{Engine, Work};
 use crate::workers::Workers;
 
 const REGION: u64 = 1 << 20;
-const ENGINES: [Engine; 3] = [Engine::Positional, Engine::Ring, Engine::Threads];
+const RING: Engine = Engine::Ring { lanes: 1 };
+const LANES: Engine = Engine::Ring { lanes: 3 };
+const ENGINES: [Engine; 4] = [Engine::Positional, RING, LANES, Engine::Threads];
 
 fn work(file: &File, engine: Engine) -> Work {
     let file: OwnedFd = file.try_clone().expect("a descriptor more").into();
@@ -60,7 +62,7 @@ fn has_ring() -> bool {
         .write(true)
         .open("/dev/null")
         .expect("/dev/null");
-    let mut work = work(&null, Engine::Ring);
+    let mut work = work(&null, RING);
     work.direction = Direction::Write;
     !matches!(try_ring(&work, 32).verdict, Verdict::Bad(reason) if reason.contains("none") || reason.contains("forbidden"))
 }
@@ -70,7 +72,7 @@ fn engines() -> Vec<Engine> {
     if !has_ring {
         eprintln!("skipped for the ring: no io_uring here");
     }
-    let usable = |engine: &Engine| has_ring || *engine != Engine::Ring;
+    let usable = |engine: &Engine| has_ring || !matches!(engine, Engine::Ring { .. });
     ENGINES.into_iter().filter(usable).collect()
 }
 
@@ -112,6 +114,67 @@ fn every_engine_keeps_to_its_budget_and_region() {
             "{engine:?}"
         );
     }
+}
+
+#[test]
+fn lanes_share_depth_and_budget_and_their_accounts_are_joined() {
+    if !has_ring() {
+        eprintln!("skipped: no io_uring here");
+        return;
+    }
+    // Of 8 in flight and 1003 operations, three lanes have 3, 3 and 2, and 335, 334 and 334.
+    let file = tempfile::tempfile().expect("a file");
+    let mut work = work(&file, LANES);
+    work.pattern = Pattern::Random;
+    work.max_operations = 1003;
+    let depths: Vec<u32> = (0..work.workers())
+        .map(|lane| work.depth_of(lane))
+        .collect();
+    assert_eq!(depths, [3, 3, 2]);
+    let workers = run(&work);
+    let completions = &workers.completions()[0];
+    let of_lanes: Vec<u64> = completions
+        .reports()
+        .map(|report| report.operations)
+        .collect();
+    assert_eq!(of_lanes, [335, 334, 334]);
+    assert_eq!(completions.operations(), 1003);
+    assert_eq!(completions.bytes(), 1003 * 4096);
+    assert_eq!(completions.latencies().count(), 1003);
+    let used_ns: Vec<u64> = completions.reports().map(|report| report.cpu_ns).collect();
+    assert!(used_ns.iter().all(|&ns| ns > 0), "{used_ns:?}");
+}
+
+#[test]
+fn there_are_no_more_lanes_than_operations_in_flight() {
+    let file = File::open("/dev/null").expect("/dev/null");
+    let mut work = work(&file, Engine::Ring { lanes: 64 });
+    assert_eq!((work.lanes(), work.workers()), (8, 8));
+    work.max_operations = 5;
+    assert_eq!(work.lanes(), 5);
+    work.engine = Engine::Threads;
+    assert_eq!(work.lanes(), 1, "threads are no lanes");
+}
+
+#[test]
+fn each_lane_has_places_of_its_own() {
+    if !has_ring() {
+        eprintln!("skipped: no io_uring here");
+        return;
+    }
+    // Lanes that drew the same numbers would write the same blocks three times over.
+    let mut file = tempfile::tempfile().expect("a file");
+    let mut work = work(&file, LANES);
+    work.pattern = Pattern::Random;
+    work.region_bytes = 64 * REGION;
+    work.max_operations = 99;
+    run(&work);
+    file.set_len(64 * REGION).expect("a size");
+    let written = pages(&mut file)
+        .iter()
+        .filter(|page| page.iter().any(|&byte| byte != 0))
+        .count();
+    assert!(written > 66, "{written} blocks of 99");
 }
 
 #[test]
@@ -200,7 +263,7 @@ fn a_good_ring_passes_the_trial_and_leaves_no_more_than_it_says() {
     }
     let mut file = tempfile::tempfile().expect("a file");
     file.set_len(REGION).expect("a size");
-    let mut work = work(&file, Engine::Ring);
+    let mut work = work(&file, RING);
     work.max_operations = 1 << 20;
     let found = try_ring(&work, 32);
     assert!(
@@ -224,7 +287,7 @@ fn reads_in_the_trial_write_nothing() {
     }
     let mut file = tempfile::tempfile().expect("a file");
     file.set_len(REGION).expect("a size");
-    let mut work = work(&file, Engine::Ring);
+    let mut work = work(&file, RING);
     work.direction = Direction::Read;
     let found = try_ring(&work, 32);
     assert_eq!(found.bytes_written, 0);

@@ -93,6 +93,7 @@ fn unusual_run() -> Run {
         content: Some("zeros".into()),
         on: Some("sda".into()),
         copies: Some(4),
+        lanes: Some(4),
         passes: Some(3),
         noise: Some(0.02),
         ended: Some(Ended::Time),

@@ -322,6 +322,10 @@ pub struct JobResult {
     pub passes: Option<u32>,
     /// Which engine ran: `positional`, `ring`, `threads`.
     pub engine: String,
+    /// So many io_uring rings, each in a thread of its own, shared the queue; absent: at most one, as in older
+    /// runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<u32>,
     /// Seconds from the run's `started` to the start of this job, from which its stalls count.
     #[serde(default)]
     pub started_s: f64,

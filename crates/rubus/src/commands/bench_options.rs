@@ -1,7 +1,7 @@
 //! What the options of `rubus bench` mean: the suite, the outputs, and what may be done to a target.
 
-use rubus_measure::suites;
-use rubus_vocabulary::spec::{Operation, Suite};
+use rubus_measure::{Queueing, Target, suites};
+use rubus_vocabulary::spec::{Job, Operation, Suite};
 
 use crate::args::Bench;
 use crate::measuring;
@@ -24,6 +24,25 @@ pub fn allowance(bench: &Bench) -> Allowance {
         may_lose: bench.i_will_lose_everything_on.clone(),
         connections: bench.connections,
     }
+}
+
+/// How the suite's deep queues are to be kept full.
+///
+/// # Errors
+/// In words, when there are fewer CPUs than lanes are wanted.
+pub fn queueing(bench: &Bench) -> anyhow::Result<Queueing> {
+    let usual = Queueing {
+        may_use_ring: !bench.threads,
+        ..Queueing::USUAL
+    };
+    let Some(lanes) = bench.lanes else {
+        return Ok(usual);
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Ok(Queueing {
+        lanes: lanes.on(u32::try_from(cpus).unwrap_or(u32::MAX))?,
+        ..usual
+    })
 }
 
 /// The suite as the options want it, or the usual one.
@@ -68,6 +87,9 @@ fn special(bench: &Bench, target: &Resolved, suite: &mut Suite) -> anyhow::Resul
         "--drop-caches is for --suite small-files; the suite {} goes past the caches by itself",
         suite.name
     );
+    if bench.lanes.is_some() {
+        lanes_fit(target, suite)?;
+    }
     if bench.drop_caches {
         anyhow::ensure!(
             rustix::process::geteuid().is_root(),
@@ -95,6 +117,24 @@ fn special(bench: &Bench, target: &Resolved, suite: &mut Suite) -> anyhow::Resul
         // What an earlier run has left must not be taken for this one's.
         suite.seed = u64::from(random_seed());
     }
+    Ok(())
+}
+
+/// Whether lanes mean something for this suite on this target.
+fn lanes_fit(target: &Resolved, suite: &Suite) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !matches!(target.target, Target::Remote { .. }),
+        "cannot use --lanes on {}: no io_uring serves a network disk that is not attached\nGive --connections N instead: \
+         each connection has a thread of its own.",
+        target.named
+    );
+    let is_deep =
+        |job: &Job| job.operation.is_block() && job.shape.is_none() && job.queue_depth > 1;
+    anyhow::ensure!(
+        suite.jobs.iter().any(is_deep),
+        "cannot use --lanes with the suite {}: none of its jobs has a queue that could be shared\nTry --suite queue-depth.",
+        suite.name
+    );
     Ok(())
 }
 

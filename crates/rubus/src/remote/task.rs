@@ -250,7 +250,7 @@ mod tests {
     use clap::FromArgMatches;
 
     /// Options that mean the same over there.
-    const PASSED_ON: [&str; 20] = [
+    const PASSED_ON: [&str; 21] = [
         "against",
         "against-i-will-lose-everything-on",
         "budget",
@@ -260,6 +260,7 @@ mod tests {
         "full",
         "i-will-lose-everything-on",
         "ignore-unsupported",
+        "lanes",
         "nodes",
         "precision",
         "quiet",
