@@ -12,6 +12,7 @@ use crate::attribution::{self, Effort, SlowMoments};
 use crate::completions::Completions;
 use crate::far_end::both_ends;
 use crate::general::{READS, WRITES};
+use crate::mailbox::WorkerReport;
 use crate::measurement::{Failure, Place};
 use crate::rig::Rig;
 use crate::runner::{Part, Runner, seconds};
@@ -127,7 +128,11 @@ fn result(
     doubts.extend(attribution::cpu_doubts(
         &cpu,
         waited_share(completions),
-        used_share(completions, elapsed_ns, cpu.per_core_busy.len()),
+        attribution::used_share(
+            &used_shares(completions, elapsed_ns),
+            cpu.per_core_busy.len(),
+            task.work.lanes(),
+        ),
     ));
     doubts.extend(attribution::stopped_doubt(machine.first, machine.last));
     doubts.extend(attribution::power_doubts(machine.samples));
@@ -289,19 +294,13 @@ fn waited_share(completions: &Completions) -> Option<f64> {
     (lasted_ns > 0.0).then(|| waited_ns / lasted_ns)
 }
 
-/// How near the measuring threads came to using up the processors: the busiest of them its core,
-/// or all of them together all `cores`.
-fn used_share(completions: &Completions, elapsed_ns: u64, cores: usize) -> f64 {
-    let shares = completions.reports().map(|report| {
+/// The share of one core that each of the measuring threads used.
+fn used_shares(completions: &Completions, elapsed_ns: u64) -> Vec<f64> {
+    let share = |report: &WorkerReport| {
         let lasted_ns = report.last_ns.saturating_sub(completions.origin_ns).max(1);
         report.cpu_ns as f64 / lasted_ns.min(elapsed_ns) as f64
-    });
-    let (mut busiest, mut together) = (0.0_f64, 0.0);
-    for share in shares {
-        busiest = busiest.max(share);
-        together += share;
-    }
-    busiest.max(together / cores.max(1) as f64)
+    };
+    completions.reports().map(share).collect()
 }
 
 /// What is written, in words for a result.

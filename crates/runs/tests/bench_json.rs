@@ -120,6 +120,7 @@ fn every_field_of_every_finding_is_documented() {
     });
     findings.push(Finding::Knee(Knee {
         is_cpu_bound: true,
+        lanes_at_limit: Some(1),
         ..knee.expect("there is one")
     }));
     for finding in findings {

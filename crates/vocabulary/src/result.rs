@@ -553,6 +553,14 @@ impl JobResult {
 }
 
 impl Run {
+    /// How many lanes (io_uring rings, each with a thread of its own) served a result's queue, if this machine has
+    /// cores for more; absent where no ring did.
+    pub fn lanes_below_cores(&self, result: &JobResult) -> Option<u32> {
+        let lanes = (result.engine == "ring").then(|| result.lanes.unwrap_or(1))?;
+        let cores = self.machine.cpu.cores.get();
+        cores.is_none_or(|cores| cores > lanes).then_some(lanes)
+    }
+
     /// The figures of memory, of a run that is of it.
     pub fn memory(&self) -> Option<&Memory> {
         match &self.figures {

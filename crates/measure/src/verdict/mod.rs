@@ -204,6 +204,7 @@ mod tests {
     use super::purposes::logging;
     use super::sentences::class_in_words;
     use super::*;
+    use rubus_vocabulary::fact::Fact;
     use rubus_vocabulary::fixture;
     use rubus_vocabulary::job_names;
     use rubus_vocabulary::result::JobResult;
@@ -319,6 +320,9 @@ mod tests {
         run.results.iter_mut().filter(deep).for_each(bound);
         assert!(!says(&run, "It takes one request at a time"));
         assert!(says(&run, "this is the processor's limit"));
+        assert!(says(&run, "`rubus bench --lanes N` asks with more cores"));
+        run.machine.cpu.cores = Fact::known(1, "a test");
+        assert!(!says(&run, "--lanes"));
     }
 
     /// 19 MB/s through a cable of 100 Mbit/s were once published as the speed of a network disk.

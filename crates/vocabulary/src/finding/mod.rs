@@ -70,6 +70,10 @@ pub struct Knee {
     /// nothing about the device.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_cpu_bound: bool,
+    /// Of the points that the processor limited: how many lanes (io_uring rings, each with a thread of its own) served
+    /// them, if the machine has cores for more; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes_at_limit: Option<u32>,
     /// Largest distance of a measured point from the fitted curve, as a share of it.
     pub misfit: f64,
 }
