@@ -71,12 +71,19 @@ pub fn elsewhere(on: &RemoteFacts) -> String {
 }
 
 /// How the queues of a run were kept full, where that is not as usual: "queues shared by up to 4 lanes
-/// (io_uring rings, each with a thread of its own)".
+/// (io_uring rings, each with a thread of its own); completions polled in 8 of 10 jobs".
 pub fn queues(run: &Run) -> Option<String> {
-    let lanes = run.results.iter().filter_map(|result| result.lanes).max()?;
-    Some(format!(
-        "queues shared by up to {lanes} lanes (io_uring rings, each with a thread of its own)"
-    ))
+    let lanes = run.results.iter().filter_map(|result| result.lanes).max();
+    let shared = lanes.map(|lanes| {
+        format!(
+            "queues shared by up to {lanes} lanes (io_uring rings, each with a thread of its own)"
+        )
+    });
+    let polled = run.results.iter().filter(|result| result.polled).count();
+    let of = run.results.len();
+    let polled = (polled > 0).then(|| format!("completions polled in {polled} of {of} jobs"));
+    let parts: Vec<String> = [shared, polled].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// A way there and back: "840 µs", "12.3 ms".
@@ -264,6 +271,9 @@ mod tests {
             told,
             "queues shared by up to 4 lanes (io_uring rings, each with a thread of its own)"
         );
+        run.results[0].polled = true;
+        let both = queues(&run).expect("there is more to tell");
+        assert_eq!(both, format!("{told}; completions polled in 1 of 18 jobs"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Runs one job of random 4 KiB operations on a file or block device and prints what it took:
-//! `one-job read|write TARGET [--depth N] [--lanes N] [--block BYTES] [--seconds N | --operations N]`.
+//! `one-job read|write TARGET [--depth N] [--lanes N] [--hipri] [--block BYTES] [--seconds N | --operations N]`.
 //!
 //! For comparing the engine with other programs where the whole of rubus is not at hand: a single static
 //! program, the same loops and the same accounts as a suite has. `write` destroys what is on TARGET. A warm-up
@@ -17,7 +17,7 @@ use rubus_vocabulary::result::JobResult;
 use rubus_vocabulary::spec::{Content, Direction, Job, Pattern, Suite};
 use rustix::fs::OFlags;
 
-const USAGE: &str = "usage: one-job read|write TARGET [--depth N] [--lanes N] [--block BYTES] \
+const USAGE: &str = "usage: one-job read|write TARGET [--depth N] [--lanes N] [--hipri] [--block BYTES] \
                      [--seconds N | --operations N]";
 
 type Failure = Box<dyn std::error::Error>;
@@ -53,6 +53,7 @@ fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, Failure> {
         match option.as_str() {
             "--depth" => wanted.depth = value()?.parse()?,
             "--lanes" => wanted.queueing.lanes = value()?.parse::<u32>()?.max(1),
+            "--hipri" => wanted.queueing.polled = true,
             "--block" => wanted.block_bytes = value()?.parse()?,
             "--seconds" => wanted.seconds = value()?.parse()?,
             "--operations" => wanted.operations = Some(value()?.parse()?),
@@ -122,7 +123,7 @@ impl Wanted {
 
 fn print(result: &JobResult) {
     println!(
-        "operations {} seconds {:.3} per_second {:.0} cpu_ns_per_operation {:.0} p50_ns {} p99_ns {} engine {} lanes {}",
+        "operations {} seconds {:.3} per_second {:.0} cpu_ns_per_operation {:.0} p50_ns {} p99_ns {} engine {} lanes {} polled {}",
         result.operations,
         result.elapsed_s,
         result.iops.value,
@@ -131,6 +132,7 @@ fn print(result: &JobResult) {
         result.latency_ns.p99.unwrap_or(0),
         result.engine,
         result.lanes.unwrap_or(1),
+        result.polled,
     );
     for doubt in &result.doubts {
         eprintln!("{}", doubt.what());

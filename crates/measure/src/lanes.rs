@@ -12,6 +12,9 @@ pub struct Queueing {
     /// Rings that share the depth of a job, each in a thread of its own; at least 1. A job with a smaller depth
     /// gets as many as its depth, and a job with a shape (a mix, a rate limit, a job file's) one for each copy.
     pub lanes: u32,
+    /// Completions are polled for instead of waiting for interrupts, where a job goes past the page cache, makes
+    /// nothing durable in between and has no shape. The session refuses a target where that cannot be.
+    pub polled: bool,
 }
 
 impl Queueing {
@@ -19,6 +22,7 @@ impl Queueing {
     pub const USUAL: Queueing = Queueing {
         may_use_ring: true,
         lanes: 1,
+        polled: false,
     };
     /// Threads in place of io_uring.
     pub const THREADS: Queueing = Queueing {

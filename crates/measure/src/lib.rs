@@ -43,6 +43,7 @@ mod outcome;
 mod page_cache;
 mod passes;
 pub mod pipes;
+mod polling;
 mod probe;
 mod region;
 pub mod remote;

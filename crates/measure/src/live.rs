@@ -35,8 +35,8 @@ pub(crate) struct LiveRig {
     watcher: Watcher,
     kind: TargetKind,
     queueing: Queueing,
-    /// What trying io_uring found, for each open file, for reads and for writes.
-    verdicts: HashMap<(RawFd, bool), Verdict>,
+    /// What trying io_uring found, for each open file, for reads and for writes, polled or not.
+    verdicts: HashMap<(RawFd, bool, bool), Verdict>,
 }
 
 impl LiveRig {
@@ -82,7 +82,8 @@ impl Rig for LiveRig {
             doubt,
             bytes_written,
         };
-        if work.queue_depth == 1 {
+        let polled = self.queueing.polled && work.may_be_polled();
+        if work.queue_depth == 1 && !polled {
             return chosen(Engine::Positional, None, 0);
         }
         let because = |reason: String| Some(Doubt::NoRing { reason });
@@ -101,20 +102,20 @@ impl Rig for LiveRig {
             let reason = "writes through the page cache are waited for one by one".into();
             return chosen(Engine::Threads, because(reason), 0);
         }
-        let key = (work.file.as_raw_fd(), work.is_write());
+        let key = (work.file.as_raw_fd(), work.is_write(), polled);
         let (verdict, bytes_written) = match self.verdicts.get(&key) {
             Some(verdict) => (verdict.clone(), 0),
             None => {
-                let found = probe::try_ring(work, trial);
+                let found = probe::try_ring(work, trial, polled);
                 self.verdicts.insert(key, found.verdict.clone());
                 (found.verdict, found.bytes_written)
             }
         };
+        let lanes = self.queueing.lanes;
         match verdict {
-            Verdict::Good => {
-                let lanes = self.queueing.lanes;
-                chosen(Engine::Ring { lanes }, None, bytes_written)
-            }
+            // Who asks for polling wants no other way.
+            Verdict::Punts if polled => chosen(Engine::Ring { lanes, polled }, None, bytes_written),
+            Verdict::Good => chosen(Engine::Ring { lanes, polled }, None, bytes_written),
             Verdict::Punts => chosen(
                 Engine::Threads,
                 because("the kernel would hand each operation to a thread of its own".into()),

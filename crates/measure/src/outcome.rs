@@ -125,15 +125,17 @@ fn result(
         .max(1);
     let mut doubts = task.doubts.clone();
     doubts.extend(measured.caveats.drain(..).map(Doubt::from));
-    doubts.extend(attribution::cpu_doubts(
-        &cpu,
-        waited_share(completions),
-        attribution::used_share(
+    let used = match task.work.is_polled() {
+        // Polling fills a core whether or not that is the limit.
+        true => 0.0,
+        false => attribution::used_share(
             &used_shares(completions, elapsed_ns),
             cpu.per_core_busy.len(),
             task.work.lanes(),
         ),
-    ));
+    };
+    let waited = waited_share(completions);
+    doubts.extend(attribution::cpu_doubts(&cpu, waited, used));
     doubts.extend(attribution::stopped_doubt(machine.first, machine.last));
     doubts.extend(attribution::power_doubts(machine.samples));
     doubts.extend(attribution::traffic_doubt(
@@ -175,6 +177,7 @@ fn result(
         bytes: sizes.differ.then_some(measured.bytes),
         engine: task.work.engine.name().into(),
         lanes: Some(task.work.lanes()).filter(|&lanes| lanes > 1),
+        polled: task.work.is_polled(),
         started_s: 0.0,
         warm_up_s: seconds(warm_up_ns),
         elapsed_s: measured.measured_s,

@@ -11,6 +11,7 @@ use crate::frame::{
     Done, Frame, Session, SessionOutcome, check_room, rig_for, target_facts, watch_of,
 };
 use crate::loop_device;
+use crate::polling;
 use crate::region::Region;
 use crate::scheduler::{Scheduler, group, regions_of};
 use crate::suites::only_reads;
@@ -58,6 +59,7 @@ pub fn run(
         more.push(opened);
     }
     let watch = watch_of(session.watch, &opened);
+    polling::check(&opened, session.queueing, watch.device.as_deref())?;
     let facts = target_facts(&opened, &suite, watch.device.clone());
     let through_cache = watch
         .device

@@ -19,6 +19,8 @@ pub(crate) enum Engine {
     Ring {
         /// At most so many; see [`Work::lanes`].
         lanes: u32,
+        /// Completions are polled for.
+        polled: bool,
     },
     /// One thread per operation in flight.
     Threads,
@@ -95,7 +97,7 @@ impl Work {
         match self.engine {
             Engine::Positional => 1,
             // No worker without an operation of its own.
-            Engine::Ring { lanes } => self.at_most_one_each(lanes),
+            Engine::Ring { lanes, .. } => self.at_most_one_each(lanes),
             Engine::Threads => u64::from(self.queue_depth).min(self.max_operations) as u32,
             Engine::Wire => {
                 self.at_most_one_each(self.remote.as_ref().map_or(1, |remote| remote.wanted()))
@@ -153,6 +155,16 @@ impl Work {
             (Engine::Ring { .. }, None) => self.workers(),
             _ => 1,
         }
+    }
+
+    /// Whether completions are polled for: then a thread is busy all the time, whatever it waits for.
+    pub(crate) fn is_polled(&self) -> bool {
+        matches!(self.engine, Engine::Ring { polled: true, .. })
+    }
+
+    /// Whether completions could be polled for: of plain operations past the page cache.
+    pub(crate) fn may_be_polled(&self) -> bool {
+        self.general.is_none() && !self.is_commit() && !self.is_buffered && !self.settles
     }
 
     /// So many workers as are wanted, none without an operation of its own.

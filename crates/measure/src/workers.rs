@@ -481,6 +481,7 @@ impl Duty {
             work.is_write(),
             work.content,
             self.seed(),
+            work.is_polled(),
         );
         let mut queue = match queue {
             Ok(queue) => queue,

@@ -9,13 +9,19 @@ use std::time::Duration;
 
 use rubus_vocabulary::spec::{Content, Direction, Durability, Pattern};
 
-use crate::probe::{Verdict, try_ring};
+use crate::probe::{Verdict, try_polled, try_ring};
 use crate::work::{Engine, Work};
 use crate::workers::Workers;
 
 const REGION: u64 = 1 << 20;
-const RING: Engine = Engine::Ring { lanes: 1 };
-const LANES: Engine = Engine::Ring { lanes: 3 };
+const RING: Engine = Engine::Ring {
+    lanes: 1,
+    polled: false,
+};
+const LANES: Engine = Engine::Ring {
+    lanes: 3,
+    polled: false,
+};
 const ENGINES: [Engine; 4] = [Engine::Positional, RING, LANES, Engine::Threads];
 
 fn work(file: &File, engine: Engine) -> Work {
@@ -64,7 +70,7 @@ fn has_ring() -> bool {
         .expect("/dev/null");
     let mut work = work(&null, RING);
     work.direction = Direction::Write;
-    !matches!(try_ring(&work, 32).verdict, Verdict::Bad(reason) if reason.contains("none") || reason.contains("forbidden"))
+    !matches!(try_ring(&work, 32, false).verdict, Verdict::Bad(reason) if reason.contains("none") || reason.contains("forbidden"))
 }
 
 fn engines() -> Vec<Engine> {
@@ -148,7 +154,13 @@ fn lanes_share_depth_and_budget_and_their_accounts_are_joined() {
 #[test]
 fn there_are_no_more_lanes_than_operations_in_flight() {
     let file = File::open("/dev/null").expect("/dev/null");
-    let mut work = work(&file, Engine::Ring { lanes: 64 });
+    let mut work = work(
+        &file,
+        Engine::Ring {
+            lanes: 64,
+            polled: false,
+        },
+    );
     assert_eq!((work.lanes(), work.workers()), (8, 8));
     work.max_operations = 5;
     assert_eq!(work.lanes(), 5);
@@ -175,6 +187,82 @@ fn each_lane_has_places_of_its_own() {
         .filter(|page| page.iter().any(|&byte| byte != 0))
         .count();
     assert!(written > 66, "{written} blocks of 99");
+}
+
+/// A file that is open past the page cache, where its filesystem lets us.
+fn direct(path: &std::path::Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
+    let mut options = File::options();
+    options.read(true).write(true).custom_flags(flags);
+    options.open(path).ok()
+}
+
+#[test]
+fn polled_lanes_do_all_operations_once() {
+    let named = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(named.path(), vec![0x5a; REGION as usize]).expect("its contents");
+    named.as_file().sync_all().expect("them on the disk");
+    let Some(file) = direct(named.path()) else {
+        eprintln!("skipped: no direct I/O here");
+        return;
+    };
+    let work = Work {
+        queue_depth: 8,
+        ..work(
+            &file,
+            Engine::Ring {
+                lanes: 2,
+                polled: true,
+            },
+        )
+    };
+    if try_polled(&work.file) != Verdict::Good {
+        eprintln!("skipped: nothing to poll here");
+        return;
+    }
+    for direction in [Direction::Read, Direction::Write] {
+        for queue_depth in [8, 1] {
+            let work = Work {
+                direction,
+                queue_depth,
+                ..work.clone()
+            };
+            let workers = run(&work);
+            let completions = &workers.completions()[0];
+            assert_eq!(completions.failure(), None, "{direction:?}");
+            assert_eq!(completions.operations(), REGION / 4096, "{direction:?}");
+            assert_eq!(completions.latencies().count(), REGION / 4096);
+        }
+    }
+    let pages = pages(&mut File::open(named.path()).expect("the file"));
+    let distinct: HashSet<&Vec<u8>> = pages.iter().collect();
+    assert_eq!(distinct.len() as u64, REGION / 4096, "what was written");
+}
+
+#[test]
+fn what_cannot_be_polled_is_a_failure_in_words() {
+    if !has_ring() {
+        eprintln!("skipped: no io_uring here");
+        return;
+    }
+    // Through the page cache nothing can be.
+    let file = tempfile::tempfile().expect("a file");
+    file.set_len(REGION).expect("a size");
+    let work = work(
+        &file,
+        Engine::Ring {
+            lanes: 1,
+            polled: true,
+        },
+    );
+    match try_polled(&work.file) {
+        Verdict::Bad(reason) => assert!(reason.contains("not supported"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    let workers = run(&work);
+    let failure = workers.completions()[0].failure().expect("it fails");
+    assert!(failure.contains("not supported"), "{failure}");
 }
 
 #[test]
@@ -265,7 +353,7 @@ fn a_good_ring_passes_the_trial_and_leaves_no_more_than_it_says() {
     file.set_len(REGION).expect("a size");
     let mut work = work(&file, RING);
     work.max_operations = 1 << 20;
-    let found = try_ring(&work, 32);
+    let found = try_ring(&work, 32, false);
     assert!(
         matches!(found.verdict, Verdict::Good | Verdict::Punts),
         "{found:?}"
@@ -289,7 +377,7 @@ fn reads_in_the_trial_write_nothing() {
     file.set_len(REGION).expect("a size");
     let mut work = work(&file, RING);
     work.direction = Direction::Read;
-    let found = try_ring(&work, 32);
+    let found = try_ring(&work, 32, false);
     assert_eq!(found.bytes_written, 0);
     assert!(
         matches!(found.verdict, Verdict::Good | Verdict::Punts),

@@ -132,6 +132,35 @@ fn deep_queues_are_shared_by_the_lanes_that_are_asked_for() {
     }
 }
 
+/// What this machine's disk can do is not known; on either way the user must be told the truth.
+#[test]
+fn a_target_is_polled_or_refused_in_words() {
+    let here = tempfile::tempdir().expect("a directory");
+    let polled = Queueing {
+        polled: true,
+        ..Queueing::USUAL
+    };
+    let (outcome, events) = measure(directory(here.path()), &small_suite(), polled);
+    match outcome {
+        Err(error) => {
+            let error = error.to_string();
+            assert!(error.contains("--hipri"), "{error}");
+            assert!(
+                error.contains(&here.path().display().to_string()),
+                "{error}"
+            );
+            assert!(events.is_empty(), "{events:?}");
+        }
+        Ok(outcome) => {
+            for result in &outcome.results {
+                assert_eq!(result.polled, result.engine == "ring", "{}", result.job);
+            }
+            assert!(outcome.results.iter().any(|result| result.polled));
+        }
+    }
+    assert!(is_empty(here.path()));
+}
+
 #[test]
 fn a_file_is_only_read_unless_it_may_be_lost() {
     let mut file = tempfile::NamedTempFile::new().expect("a file");

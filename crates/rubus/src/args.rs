@@ -456,6 +456,10 @@ pub struct Bench {
     #[arg(long, value_name = "N|auto", value_parser = Lanes::parse,
         conflicts_with_all = ["threads", "together"])]
     pub lanes: Option<Lanes>,
+    /// Poll for completions instead of waiting for interrupts; needs a device with poll queues, such
+    /// as NVMe with nvme.poll_queues=N
+    #[arg(long, conflicts_with_all = ["threads", "together"])]
+    pub hipri: bool,
     /// Use threads instead of io_uring to reach the queue depth
     #[arg(long)]
     pub threads: bool,

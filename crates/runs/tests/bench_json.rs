@@ -94,6 +94,7 @@ fn unusual_run() -> Run {
         on: Some("sda".into()),
         copies: Some(4),
         lanes: Some(4),
+        polled: true,
         passes: Some(3),
         noise: Some(0.02),
         ended: Some(Ended::Time),
@@ -120,6 +121,7 @@ fn every_field_of_every_finding_is_documented() {
     });
     findings.push(Finding::Knee(Knee {
         is_cpu_bound: true,
+        is_polled: true,
         lanes_at_limit: Some(1),
         ..knee.expect("there is one")
     }));

@@ -326,6 +326,9 @@ pub struct JobResult {
     /// runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lanes: Option<u32>,
+    /// Completions were polled for, so a core was busy whether it worked or waited.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub polled: bool,
     /// Seconds from the run's `started` to the start of this job, from which its stalls count.
     #[serde(default)]
     pub started_s: f64,

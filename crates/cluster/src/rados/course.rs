@@ -138,6 +138,7 @@ impl Course {
             passes: None,
             engine: "rados".into(),
             lanes: None,
+            polled: false,
             started_s: around.started_s,
             warm_up_s: measured.warm_up_s,
             elapsed_s: measured.measured_s,

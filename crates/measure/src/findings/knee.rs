@@ -50,7 +50,9 @@ fn finding(run: &Run, mut sweep: Vec<&JobResult>) -> Option<Finding> {
         })
         .collect();
     let fit = fit(&depths)?;
-    let bound = cpu_bound(&sweep);
+    let most = near_the_most(&sweep);
+    let is_busy = |result: &&&JobResult| result.is_cpu_bound() || result.polled;
+    let busy = most.iter().filter(is_busy);
     Some(Finding::Knee(Knee {
         direction: sweep[0].direction,
         pattern: sweep[0].pattern,
@@ -64,27 +66,22 @@ fn finding(run: &Run, mut sweep: Vec<&JobResult>) -> Option<Finding> {
         softness: fit.softness,
         enough_depth: enough(&depths),
         is_one_at_a_time: fit.is_one_at_a_time,
-        is_cpu_bound: !bound.is_empty(),
-        lanes_at_limit: bound
-            .iter()
+        is_cpu_bound: most.iter().any(|result| result.is_cpu_bound()),
+        is_polled: most.iter().any(|result| result.polled),
+        lanes_at_limit: busy
             .filter_map(|result| run.lanes_below_cores(result))
             .max(),
         misfit: fit.misfit,
     }))
 }
 
-/// The points that give nearly the most and that the processor limited: the ceiling is then perhaps its own.
-fn cpu_bound<'a>(sweep: &[&'a JobResult]) -> Vec<&'a JobResult> {
+/// The points that give nearly the most: where the processor limited one of them, the ceiling is perhaps its own.
+fn near_the_most<'a>(sweep: &[&'a JobResult]) -> Vec<&'a JobResult> {
     const NEARLY: f64 = 0.9;
     let rates = sweep.iter().map(|result| result.iops.value);
     let most = rates.fold(0.0, f64::max);
-    let nearly = sweep
-        .iter()
-        .filter(|result| result.iops.value >= NEARLY * most);
-    nearly
-        .copied()
-        .filter(|result| result.is_cpu_bound())
-        .collect()
+    let is_near = |result: &&&JobResult| result.iops.value >= NEARLY * most;
+    sweep.iter().filter(is_near).copied().collect()
 }
 
 /// Operations per second that the fitted curve gives with `depth` in flight, at least 1.
@@ -114,6 +111,21 @@ mod tests {
         run.results[0].doubts.push(bound.clone());
         assert_eq!(marks(&run), [false, false]);
         run.results[8].doubts.push(bound);
+        assert_eq!(marks(&run), [true, false]);
+    }
+
+    #[test]
+    fn a_ceiling_that_was_polled_for_is_marked() {
+        let mut run = rubus_vocabulary::fixture::queue_depth_run();
+        let marks = |run: &Run| -> Vec<bool> {
+            let knees = of(run).into_iter().map(|finding| match finding {
+                Finding::Knee(knee) => knee.is_polled,
+                other => panic!("{other:?}"),
+            });
+            knees.collect()
+        };
+        assert_eq!(marks(&run), [false, false]);
+        run.results[8].polled = true;
         assert_eq!(marks(&run), [true, false]);
     }
 

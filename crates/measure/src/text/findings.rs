@@ -102,7 +102,14 @@ fn knee(knee: &Knee) -> String {
     let alone = duration_ns(knee.service_ns.value as u64);
     let ceiling = iops(knee.ceiling_iops.value);
     let gain = times(knee.gain.value);
-    let mut text = if knee.is_one_at_a_time && knee.is_cpu_bound {
+    let mut text = if knee.is_one_at_a_time && knee.is_polled {
+        format!(
+            "{what} gain nothing from queueing (×{gain}, {}) on this machine. One takes {alone}; the ceiling is {ceiling} \
+             per second.{}",
+            range(&knee.gain, times),
+            processor(knee)
+        )
+    } else if knee.is_one_at_a_time && knee.is_cpu_bound {
         format!(
             "{what} gain nothing from queueing (×{gain}, {}) on this machine: {}, so the processor is the \
              limit. It says nothing about how many requests the device handles at a time. One takes {alone}; the \
@@ -148,6 +155,12 @@ fn knee(knee: &Knee) -> String {
 
 /// Whose limit was reached, where the processor was busy; empty where it was not.
 fn processor(knee: &Knee) -> String {
+    if knee.is_polled {
+        let more = more_lanes(knee);
+        return format!(
+            " Completions were polled for, so a core was always busy: the device may do more.{more}"
+        );
+    }
     if !knee.is_cpu_bound {
         return String::new();
     }
@@ -490,6 +503,21 @@ mod tests {
         let rising = says.iter().find(rising).expect("there is one");
         assert!(rising.contains("the device may do more"), "{rising}");
         assert!(!says.iter().any(|text| text.contains("--lanes")));
+    }
+
+    #[test]
+    fn of_what_was_polled_for_the_device_is_not_judged() {
+        for finding in crate::fixture::every_finding() {
+            if let Finding::Knee(knee) = finding {
+                let polled = sentence(&Finding::Knee(Knee {
+                    is_polled: true,
+                    ..knee
+                }));
+                let told = polled.contains("a core was always busy: the device may do more");
+                assert!(told, "{polled}");
+                assert!(!polled.contains("handles one request"), "{polled}");
+            }
+        }
     }
 
     #[test]

@@ -191,6 +191,14 @@ fn queueing_sentence(run: &Run) -> Vec<String> {
         return Vec::new();
     }
     let gain = many.iops.value / one.iops.value;
+    // A core that polls is busy in any case, so a missing gain says nothing.
+    if many.polled && many.iops.low <= one.iops.high * 1.5 {
+        return vec![format!(
+            "32 in flight give {gain:.2} times the random reads of one; a core polled for them all the time, so this \
+             says nothing about the device's queue.{}",
+            more_lanes(run, many)
+        )];
+    }
     // Where a core is busy, a missing gain is the processor's.
     if many.is_cpu_bound() && many.iops.low <= one.iops.high * 1.5 {
         return vec![format!(

@@ -54,6 +54,7 @@ pub fn pool(bench: &Bench) -> anyhow::Result<Option<&PoolName>> {
         (bench.connections.is_some(), "--connections"),
         (bench.server_status.is_some(), "--server-status"),
         (bench.lanes.is_some(), "--lanes"),
+        (bench.hipri, "--hipri"),
         (bench.threads, "--threads"),
     ];
     for (is_given, option) in others {

@@ -33,6 +33,7 @@ pub fn allowance(bench: &Bench) -> Allowance {
 pub fn queueing(bench: &Bench) -> anyhow::Result<Queueing> {
     let usual = Queueing {
         may_use_ring: !bench.threads,
+        polled: bench.hipri,
         ..Queueing::USUAL
     };
     let Some(lanes) = bench.lanes else {
@@ -87,9 +88,7 @@ fn special(bench: &Bench, target: &Resolved, suite: &mut Suite) -> anyhow::Resul
         "--drop-caches is for --suite small-files; the suite {} goes past the caches by itself",
         suite.name
     );
-    if bench.lanes.is_some() {
-        lanes_fit(target, suite)?;
-    }
+    queueing_fits(bench, target, suite)?;
     if bench.drop_caches {
         anyhow::ensure!(
             rustix::process::geteuid().is_root(),
@@ -120,20 +119,26 @@ fn special(bench: &Bench, target: &Resolved, suite: &mut Suite) -> anyhow::Resul
     Ok(())
 }
 
-/// Whether lanes mean something for this suite on this target.
-fn lanes_fit(target: &Resolved, suite: &Suite) -> anyhow::Result<()> {
+/// Whether lanes and polling, where they are asked for, mean something for this suite on this target.
+fn queueing_fits(bench: &Bench, target: &Resolved, suite: &Suite) -> anyhow::Result<()> {
+    let is_plain =
+        |job: &&Job| job.operation.is_block() && job.shape.is_none() && !job.durability.is_each();
+    let mut plain = suite.jobs.iter().filter(is_plain);
     anyhow::ensure!(
-        !matches!(target.target, Target::Remote { .. }),
+        !bench.hipri || plain.clone().next().is_some(),
+        "cannot use --hipri with the suite {}: none of its jobs can poll for completions\nTry --suite queue-depth.",
+        suite.name
+    );
+    anyhow::ensure!(
+        bench.lanes.is_none() || plain.any(|job| job.queue_depth > 1),
+        "cannot use --lanes with the suite {}: none of its jobs has a queue that could be shared\nTry --suite queue-depth.",
+        suite.name
+    );
+    anyhow::ensure!(
+        bench.lanes.is_none() || !matches!(target.target, Target::Remote { .. }),
         "cannot use --lanes on {}: no io_uring serves a network disk that is not attached\nGive --connections N instead: \
          each connection has a thread of its own.",
         target.named
-    );
-    let is_deep =
-        |job: &Job| job.operation.is_block() && job.shape.is_none() && job.queue_depth > 1;
-    anyhow::ensure!(
-        suite.jobs.iter().any(is_deep),
-        "cannot use --lanes with the suite {}: none of its jobs has a queue that could be shared\nTry --suite queue-depth.",
-        suite.name
     );
     Ok(())
 }

@@ -29,6 +29,11 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
          each copy has a ring and a thread of its own.",
         path.display()
     );
+    anyhow::ensure!(
+        !bench.hipri,
+        "cannot use --hipri with the job file {}: its jobs wait for interrupts\nMeasure with a suite, or leave --hipri out.",
+        path.display()
+    );
     let queueing = super::bench_options::queueing(bench)?;
     let cancel = signals::cancel_flag()?;
     let world = World::of(general)?;

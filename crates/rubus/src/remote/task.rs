@@ -250,7 +250,7 @@ mod tests {
     use clap::FromArgMatches;
 
     /// Options that mean the same over there.
-    const PASSED_ON: [&str; 21] = [
+    const PASSED_ON: [&str; 22] = [
         "against",
         "against-i-will-lose-everything-on",
         "budget",
@@ -258,6 +258,7 @@ mod tests {
         "content",
         "drop-caches",
         "full",
+        "hipri",
         "i-will-lose-everything-on",
         "ignore-unsupported",
         "lanes",

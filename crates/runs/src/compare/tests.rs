@@ -122,6 +122,14 @@ fn runs_with_different_lanes_say_so() {
         .collect();
     assert_eq!(told, [("lanes", vec![Some("1".into()), Some("4".into())])]);
     assert!(two(&after, &after).differences.is_empty());
+    let mut polled = after.clone();
+    polled.results[3].polled = true;
+    let told = two(&after, &polled).differences;
+    assert_eq!(told[0].what, "completions");
+    assert_eq!(
+        told[0].values,
+        [Some("by interrupt".into()), Some("polled".into())]
+    );
 }
 
 #[test]
