@@ -13,7 +13,7 @@ use crate::common::program::{Home, binary};
 use crate::common::run::measure_undisturbed;
 use crate::common::{can_run, report, take_turns};
 use rubus_lab::devices::needs::Need;
-use rubus_lab::devices::{Limits, ThrottledLoop};
+use rubus_lab::devices::{Limits, LoopDevice, ThrottledLoop};
 use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
@@ -28,14 +28,15 @@ fn ceilings_and_cliffs_are_where_the_device_has_them() {
     if !can_run("known ceilings and cliffs", &needs) {
         return;
     }
-    // The binary is built before the two begin.
+    // The binary is built before they begin.
     binary();
     std::thread::scope(|scope| {
-        let both = [
-            scope.spawn(a_ceiling_is_the_limit_of_the_device),
+        let all = [
+            scope.spawn(|| a_ceiling_is_the_limit_of_the_device(&[])),
+            scope.spawn(|| a_ceiling_is_the_limit_of_the_device(&["--lanes", "auto"])),
             scope.spawn(a_cliff_is_where_the_rate_falls),
         ];
-        for one in both {
+        for one in all {
             if let Err(panic) = one.join() {
                 std::panic::resume_unwind(panic);
             }
@@ -50,7 +51,9 @@ const CEILING: f64 = 500.0;
 /// How far the ceiling may be from that.
 const FROM_CEILING: f64 = 0.03;
 
-fn a_ceiling_is_the_limit_of_the_device() {
+/// However many lanes share the queue: each has its part of the depth, and the device lets all of them
+/// together through.
+fn a_ceiling_is_the_limit_of_the_device(lanes: &[&str]) {
     let limits = Limits {
         read_iops: Some(CEILING as u64),
         ..Limits::default()
@@ -60,7 +63,7 @@ fn a_ceiling_is_the_limit_of_the_device() {
     let is_good = |run: &Value| is_near(ceiling(run).0, CEILING, FROM_CEILING);
     let run = measure_undisturbed(&DISTURBANCES, is_good, || {
         let mut command = bench(&device, &home, "queue-depth", Path::new("-"));
-        let output = command.arg("--read-only").output();
+        let output = command.arg("--read-only").args(lanes).output();
         let output = output.expect("the program starts");
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice(&output.stdout).expect("the run is JSON")
@@ -68,13 +71,38 @@ fn a_ceiling_is_the_limit_of_the_device() {
     let (value, low, high) = ceiling(&run);
     let knee = &finding(&run, "knee");
     report(&format!(
-        "ceiling: {value:.1} ({low:.1} to {high:.1}) per second, truth {CEILING}; knee {}, gain {}",
+        "ceiling {lanes:?}: {value:.1} ({low:.1} to {high:.1}) per second, truth {CEILING}; knee {}, gain {}",
         knee["depth"], knee["gain"]
     ));
     assert!(is_near(value, CEILING, FROM_CEILING), "{knee}");
     assert!(low <= CEILING * 1.01 && CEILING * 0.99 <= high, "{knee}");
     assert_eq!(knee["is_one_at_a_time"], true, "{knee}");
     assert_eq!(knee["jobs"].as_array().map(Vec::len), Some(9), "{knee}");
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    if !lanes.is_empty() && cpus > 1 {
+        let results = run["results"].as_array().expect("it has results");
+        let deepest = results.last().expect("it has results");
+        assert_eq!(deepest["lanes"], cpus, "{deepest}");
+    }
+}
+
+/// A loop device completes by the work of a kernel's thread; nothing can poll for that.
+#[test]
+fn a_device_without_poll_queues_is_refused_for_polling() {
+    let _turn = take_turns();
+    if !can_run("no poll queues", &[Need::Root, Need::Loop]) {
+        return;
+    }
+    let device = LoopDevice::new(8 * MIB).expect("a loop device");
+    let home = Home::new();
+    let mut command = home.command();
+    command.arg("bench").arg(device.path()).arg("--hipri");
+    let output = command.output().expect("the program starts");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    let name = device.path().file_name().expect("a name").to_string_lossy();
+    let expected = format!("{name} has no poll queues");
+    assert!(message.contains(&expected), "{message}");
 }
 
 fn ceiling(run: &Value) -> (f64, f64, f64) {

@@ -70,6 +70,22 @@ pub fn elsewhere(on: &RemoteFacts) -> String {
     )
 }
 
+/// How the queues of a run were kept full, where that is not as usual: "queues shared by up to 4 lanes
+/// (io_uring rings, each with a thread of its own); completions polled in 8 of 10 jobs".
+pub fn queues(run: &Run) -> Option<String> {
+    let lanes = run.results.iter().filter_map(|result| result.lanes).max();
+    let shared = lanes.map(|lanes| {
+        format!(
+            "queues shared by up to {lanes} lanes (io_uring rings, each with a thread of its own)"
+        )
+    });
+    let polled = run.results.iter().filter(|result| result.polled).count();
+    let of = run.results.len();
+    let polled = (polled > 0).then(|| format!("completions polled in {polled} of {of} jobs"));
+    let parts: Vec<String> = [shared, polled].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
 /// A way there and back: "840 µs", "12.3 ms".
 pub fn round_trip(ms: f64) -> String {
     duration_ns((ms.max(0.0) * 1e6) as u64)
@@ -261,6 +277,23 @@ mod tests {
         4 KiB reads while writing
         ");
         assert!(titles.iter().all(|title| crate::text::width(title) <= 25));
+    }
+
+    #[test]
+    fn several_lanes_are_told_and_one_is_not() {
+        let mut run = fixture::queue_depth_run();
+        assert_eq!(queues(&run), None);
+        for result in &mut run.results {
+            result.lanes = Some(result.queue_depth.min(4)).filter(|&lanes| lanes > 1);
+        }
+        let told = queues(&run).expect("there are four");
+        assert_eq!(
+            told,
+            "queues shared by up to 4 lanes (io_uring rings, each with a thread of its own)"
+        );
+        run.results[0].polled = true;
+        let both = queues(&run).expect("there is more to tell");
+        assert_eq!(both, format!("{told}; completions polled in 1 of 18 jobs"));
     }
 
     #[test]

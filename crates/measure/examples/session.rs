@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use rubus_measure::{Event, Session, Target, WatchPaths, run, suites};
+use rubus_measure::{Event, Queueing, Session, Target, WatchPaths, run, suites};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -13,7 +13,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .next()
             .ok_or("usage: session DIRECTORY [threads]")?,
     );
-    let may_use_ring = arguments.next().is_none();
+    let queueing = Queueing {
+        may_use_ring: arguments.next().is_none(),
+        ..Queueing::USUAL
+    };
     let free = rustix::fs::statvfs(&path)?;
     let suite = suites::quick(
         &path.display().to_string(),
@@ -30,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         suite: &suite,
         watch: WatchPaths::default(),
         cancel: &cancel,
-        may_use_ring,
+        queueing,
         more_files: Vec::new(),
         needs: Vec::new(),
     };

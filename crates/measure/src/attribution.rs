@@ -53,8 +53,7 @@ pub(crate) fn cpu_shares(first: &Sample, last: &Sample) -> CpuShares {
 }
 
 /// Doubts from the processors: waiting, theft, a full core. `waited` is the share of the time that the
-/// measuring threads were ready but did not run; `used` the share of one core that the busiest of
-/// them used.
+/// measuring threads were ready but did not run; `used` is their [`used_share`].
 pub(crate) fn cpu_doubts(shares: &CpuShares, waited: Option<f64>, used: f64) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     if let Some(share) = waited.filter(|&share| share >= STARVED) {
@@ -71,6 +70,19 @@ pub(crate) fn cpu_doubts(shares: &CpuShares, waited: Option<f64>, used: f64) -> 
         });
     }
     doubts
+}
+
+/// How near the measuring threads came to using up the processors: the busiest of them its core, or all
+/// of them together all `cores`. `shares` is what each used of one core. Lanes are the limit only when each of
+/// them fills its core: as long as one has time left, it waits for the device.
+pub(crate) fn used_share(shares: &[f64], cores: usize, lanes: u32) -> f64 {
+    let pick: fn(f64, f64) -> f64 = match lanes > 1 {
+        true => f64::min,
+        false => f64::max,
+    };
+    let alone = shares.iter().copied().reduce(pick);
+    let together: f64 = shares.iter().sum();
+    alone.unwrap_or(0.0).max(together / cores.max(1) as f64)
 }
 
 /// Doubts from heat and supply between two samples, `samples` being all of that time in order.

@@ -7,7 +7,8 @@ use rubus_vocabulary::spec::Direction;
 use rubus_vocabulary::stats::Histogram;
 
 use crate::attribution::{
-    Effort, SlowMoments, cpu_doubts, cpu_shares, power_doubts, stalls, stopped_doubt, traffic_doubt,
+    Effort, SlowMoments, cpu_doubts, cpu_shares, power_doubts, stalls, stopped_doubt,
+    traffic_doubt, used_share,
 };
 use crate::mailbox::SlowSpan;
 use crate::sample::{Sample, Traffic};
@@ -122,6 +123,33 @@ fn waiting_theft_and_a_full_core_are_doubts_when_there_is_enough_of_them() {
         Doubt::CpuBound { share: 1.0 },
     ];
     assert_eq!(doubts, expected);
+}
+
+#[test]
+fn lanes_are_bound_by_the_processor_when_each_of_them_is() {
+    let is_bound = |shares: &[f64], lanes| {
+        let used = used_share(shares, 8, lanes);
+        !cpu_doubts(&cpu_shares(&at(0), &at(1)), None, used).is_empty()
+    };
+    assert!(is_bound(&[0.97], 1));
+    assert!(!is_bound(&[0.6], 1));
+    // Together more than two cores, but none of them is full.
+    assert!(!is_bound(&[0.6, 0.6, 0.6, 0.6], 4));
+    assert!(!is_bound(&[0.99, 0.99, 0.99, 0.5], 4));
+    assert!(is_bound(&[0.99, 0.93, 0.95, 0.97], 4));
+    // Threads of one operation each: the busiest speaks.
+    assert!(is_bound(&[0.99, 0.2], 1));
+    // Fewer cores than lanes: all are full together.
+    assert!(
+        cpu_doubts(
+            &cpu_shares(&at(0), &at(1)),
+            None,
+            used_share(&[0.5; 4], 2, 4)
+        )
+        .len()
+            == 1
+    );
+    assert!(used_share(&[], 8, 4) == 0.0);
 }
 
 #[test]

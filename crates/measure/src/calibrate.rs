@@ -76,7 +76,7 @@ pub fn drive(
             }
         });
     }
-    let mut queue = Queue::new(fd, depth, BLOCK_BYTES, is_write, content, 1)
+    let mut queue = Queue::new(fd, depth, BLOCK_BYTES, is_write, content, 1, false)
         .map_err(|errno| words(&std::io::Error::from(errno)))?;
     time(operations, |tally| queue.run(walk, tally))
 }

@@ -14,6 +14,7 @@ use crate::calibrate;
 use crate::error::BenchError;
 use crate::event::{Event, Observer};
 use crate::filesystem::Filesystem;
+use crate::lanes::Queueing;
 use crate::live::{LiveRig, RemoteRig};
 use crate::measurement::Measurement;
 use crate::outcome::content_name;
@@ -40,8 +41,8 @@ pub struct Session<'a> {
     pub watch: WatchPaths,
     /// Set it to end the session: within an operation or a tenth of a second.
     pub cancel: &'a AtomicBool,
-    /// Whether io_uring may be used for deep queues; if not, threads are.
-    pub may_use_ring: bool,
+    /// How deep queues are kept full.
+    pub queueing: Queueing,
 }
 
 /// What a session gave.
@@ -252,8 +253,8 @@ pub(crate) fn watch_of(mut watch: WatchPaths, opened: &Opened) -> WatchPaths {
 }
 
 /// What moves the bytes of this target.
-pub(crate) fn rig_for(opened: &Opened, watcher: Watcher, may_use_ring: bool) -> Box<dyn Rig> {
-    let live = LiveRig::new(watcher, opened.kind, may_use_ring);
+pub(crate) fn rig_for(opened: &Opened, watcher: Watcher, queueing: Queueing) -> Box<dyn Rig> {
+    let live = LiveRig::new(watcher, opened.kind, queueing);
     match opened.remote.clone() {
         Some(remote) => Box::new(RemoteRig::new(live, remote)),
         None => Box::new(live),

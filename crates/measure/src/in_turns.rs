@@ -14,6 +14,7 @@ use crate::event::{Event, Observer};
 use crate::frame::{
     Done, Frame, Session, SessionOutcome, calibration, check_room, rig_for, target_facts, watch_of,
 };
+use crate::polling;
 use crate::region::Region;
 use crate::rig::Rig;
 use crate::scheduler::Scheduler;
@@ -92,10 +93,11 @@ pub fn run_in_turns(
         let opened = Opened::new(session.target)?;
         check_room(&opened, &suite, None)?;
         let watch = watch_of(session.watch, &opened);
+        polling::check(&opened, session.queueing, watch.device.as_deref())?;
         let facts = target_facts(&opened, &suite, watch.device.clone());
         let watcher = Watcher::start(watch);
         frames.push(Frame::watched(start_ns, facts, &watcher, calibration));
-        rigs.push(rig_for(&opened, watcher, session.may_use_ring));
+        rigs.push(rig_for(&opened, watcher, session.queueing));
         regions.push(Region::single(opened, suite.region_bytes));
     }
     let mut schedulers: Vec<Scheduler<'_>> = rigs

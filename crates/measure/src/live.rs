@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use crate::completions::Completions;
 use crate::error::advice;
+use crate::lanes::Queueing;
 use crate::page_cache;
 use crate::probe::{self, Verdict};
 use crate::remote::Connections;
@@ -33,19 +34,18 @@ use rubus_host::ticks::now_ns;
 pub(crate) struct LiveRig {
     watcher: Watcher,
     kind: TargetKind,
-    may_use_ring: bool,
-    /// What trying io_uring found, for each open file, for reads and for writes.
-    verdicts: HashMap<(RawFd, bool), Verdict>,
+    queueing: Queueing,
+    /// What trying io_uring found, for each open file, for reads and for writes, polled or not.
+    verdicts: HashMap<(RawFd, bool, bool), Verdict>,
 }
 
 impl LiveRig {
-    /// The rig for a target of that kind; `may_use_ring` is false when threads are wanted in
-    /// place of io_uring.
-    pub(crate) fn new(watcher: Watcher, kind: TargetKind, may_use_ring: bool) -> Self {
+    /// The rig for a target of that kind, with how deep queues are to be kept full.
+    pub(crate) fn new(watcher: Watcher, kind: TargetKind, queueing: Queueing) -> Self {
         LiveRig {
             watcher,
             kind,
-            may_use_ring,
+            queueing,
             verdicts: HashMap::new(),
         }
     }
@@ -82,7 +82,8 @@ impl Rig for LiveRig {
             doubt,
             bytes_written,
         };
-        if work.queue_depth == 1 {
+        let polled = self.queueing.polled && work.may_be_polled();
+        if work.queue_depth == 1 && !polled {
             return chosen(Engine::Positional, None, 0);
         }
         let because = |reason: String| Some(Doubt::NoRing { reason });
@@ -94,24 +95,27 @@ impl Rig for LiveRig {
             let reason = "each commit waits for its own flush".into();
             return chosen(Engine::Threads, because(reason), 0);
         }
-        if !self.may_use_ring {
+        if !self.queueing.may_use_ring {
             return chosen(Engine::Threads, because("threads were asked for".into()), 0);
         }
         if work.settles {
             let reason = "writes through the page cache are waited for one by one".into();
             return chosen(Engine::Threads, because(reason), 0);
         }
-        let key = (work.file.as_raw_fd(), work.is_write());
+        let key = (work.file.as_raw_fd(), work.is_write(), polled);
         let (verdict, bytes_written) = match self.verdicts.get(&key) {
             Some(verdict) => (verdict.clone(), 0),
             None => {
-                let found = probe::try_ring(work, trial);
+                let found = probe::try_ring(work, trial, polled);
                 self.verdicts.insert(key, found.verdict.clone());
                 (found.verdict, found.bytes_written)
             }
         };
+        let lanes = self.queueing.lanes;
         match verdict {
-            Verdict::Good => chosen(Engine::Ring, None, bytes_written),
+            // Who asks for polling wants no other way.
+            Verdict::Punts if polled => chosen(Engine::Ring { lanes, polled }, None, bytes_written),
+            Verdict::Good => chosen(Engine::Ring { lanes, polled }, None, bytes_written),
             Verdict::Punts => chosen(
                 Engine::Threads,
                 because("the kernel would hand each operation to a thread of its own".into()),

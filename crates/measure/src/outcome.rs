@@ -12,6 +12,7 @@ use crate::attribution::{self, Effort, SlowMoments};
 use crate::completions::Completions;
 use crate::far_end::both_ends;
 use crate::general::{READS, WRITES};
+use crate::mailbox::WorkerReport;
 use crate::measurement::{Failure, Place};
 use crate::rig::Rig;
 use crate::runner::{Part, Runner, seconds};
@@ -124,11 +125,17 @@ fn result(
         .max(1);
     let mut doubts = task.doubts.clone();
     doubts.extend(measured.caveats.drain(..).map(Doubt::from));
-    doubts.extend(attribution::cpu_doubts(
-        &cpu,
-        waited_share(completions),
-        used_share(completions, elapsed_ns, cpu.per_core_busy.len()),
-    ));
+    let used = match task.work.is_polled() {
+        // Polling fills a core whether or not that is the limit.
+        true => 0.0,
+        false => attribution::used_share(
+            &used_shares(completions, elapsed_ns),
+            cpu.per_core_busy.len(),
+            task.work.lanes(),
+        ),
+    };
+    let waited = waited_share(completions);
+    doubts.extend(attribution::cpu_doubts(&cpu, waited, used));
     doubts.extend(attribution::stopped_doubt(machine.first, machine.last));
     doubts.extend(attribution::power_doubts(machine.samples));
     doubts.extend(attribution::traffic_doubt(
@@ -169,6 +176,8 @@ fn result(
         copies: shape.map(|shape| shape.copies).filter(|&copies| copies > 1),
         bytes: sizes.differ.then_some(measured.bytes),
         engine: task.work.engine.name().into(),
+        lanes: Some(task.work.lanes()).filter(|&lanes| lanes > 1),
+        polled: task.work.is_polled(),
         started_s: 0.0,
         warm_up_s: seconds(warm_up_ns),
         elapsed_s: measured.measured_s,
@@ -288,19 +297,13 @@ fn waited_share(completions: &Completions) -> Option<f64> {
     (lasted_ns > 0.0).then(|| waited_ns / lasted_ns)
 }
 
-/// How near the measuring threads came to using up the processors: the busiest of them its core,
-/// or all of them together all `cores`.
-fn used_share(completions: &Completions, elapsed_ns: u64, cores: usize) -> f64 {
-    let shares = completions.reports().map(|report| {
+/// The share of one core that each of the measuring threads used.
+fn used_shares(completions: &Completions, elapsed_ns: u64) -> Vec<f64> {
+    let share = |report: &WorkerReport| {
         let lasted_ns = report.last_ns.saturating_sub(completions.origin_ns).max(1);
         report.cpu_ns as f64 / lasted_ns.min(elapsed_ns) as f64
-    });
-    let (mut busiest, mut together) = (0.0_f64, 0.0);
-    for share in shares {
-        busiest = busiest.max(share);
-        together += share;
-    }
-    busiest.max(together / cores.max(1) as f64)
+    };
+    completions.reports().map(share).collect()
 }
 
 /// What is written, in words for a result.

@@ -43,8 +43,9 @@ pub(crate) struct Found {
 }
 
 /// Tries io_uring with operations of the kind of `work` on its file. The start of the region is
-/// overwritten if the work is to write. At most `operations` are made at once.
-pub(crate) fn try_ring(work: &Work, operations: u32) -> Found {
+/// overwritten if the work is to write. At most `operations` are made at once; their completions may be `polled`
+/// for.
+pub(crate) fn try_ring(work: &Work, operations: u32, polled: bool) -> Found {
     let depth = work.queue_depth.min(MAX_DEPTH).min(operations.max(1));
     let start = work.trial_from.unwrap_or(0);
     let room = work.region_bytes.saturating_sub(start);
@@ -62,6 +63,7 @@ pub(crate) fn try_ring(work: &Work, operations: u32) -> Found {
         stride: (room / u64::from(depth)) / u64::from(BLOCK_BYTES) * u64::from(BLOCK_BYTES),
         start,
         writes,
+        polled,
     };
     let mut verdict = run_apart(&work.file, trial);
     let mut rounds = 1;
@@ -76,6 +78,18 @@ pub(crate) fn try_ring(work: &Work, operations: u32) -> Found {
     }
 }
 
+/// Tries a read of the first 4 KiB whose completion is polled for.
+pub(crate) fn try_polled(file: &Arc<OwnedFd>) -> Verdict {
+    let trial = Trial {
+        depth: 1,
+        start: 0,
+        stride: u64::from(BLOCK_BYTES),
+        writes: false,
+        polled: true,
+    };
+    run_apart(file, trial)
+}
+
 /// The operations of one trial.
 #[derive(Clone, Copy)]
 struct Trial {
@@ -83,6 +97,7 @@ struct Trial {
     start: u64,
     stride: u64,
     writes: bool,
+    polled: bool,
 }
 
 /// Runs the trial in a thread of its own: a ring that never answers must not hold the session for
@@ -121,17 +136,22 @@ fn try_round_trip(file: BorrowedFd<'_>, trial: Trial) -> Result<Verdict, Errno> 
         start,
         stride,
         writes,
+        polled,
     } = trial;
     let block_bytes = BLOCK_BYTES as usize;
     let memory = || Buffers::new(depth as usize, block_bytes, Content::Incompressible, 7);
     let mut buffers = memory().map_err(|_| Errno::NOMEM)?;
     let mut check = memory().map_err(|_| Errno::NOMEM)?;
-    let mut ring = Ring::new(depth)?;
+    let mut ring = Ring::new(depth, polled)?;
     ring.prepare(file, &buffers, BLOCK_BYTES, writes);
     for slot in 0..depth {
         ring.queue(slot as usize, start + u64::from(slot) * stride);
     }
     ring.enter(depth, depth)?;
+    // Polling may come back early when the kernel has something else for the processor to do.
+    while polled && ring.waiting() < depth {
+        ring.enter(0, depth)?;
+    }
     let mut short = None;
     let mut seen = 0_u64;
     for _ in 0..ring.waiting() {

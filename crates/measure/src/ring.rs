@@ -150,27 +150,42 @@ pub(crate) struct Order {
 }
 
 /// The set-up flags that are tried, best first: completions delivered when this thread asks (Linux 6.1),
-/// without interrupting it (5.19), and as ever.
+/// without interrupting it (5.19), and as ever. Each goes with polling: only the kernel's own submitting thread,
+/// which no ring here has, excludes them.
 const KINDS: [IoringSetupFlags; 3] = [
     IoringSetupFlags::SINGLE_ISSUER.union(IoringSetupFlags::DEFER_TASKRUN),
     IoringSetupFlags::COOP_TASKRUN,
     IoringSetupFlags::empty(),
 ];
 
+/// A ring that is not yet mapped, with what the kernel says of it.
+fn set_up(
+    kind: IoringSetupFlags,
+    slots: u32,
+    polled: bool,
+) -> Result<(OwnedFd, io_uring_params), Errno> {
+    let mut params = io_uring_params::default();
+    params.flags |= kind | IoringSetupFlags::CLAMP;
+    if polled {
+        params.flags |= IoringSetupFlags::IOPOLL;
+    }
+    // SAFETY: ATTACH_WQ is not among the flags.
+    let fd = unsafe { io_uring_setup(slots.next_power_of_two(), &mut params) }?;
+    Ok((fd, params))
+}
+
 impl Ring {
-    /// A ring of `slots` slots (1 to 4096).
+    /// A ring of `slots` slots (1 to 4096). Of a `polled` one every entry into the kernel asks the device for
+    /// completions, so its files must be open with `O_DIRECT` and be able to answer; it cannot flush.
     ///
     /// # Errors
     /// `ENOSYS` where the kernel has none, `EPERM` where it is forbidden, `EPROTO` where it answers
     /// nonsense, or the error of a set-up step.
-    pub(crate) fn new(slots: u32) -> Result<Self, Errno> {
+    pub(crate) fn new(slots: u32, polled: bool) -> Result<Self, Errno> {
         let mut last = Errno::INVAL;
-        for flags in KINDS {
-            let mut params = io_uring_params::default();
-            params.flags |= flags | IoringSetupFlags::CLAMP;
-            // SAFETY: ATTACH_WQ is not among the flags.
-            match unsafe { io_uring_setup(slots.next_power_of_two(), &mut params) } {
-                Ok(fd) => return Ring::map(fd, &params, slots),
+        for kind in KINDS {
+            match set_up(kind, slots, polled) {
+                Ok((fd, params)) => return Ring::map(fd, &params, slots),
                 // An older kernel does not know the flag.
                 Err(Errno::INVAL) => last = Errno::INVAL,
                 Err(errno) => return Err(errno),
@@ -491,6 +506,27 @@ impl Ring {
             if in_flight == 0 || self.enter(0, 1).is_err() {
                 return in_flight;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel that has a kind of ring has it with polling, too: the flags exclude one another in none.
+    #[test]
+    fn every_kind_of_ring_can_be_polled() {
+        for kind in KINDS {
+            let plain = set_up(kind, 8, false);
+            let polled = set_up(kind, 8, true);
+            if let Ok((_, params)) = &polled {
+                assert!(params.flags.contains(IoringSetupFlags::IOPOLL | kind));
+            }
+            if let Ok((_, params)) = &plain {
+                assert!(!params.flags.contains(IoringSetupFlags::IOPOLL));
+            }
+            assert_eq!(polled.err(), plain.err(), "{kind:?}");
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::frame::{
     Done, Frame, Session, SessionOutcome, check_room, rig_for, target_facts, watch_of,
 };
 use crate::loop_device;
+use crate::polling;
 use crate::region::Region;
 use crate::scheduler::{Scheduler, group, regions_of};
 use crate::suites::only_reads;
@@ -58,6 +59,7 @@ pub fn run(
         more.push(opened);
     }
     let watch = watch_of(session.watch, &opened);
+    polling::check(&opened, session.queueing, watch.device.as_deref())?;
     let facts = target_facts(&opened, &suite, watch.device.clone());
     let through_cache = watch
         .device
@@ -66,7 +68,7 @@ pub fn run(
     let far_end = watch.far_end.clone();
     let (mut frame, watcher) = Frame::begin(start_ns, facts, watch, observer);
     frame.doubt(through_cache.map(|device| Doubt::LoopThroughCache { device }));
-    let mut rig = rig_for(&opened, watcher, session.may_use_ring);
+    let mut rig = rig_for(&opened, watcher, session.queueing);
     let opened = std::iter::once(opened).chain(more);
     let regions = opened
         .enumerate()

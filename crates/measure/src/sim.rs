@@ -322,7 +322,10 @@ impl Rig for SimRig {
             engine: if work.queue_depth == 1 {
                 Engine::Positional
             } else {
-                Engine::Ring
+                Engine::Ring {
+                    lanes: 1,
+                    polled: false,
+                }
             },
             doubt: None,
             bytes_written: 0,

@@ -7,6 +7,7 @@ use rubus_vocabulary::spec::{Content, Direction, Durability, Pattern};
 
 use crate::course::is_commit_job;
 use crate::general::{General, READS, WRITES};
+use crate::lanes::share;
 use crate::remote::Connections;
 
 /// Which loop does the work.
@@ -14,8 +15,13 @@ use crate::remote::Connections;
 pub(crate) enum Engine {
     /// One operation at a time in one thread.
     Positional,
-    /// io_uring, one thread.
-    Ring,
+    /// io_uring: so many rings, each in a thread of its own with a share of the depth.
+    Ring {
+        /// At most so many; see [`Work::lanes`].
+        lanes: u32,
+        /// Completions are polled for.
+        polled: bool,
+    },
     /// One thread per operation in flight.
     Threads,
     /// A connection of our own to a network disk, one thread for each.
@@ -27,7 +33,7 @@ impl Engine {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Engine::Positional => "positional",
-            Engine::Ring => "ring",
+            Engine::Ring { .. } => "ring",
             Engine::Threads => "threads",
             Engine::Wire => "nbd",
         }
@@ -89,13 +95,12 @@ impl Work {
             return general.copies.len() as u32 * self.workers_per_copy();
         }
         match self.engine {
-            Engine::Positional | Engine::Ring => 1,
+            Engine::Positional => 1,
             // No worker without an operation of its own.
+            Engine::Ring { lanes, .. } => self.at_most_one_each(lanes),
             Engine::Threads => u64::from(self.queue_depth).min(self.max_operations) as u32,
             Engine::Wire => {
-                let wanted = self.remote.as_ref().map_or(1, |remote| remote.wanted());
-                let most = u64::from(self.queue_depth).min(self.max_operations);
-                u64::from(wanted).min(most).max(1) as u32
+                self.at_most_one_each(self.remote.as_ref().map_or(1, |remote| remote.wanted()))
             }
         }
     }
@@ -103,7 +108,7 @@ impl Work {
     /// How many workers each copy of a shaped job is shared by.
     pub(crate) fn workers_per_copy(&self) -> u32 {
         match self.engine {
-            Engine::Positional | Engine::Ring | Engine::Wire => 1,
+            Engine::Positional | Engine::Ring { .. } | Engine::Wire => 1,
             Engine::Threads => self.queue_depth,
         }
     }
@@ -136,8 +141,36 @@ impl Work {
 
     /// The operations that worker number `worker` may issue.
     pub(crate) fn share_of(&self, operations: u64, worker: u32) -> u64 {
-        let workers = u64::from(self.workers());
-        operations / workers + u64::from(u64::from(worker) < operations % workers)
+        share(operations, self.workers(), worker)
+    }
+
+    /// The operations that worker number `worker` keeps in flight.
+    pub(crate) fn depth_of(&self, worker: u32) -> u32 {
+        self.share_of(u64::from(self.queue_depth), worker) as u32
+    }
+
+    /// How many rings share the queue of one copy of the job; 1 where none does.
+    pub(crate) fn lanes(&self) -> u32 {
+        match (self.engine, &self.general) {
+            (Engine::Ring { .. }, None) => self.workers(),
+            _ => 1,
+        }
+    }
+
+    /// Whether completions are polled for: then a thread is busy all the time, whatever it waits for.
+    pub(crate) fn is_polled(&self) -> bool {
+        matches!(self.engine, Engine::Ring { polled: true, .. })
+    }
+
+    /// Whether completions could be polled for: of plain operations past the page cache.
+    pub(crate) fn may_be_polled(&self) -> bool {
+        self.general.is_none() && !self.is_commit() && !self.is_buffered && !self.settles
+    }
+
+    /// So many workers as are wanted, none without an operation of its own.
+    fn at_most_one_each(&self, wanted: u32) -> u32 {
+        let most = u64::from(self.queue_depth).min(self.max_operations);
+        u64::from(wanted).min(most).max(1) as u32
     }
 
     /// Whether there are writes among the operations.

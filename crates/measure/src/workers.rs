@@ -380,9 +380,9 @@ fn batons(work: &Work) -> Vec<Arc<Baton>> {
 impl Duty {
     fn run(self) {
         match (&self.work.general, self.work.engine) {
-            (Some(_), Engine::Ring) => self.run_general_queue(),
+            (Some(_), Engine::Ring { .. }) => self.run_general_queue(),
             (Some(_), Engine::Positional | Engine::Threads) => self.run_general_blocking(),
-            (None, Engine::Ring) => self.run_ring(),
+            (None, Engine::Ring { .. }) => self.run_ring(),
             (_, Engine::Wire) => self.run_wire(),
             (None, Engine::Positional | Engine::Threads) => self.run_positional(),
         }
@@ -420,7 +420,7 @@ impl Duty {
         for (side, tally) in sides.zip(begun) {
             tallies[side] = Some(tally);
         }
-        let is_single = self.work.engine != Engine::Ring;
+        let is_single = !matches!(self.work.engine, Engine::Ring { .. });
         (origin_ns, Ledger::new(tallies, is_single, origin_ns))
     }
 
@@ -476,11 +476,12 @@ impl Duty {
         let work = &self.work;
         let queue = Queue::new(
             work.file.as_fd(),
-            work.queue_depth,
+            work.depth_of(self.worker),
             work.block_bytes,
             work.is_write(),
             work.content,
             self.seed(),
+            work.is_polled(),
         );
         let mut queue = match queue {
             Ok(queue) => queue,
@@ -492,6 +493,7 @@ impl Duty {
         let mut tally = self.begin();
         let (region, block) = (work.region_bytes, u64::from(work.block_bytes));
         let end = match work.pattern {
+            Pattern::Sequential if work.workers() > 1 => queue.run(self.shared.clone(), &mut tally),
             Pattern::Sequential => queue.run(Ascending::new(region, block), &mut tally),
             Pattern::Random => {
                 let random = Rng::from_seed(self.seed());
@@ -507,8 +509,8 @@ impl Duty {
             let error = "no network disk to send to; this is a bug".into();
             return self.start.fail(error);
         };
-        let depth = work.share_of(u64::from(work.queue_depth), self.worker);
-        let line = match Line::new(remote, work, depth as u32, self.seed()) {
+        let depth = work.depth_of(self.worker);
+        let line = match Line::new(remote, work, depth, self.seed()) {
             Ok(line) => line,
             Err(error) => return self.start.fail(error),
         };

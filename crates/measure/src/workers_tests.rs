@@ -9,12 +9,20 @@ use std::time::Duration;
 
 use rubus_vocabulary::spec::{Content, Direction, Durability, Pattern};
 
-use crate::probe::{Verdict, try_ring};
+use crate::probe::{Verdict, try_polled, try_ring};
 use crate::work::{Engine, Work};
 use crate::workers::Workers;
 
 const REGION: u64 = 1 << 20;
-const ENGINES: [Engine; 3] = [Engine::Positional, Engine::Ring, Engine::Threads];
+const RING: Engine = Engine::Ring {
+    lanes: 1,
+    polled: false,
+};
+const LANES: Engine = Engine::Ring {
+    lanes: 3,
+    polled: false,
+};
+const ENGINES: [Engine; 4] = [Engine::Positional, RING, LANES, Engine::Threads];
 
 fn work(file: &File, engine: Engine) -> Work {
     let file: OwnedFd = file.try_clone().expect("a descriptor more").into();
@@ -60,9 +68,9 @@ fn has_ring() -> bool {
         .write(true)
         .open("/dev/null")
         .expect("/dev/null");
-    let mut work = work(&null, Engine::Ring);
+    let mut work = work(&null, RING);
     work.direction = Direction::Write;
-    !matches!(try_ring(&work, 32).verdict, Verdict::Bad(reason) if reason.contains("none") || reason.contains("forbidden"))
+    !matches!(try_ring(&work, 32, false).verdict, Verdict::Bad(reason) if reason.contains("none") || reason.contains("forbidden"))
 }
 
 fn engines() -> Vec<Engine> {
@@ -70,7 +78,7 @@ fn engines() -> Vec<Engine> {
     if !has_ring {
         eprintln!("skipped for the ring: no io_uring here");
     }
-    let usable = |engine: &Engine| has_ring || *engine != Engine::Ring;
+    let usable = |engine: &Engine| has_ring || !matches!(engine, Engine::Ring { .. });
     ENGINES.into_iter().filter(usable).collect()
 }
 
@@ -112,6 +120,149 @@ fn every_engine_keeps_to_its_budget_and_region() {
             "{engine:?}"
         );
     }
+}
+
+#[test]
+fn lanes_share_depth_and_budget_and_their_accounts_are_joined() {
+    if !has_ring() {
+        eprintln!("skipped: no io_uring here");
+        return;
+    }
+    // Of 8 in flight and 1003 operations, three lanes have 3, 3 and 2, and 335, 334 and 334.
+    let file = tempfile::tempfile().expect("a file");
+    let mut work = work(&file, LANES);
+    work.pattern = Pattern::Random;
+    work.max_operations = 1003;
+    let depths: Vec<u32> = (0..work.workers())
+        .map(|lane| work.depth_of(lane))
+        .collect();
+    assert_eq!(depths, [3, 3, 2]);
+    let workers = run(&work);
+    let completions = &workers.completions()[0];
+    let of_lanes: Vec<u64> = completions
+        .reports()
+        .map(|report| report.operations)
+        .collect();
+    assert_eq!(of_lanes, [335, 334, 334]);
+    assert_eq!(completions.operations(), 1003);
+    assert_eq!(completions.bytes(), 1003 * 4096);
+    assert_eq!(completions.latencies().count(), 1003);
+    let used_ns: Vec<u64> = completions.reports().map(|report| report.cpu_ns).collect();
+    assert!(used_ns.iter().all(|&ns| ns > 0), "{used_ns:?}");
+}
+
+#[test]
+fn there_are_no_more_lanes_than_operations_in_flight() {
+    let file = File::open("/dev/null").expect("/dev/null");
+    let mut work = work(
+        &file,
+        Engine::Ring {
+            lanes: 64,
+            polled: false,
+        },
+    );
+    assert_eq!((work.lanes(), work.workers()), (8, 8));
+    work.max_operations = 5;
+    assert_eq!(work.lanes(), 5);
+    work.engine = Engine::Threads;
+    assert_eq!(work.lanes(), 1, "threads are no lanes");
+}
+
+#[test]
+fn each_lane_has_places_of_its_own() {
+    if !has_ring() {
+        eprintln!("skipped: no io_uring here");
+        return;
+    }
+    // Lanes that drew the same numbers would write the same blocks three times over.
+    let mut file = tempfile::tempfile().expect("a file");
+    let mut work = work(&file, LANES);
+    work.pattern = Pattern::Random;
+    work.region_bytes = 64 * REGION;
+    work.max_operations = 99;
+    run(&work);
+    file.set_len(64 * REGION).expect("a size");
+    let written = pages(&mut file)
+        .iter()
+        .filter(|page| page.iter().any(|&byte| byte != 0))
+        .count();
+    assert!(written > 66, "{written} blocks of 99");
+}
+
+/// A file that is open past the page cache, where its filesystem lets us.
+fn direct(path: &std::path::Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
+    let mut options = File::options();
+    options.read(true).write(true).custom_flags(flags);
+    options.open(path).ok()
+}
+
+#[test]
+fn polled_lanes_do_all_operations_once() {
+    let named = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(named.path(), vec![0x5a; REGION as usize]).expect("its contents");
+    named.as_file().sync_all().expect("them on the disk");
+    let Some(file) = direct(named.path()) else {
+        eprintln!("skipped: no direct I/O here");
+        return;
+    };
+    let work = Work {
+        queue_depth: 8,
+        ..work(
+            &file,
+            Engine::Ring {
+                lanes: 2,
+                polled: true,
+            },
+        )
+    };
+    if try_polled(&work.file) != Verdict::Good {
+        eprintln!("skipped: nothing to poll here");
+        return;
+    }
+    for direction in [Direction::Read, Direction::Write] {
+        for queue_depth in [8, 1] {
+            let work = Work {
+                direction,
+                queue_depth,
+                ..work.clone()
+            };
+            let workers = run(&work);
+            let completions = &workers.completions()[0];
+            assert_eq!(completions.failure(), None, "{direction:?}");
+            assert_eq!(completions.operations(), REGION / 4096, "{direction:?}");
+            assert_eq!(completions.latencies().count(), REGION / 4096);
+        }
+    }
+    let pages = pages(&mut File::open(named.path()).expect("the file"));
+    let distinct: HashSet<&Vec<u8>> = pages.iter().collect();
+    assert_eq!(distinct.len() as u64, REGION / 4096, "what was written");
+}
+
+#[test]
+fn what_cannot_be_polled_is_a_failure_in_words() {
+    if !has_ring() {
+        eprintln!("skipped: no io_uring here");
+        return;
+    }
+    // Through the page cache nothing can be.
+    let file = tempfile::tempfile().expect("a file");
+    file.set_len(REGION).expect("a size");
+    let work = work(
+        &file,
+        Engine::Ring {
+            lanes: 1,
+            polled: true,
+        },
+    );
+    match try_polled(&work.file) {
+        Verdict::Bad(reason) => assert!(reason.contains("not supported"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    let workers = run(&work);
+    let failure = workers.completions()[0].failure().expect("it fails");
+    assert!(failure.contains("not supported"), "{failure}");
 }
 
 #[test]
@@ -200,9 +351,9 @@ fn a_good_ring_passes_the_trial_and_leaves_no_more_than_it_says() {
     }
     let mut file = tempfile::tempfile().expect("a file");
     file.set_len(REGION).expect("a size");
-    let mut work = work(&file, Engine::Ring);
+    let mut work = work(&file, RING);
     work.max_operations = 1 << 20;
-    let found = try_ring(&work, 32);
+    let found = try_ring(&work, 32, false);
     assert!(
         matches!(found.verdict, Verdict::Good | Verdict::Punts),
         "{found:?}"
@@ -224,9 +375,9 @@ fn reads_in_the_trial_write_nothing() {
     }
     let mut file = tempfile::tempfile().expect("a file");
     file.set_len(REGION).expect("a size");
-    let mut work = work(&file, Engine::Ring);
+    let mut work = work(&file, RING);
     work.direction = Direction::Read;
-    let found = try_ring(&work, 32);
+    let found = try_ring(&work, 32, false);
     assert_eq!(found.bytes_written, 0);
     assert!(
         matches!(found.verdict, Verdict::Good | Verdict::Punts),

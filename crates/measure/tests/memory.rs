@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use rubus_measure::{Session, Target, WatchPaths, run, suites};
+use rubus_measure::{Queueing, Session, Target, WatchPaths, run, suites};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{Access, TargetKind};
 
@@ -23,7 +23,7 @@ fn memory_is_a_target_like_any_other() {
         suite: &suite,
         watch: WatchPaths::default(),
         cancel: &cancel,
-        may_use_ring: true,
+        queueing: Queueing::USUAL,
         more_files: Vec::new(),
         needs: Vec::new(),
     };

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use rubus_measure::suites::{self, plan_writes};
-use rubus_measure::{BenchError, Event, Session, SessionOutcome, Target, WatchPaths, run};
+use rubus_measure::{
+    BenchError, Event, Queueing, Session, SessionOutcome, Target, WatchPaths, run,
+};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{Access, Outcome, TargetKind};
 use rubus_vocabulary::spec::{Direction, Job, Suite};
@@ -36,7 +38,7 @@ fn shorten(job: &mut Job) {
 fn measure(
     target: Target,
     suite: &Suite,
-    may_use_ring: bool,
+    queueing: Queueing,
 ) -> (Result<SessionOutcome, BenchError>, Vec<String>) {
     let cancel = AtomicBool::new(false);
     let mut events = Vec::new();
@@ -48,7 +50,7 @@ fn measure(
             ..WatchPaths::default()
         },
         cancel: &cancel,
-        may_use_ring,
+        queueing,
         more_files: Vec::new(),
         needs: Vec::new(),
     };
@@ -75,7 +77,14 @@ fn a_directory_is_measured_and_left_as_it_was() {
     let here = tempfile::tempdir().expect("a directory");
     let suite = small_suite();
     for may_use_ring in [true, false] {
-        let (outcome, events) = measure(directory(here.path()), &suite, may_use_ring);
+        let (outcome, events) = measure(
+            directory(here.path()),
+            &suite,
+            Queueing {
+                may_use_ring,
+                ..Queueing::USUAL
+            },
+        );
         let outcome = outcome.expect("it can be measured");
         assert_eq!(outcome.ended_by, None);
         assert_eq!(outcome.results.len(), 10, "{events:?}");
@@ -106,6 +115,53 @@ fn a_directory_is_measured_and_left_as_it_was() {
 }
 
 #[test]
+fn deep_queues_are_shared_by_the_lanes_that_are_asked_for() {
+    let here = tempfile::tempdir().expect("a directory");
+    let lanes = Queueing {
+        lanes: 3,
+        ..Queueing::USUAL
+    };
+    let (outcome, events) = measure(directory(here.path()), &small_suite(), lanes);
+    let outcome = outcome.expect("it can be measured");
+    assert_eq!(outcome.ended_by, None);
+    assert_eq!(outcome.results.len(), 10, "{events:?}");
+    for result in &outcome.results {
+        let expected = (result.engine == "ring").then_some(3);
+        assert_eq!(result.lanes, expected, "{}", result.job);
+        assert!(result.operations > 0, "{}", result.job);
+    }
+}
+
+/// What this machine's disk can do is not known; on either way the user must be told the truth.
+#[test]
+fn a_target_is_polled_or_refused_in_words() {
+    let here = tempfile::tempdir().expect("a directory");
+    let polled = Queueing {
+        polled: true,
+        ..Queueing::USUAL
+    };
+    let (outcome, events) = measure(directory(here.path()), &small_suite(), polled);
+    match outcome {
+        Err(error) => {
+            let error = error.to_string();
+            assert!(error.contains("--hipri"), "{error}");
+            assert!(
+                error.contains(&here.path().display().to_string()),
+                "{error}"
+            );
+            assert!(events.is_empty(), "{events:?}");
+        }
+        Ok(outcome) => {
+            for result in &outcome.results {
+                assert_eq!(result.polled, result.engine == "ring", "{}", result.job);
+            }
+            assert!(outcome.results.iter().any(|result| result.polled));
+        }
+    }
+    assert!(is_empty(here.path()));
+}
+
+#[test]
 fn a_file_is_only_read_unless_it_may_be_lost() {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     let contents: Vec<u8> = (0..4 * MIB).map(|i| (i % 251) as u8).collect();
@@ -115,7 +171,7 @@ fn a_file_is_only_read_unless_it_may_be_lost() {
         path: file.path().to_path_buf(),
         may_overwrite,
     };
-    let (outcome, _) = measure(target(false), &small_suite(), true);
+    let (outcome, _) = measure(target(false), &small_suite(), Queueing::USUAL);
     let outcome = outcome.expect("it can be read");
     assert_eq!(outcome.bytes_written, 0);
     assert_eq!(outcome.results.len(), 3);
@@ -125,7 +181,7 @@ fn a_file_is_only_read_unless_it_may_be_lost() {
         "the file was changed"
     );
 
-    let (outcome, _) = measure(target(true), &small_suite(), true);
+    let (outcome, _) = measure(target(true), &small_suite(), Queueing::USUAL);
     let outcome = outcome.expect("it can be overwritten");
     assert_eq!(outcome.results.len(), 10);
     let after = fs::read(file.path()).expect("the file");
@@ -145,7 +201,7 @@ fn a_file_that_is_one_hole_is_refused() {
         path: file.path().to_path_buf(),
         may_overwrite: false,
     };
-    let (outcome, _) = measure(target, &small_suite(), true);
+    let (outcome, _) = measure(target, &small_suite(), Queueing::USUAL);
     let error = outcome.expect_err("there is nothing to read").to_string();
     assert!(error.contains("without holes"), "{error}");
 }
@@ -156,7 +212,7 @@ fn a_filesystem_in_memory_is_labelled_as_one() {
         eprintln!("skipped: no tmpfs at /dev/shm");
         return;
     };
-    let (outcome, _) = measure(directory(here.path()), &small_suite(), true);
+    let (outcome, _) = measure(directory(here.path()), &small_suite(), Queueing::USUAL);
     let outcome = outcome.expect("it can be measured");
     assert_eq!(outcome.target.filesystem.as_deref(), Some("tmpfs"));
     assert_eq!(
@@ -184,14 +240,14 @@ fn a_filesystem_in_memory_is_labelled_as_one() {
 fn errors_name_the_path_and_the_way_out() {
     let suite = small_suite();
     let missing = PathBuf::from("/nonexistent/place");
-    let (outcome, _) = measure(directory(&missing), &suite, true);
+    let (outcome, _) = measure(directory(&missing), &suite, Queueing::USUAL);
     let error = outcome.expect_err("it does not exist").to_string();
     assert!(
         error.contains("/nonexistent/place") && error.contains("spelling"),
         "{error}"
     );
 
-    let (outcome, _) = measure(directory(Path::new("/proc/self")), &suite, true);
+    let (outcome, _) = measure(directory(Path::new("/proc/self")), &suite, Queueing::USUAL);
     let error = outcome.expect_err("nothing can be made there").to_string();
     assert!(error.contains("cannot make a file in it"), "{error}");
 
@@ -199,7 +255,7 @@ fn errors_name_the_path_and_the_way_out() {
         path: "/dev/null".into(),
         may_overwrite: true,
     };
-    let (outcome, _) = measure(target, &suite, true);
+    let (outcome, _) = measure(target, &suite, Queueing::USUAL);
     let error = outcome.expect_err("it is a device").to_string();
     assert!(
         error.contains("neither a directory nor a regular file"),
@@ -212,7 +268,7 @@ fn too_little_room_is_said_before_anything_is_written() {
     let here = tempfile::tempdir().expect("a directory");
     let mut suite = small_suite();
     suite.region_bytes = 1 << 60;
-    let (outcome, events) = measure(directory(here.path()), &suite, true);
+    let (outcome, events) = measure(directory(here.path()), &suite, Queueing::USUAL);
     let error = outcome.expect_err("no disk is that large").to_string();
     assert!(error.contains("of free space"), "{error}");
     assert!(events.is_empty());
@@ -228,7 +284,7 @@ fn a_session_that_is_stopped_at_once_measures_nothing_and_says_so() {
         suite: &suite,
         watch: WatchPaths::default(),
         cancel: &cancel,
-        may_use_ring: true,
+        queueing: Queueing::USUAL,
         more_files: Vec::new(),
         needs: Vec::new(),
     };
@@ -249,7 +305,7 @@ fn what_a_killed_session_left_is_removed_by_the_next() {
     let of_the_user = here.path().join("rubus-commit-1-1");
     File::create(&stale).expect("what was left");
     File::create(&of_the_user).expect("another file");
-    let (outcome, _) = measure(directory(here.path()), &small_suite(), true);
+    let (outcome, _) = measure(directory(here.path()), &small_suite(), Queueing::USUAL);
     outcome.expect("it can be measured");
     assert!(!stale.exists());
     assert!(of_the_user.exists());
@@ -260,7 +316,7 @@ fn outcome_and_access_are_stated() {
     let here = tempfile::tempdir().expect("a directory");
     let mut suite = small_suite();
     suite.jobs.truncate(2);
-    let (outcome, _) = measure(directory(here.path()), &suite, true);
+    let (outcome, _) = measure(directory(here.path()), &suite, Queueing::USUAL);
     let outcome = outcome.expect("it can be measured");
     let through_cache = |doubt: &Doubt| matches!(doubt, Doubt::ThroughPageCache { .. });
     let doubted = outcome

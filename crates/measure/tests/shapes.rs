@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use rubus_measure::{Event, Session, SessionOutcome, Target, WatchPaths, run};
+use rubus_measure::{Event, Queueing, Session, SessionOutcome, Target, WatchPaths, run};
 use rubus_vocabulary::result::{Access, JobResult};
 use rubus_vocabulary::spec::{
     Content, Direction, Durability, Ends, FileNeed, FileStart, FlushEvery, Job, Limit, Pattern,
@@ -64,7 +64,10 @@ impl On<'_> {
             suite: self.suite,
             watch: WatchPaths::default(),
             cancel: &cancel,
-            may_use_ring: self.may_use_ring,
+            queueing: Queueing {
+                may_use_ring: self.may_use_ring,
+                ..Queueing::USUAL
+            },
         };
         let after = self.after;
         run(session, &mut |event: &Event<'_>| match event {

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use rubus_measure::suites::{self, Room, plan_writes};
-use rubus_measure::{BenchError, Event, Session, SessionOutcome, Target, WatchPaths, run};
+use rubus_measure::{
+    BenchError, Event, Queueing, Session, SessionOutcome, Target, WatchPaths, run,
+};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::spec::{Operation, Suite};
 
@@ -39,7 +41,7 @@ fn measure(
         suite,
         watch: WatchPaths::default(),
         cancel,
-        may_use_ring: true,
+        queueing: Queueing::USUAL,
         more_files: Vec::new(),
         needs: Vec::new(),
     };
@@ -101,7 +103,7 @@ fn a_file_is_no_place_for_a_tree() {
         suite: &suite,
         watch: WatchPaths::default(),
         cancel: &cancel,
-        may_use_ring: true,
+        queueing: Queueing::USUAL,
         more_files: Vec::new(),
         needs: Vec::new(),
     };

@@ -61,6 +61,7 @@ pub fn machine(run: &Run) -> Markup {
                     @for what in network::happened(facts) { (row("meanwhile", what)) }
                 }
                 @if let Some(on) = &run.on { (row("from elsewhere", words::elsewhere(on))) }
+                @if let Some(queues) = words::queues(run) { (row("how", queues)) }
                 @if let Some(filesystem) = &target.filesystem { (row("filesystem", filesystem.clone())) }
                 @if let Some(name) = &target.device {
                     (row("on", name.clone()))

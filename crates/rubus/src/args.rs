@@ -18,6 +18,7 @@ mod documented;
 mod enough;
 pub mod help;
 mod history;
+mod lanes;
 mod looking;
 mod memory;
 mod nbd;
@@ -40,6 +41,7 @@ pub use enough::Enough;
 pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
+pub use lanes::Lanes;
 pub use looking::{Compression, Zswap};
 pub use memory::BenchMemory;
 pub use nbd::{Nbd, NbdClones, NbdCommand, NbdCopy, NbdInfo, NbdList};
@@ -449,6 +451,15 @@ pub struct Bench {
     #[arg(long, value_name = "[USER@]HOST|@FILE", value_delimiter = ',',
         value_parser = Named::parse, conflicts_with_all = ["together", "against", "on"])]
     pub nodes: Vec<Named>,
+    /// Number of io_uring rings, each with a thread of its own, that share a job's queue depth: for
+    /// disks that one CPU cannot keep busy; auto: as many as there are CPUs [default: 1]
+    #[arg(long, value_name = "N|auto", value_parser = Lanes::parse,
+        conflicts_with_all = ["threads", "together"])]
+    pub lanes: Option<Lanes>,
+    /// Poll for completions instead of waiting for interrupts; needs a device with poll queues, such
+    /// as NVMe with nvme.poll_queues=N
+    #[arg(long, conflicts_with_all = ["threads", "together"])]
+    pub hipri: bool,
     /// Use threads instead of io_uring to reach the queue depth
     #[arg(long)]
     pub threads: bool,

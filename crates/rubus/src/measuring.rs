@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use rubus_host::clock;
 use rubus_measure::verdict::{Verdict, doubt_the_impossible, verdict};
-use rubus_measure::{BenchError, Session, SessionOutcome, Target, WatchPaths, suites};
+use rubus_measure::{BenchError, Queueing, Session, SessionOutcome, Target, WatchPaths, suites};
 use rubus_runs::store::History;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::machine::{Machine, Power};
@@ -295,7 +295,7 @@ pub fn measure(
     world: &World,
     machine: Machine,
     cancel: &AtomicBool,
-    may_use_ring: bool,
+    queueing: Queueing,
     terminal: Terminal,
 ) -> anyhow::Result<Measured> {
     let Places {
@@ -312,7 +312,7 @@ pub fn measure(
         needs,
         suite,
         cancel,
-        may_use_ring,
+        queueing,
     };
     let mut line = LiveLine::new(terminal);
     let outcome = rubus_measure::run(session, &mut line)?;
@@ -335,7 +335,7 @@ pub fn measure_in_turns(
     world: &World,
     machine: &Machine,
     cancel: &AtomicBool,
-    may_use_ring: bool,
+    queueing: Queueing,
     terminal: Terminal,
 ) -> anyhow::Result<[Measured; 2]> {
     let (started, began_s) = (clock::now_rfc3339(), rbd::now_s());
@@ -347,7 +347,7 @@ pub fn measure_in_turns(
         needs: Vec::new(),
         suite,
         cancel,
-        may_use_ring,
+        queueing,
     };
     let sessions = [session(baseline.0, &baseline.1), session(other.0, &other.1)];
     let mut line = LiveLine::new(terminal);

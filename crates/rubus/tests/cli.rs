@@ -169,6 +169,42 @@ fn usage_errors_are_status_2_and_say_what_would_be_right() {
 }
 
 #[test]
+fn lanes_and_polling_are_refused_where_they_mean_nothing() {
+    let home = home();
+    let cases: [(&[&str], &str); 7] = [
+        (&[".", "--lanes", "0"], "from 1 to the number of CPUs"),
+        (&[".", "--lanes", "100000"], "cannot use --lanes 100000"),
+        (
+            &[".", "--lanes", "auto", "--suite", "commit"],
+            "queue that could be shared",
+        ),
+        (
+            &["--fio-job", "Cargo.toml", "--lanes", "1"],
+            "Set numjobs=N in it",
+        ),
+        (
+            &["--fio-job", "Cargo.toml", "--hipri"],
+            "its jobs wait for interrupts",
+        ),
+        (
+            &[".", "--hipri", "--suite", "small-files"],
+            "none of its jobs can poll",
+        ),
+        (&["ram:64MiB", "--hipri"], "--hipri polls for completions"),
+    ];
+    for (arguments, expected) in cases {
+        let output = rubus(home.path())
+            .args(["bench", "--quiet"])
+            .args(arguments)
+            .output()
+            .expect("it runs");
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
 fn a_captured_machine_is_surveyed_and_not_measured() {
     let home = home();
     let (_, path) = captures().swap_remove(0);

@@ -93,6 +93,8 @@ fn unusual_run() -> Run {
         content: Some("zeros".into()),
         on: Some("sda".into()),
         copies: Some(4),
+        lanes: Some(4),
+        polled: true,
         passes: Some(3),
         noise: Some(0.02),
         ended: Some(Ended::Time),
@@ -119,6 +121,8 @@ fn every_field_of_every_finding_is_documented() {
     });
     findings.push(Finding::Knee(Knee {
         is_cpu_bound: true,
+        is_polled: true,
+        lanes_at_limit: Some(1),
         ..knee.expect("there is one")
     }));
     for finding in findings {

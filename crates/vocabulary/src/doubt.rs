@@ -54,7 +54,7 @@ pub enum Doubt {
     },
     /// The processor was the limit: a core was (nearly) fully used by the test itself.
     CpuBound {
-        /// Busy share of the busiest core.
+        /// Busy share of the busiest core; of several lanes, of the one whose core was busy least.
         share: f64,
     },
     /// Other programs used the same device meanwhile.

@@ -322,6 +322,13 @@ pub struct JobResult {
     pub passes: Option<u32>,
     /// Which engine ran: `positional`, `ring`, `threads`.
     pub engine: String,
+    /// So many io_uring rings, each in a thread of its own, shared the queue; absent: at most one, as in older
+    /// runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<u32>,
+    /// Completions were polled for, so a core was busy whether it worked or waited.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub polled: bool,
     /// Seconds from the run's `started` to the start of this job, from which its stalls count.
     #[serde(default)]
     pub started_s: f64,
@@ -549,6 +556,14 @@ impl JobResult {
 }
 
 impl Run {
+    /// How many lanes (io_uring rings, each with a thread of its own) served a result's queue, if this machine has
+    /// cores for more; absent where no ring did.
+    pub fn lanes_below_cores(&self, result: &JobResult) -> Option<u32> {
+        let lanes = (result.engine == "ring").then(|| result.lanes.unwrap_or(1))?;
+        let cores = self.machine.cpu.cores.get();
+        cores.is_none_or(|cores| cores > lanes).then_some(lanes)
+    }
+
     /// The figures of memory, of a run that is of it.
     pub fn memory(&self) -> Option<&Memory> {
         match &self.figures {

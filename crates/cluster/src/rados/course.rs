@@ -137,6 +137,8 @@ impl Course {
             copies: None,
             passes: None,
             engine: "rados".into(),
+            lanes: None,
+            polled: false,
             started_s: around.started_s,
             warm_up_s: measured.warm_up_s,
             elapsed_s: measured.measured_s,

@@ -369,8 +369,9 @@ fn no_gain(run: &Run) -> Vec<Seen> {
     ) else {
         return Vec::new();
     };
-    // Where a core is busy, a missing gain is the processor's, not the bridge's.
-    if !is_ssd || deep.is_cpu_bound() || deep.iops.high / one.iops.low >= 1.2 {
+    // Where a core is busy or polls, a missing gain is perhaps the processor's, not the bridge's.
+    let is_busy = deep.is_cpu_bound() || deep.polled;
+    if !is_ssd || is_busy || deep.iops.high / one.iops.low >= 1.2 {
         return Vec::new();
     }
     let driver = hop.driver.text().unwrap_or("its driver");
@@ -542,6 +543,10 @@ mod tests {
             on_the_ssd(run);
             let bound = rubus_vocabulary::doubt::Doubt::CpuBound { share: 0.97 };
             result(run, job_names::RANDOM_READ_DEEP).doubts.push(bound);
+        }));
+        assert!(!fires("queue-gains-nothing", |run| {
+            on_the_ssd(run);
+            result(run, job_names::RANDOM_READ_DEEP).polled = true;
         }));
     }
 

@@ -18,6 +18,7 @@ use crate::event::{Event, Observer};
 use crate::frame::{
     Done, Frame, Jobs, Measured, Session, SessionOutcome, run_jobs, target_facts, watch_of,
 };
+use crate::lanes::Queueing;
 use crate::live::LiveRig;
 use crate::measure::measure;
 use crate::measurement::{Measurement, Place};
@@ -65,7 +66,7 @@ pub(crate) fn run(
     let facts = target_facts(&opened, &suite, watch.device.clone());
     let kind = opened.kind;
     let (frame, watcher) = Frame::begin(start_ns, facts, watch, observer);
-    let live = LiveRig::new(watcher, kind, false);
+    let live = LiveRig::new(watcher, kind, Queueing::THREADS);
     let reserve_bytes = match opened.is_own_file() {
         // Half of the margin may go to others before it is enough.
         true => margin(announced_bytes) / 2,

@@ -31,7 +31,7 @@ pub(crate) struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    /// A queue of `depth` operations of `block_bytes` bytes on `file`.
+    /// A queue of `depth` operations of `block_bytes` bytes on `file`, whose completions may be `polled` for.
     ///
     /// # Errors
     /// The kernel's refusal of a ring, or of the memory.
@@ -42,10 +42,11 @@ impl<'a> Queue<'a> {
         is_write: bool,
         content: Content,
         seed: u64,
+        polled: bool,
     ) -> Result<Self, Errno> {
         let buffers = Buffers::new(depth as usize, block_bytes as usize, content, seed)
             .map_err(|_| Errno::NOMEM)?;
-        let mut ring = Ring::new(depth)?;
+        let mut ring = Ring::new(depth, polled)?;
         ring.prepare(file, &buffers, block_bytes, is_write);
         Ok(Queue {
             ring,

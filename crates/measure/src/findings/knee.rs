@@ -16,6 +16,7 @@ pub(super) fn of(run: &Run) -> Vec<Finding> {
             None => sweeps.push(vec![result]),
         }
     }
+    let finding = |sweep| finding(run, sweep);
     sweeps.into_iter().filter_map(finding).collect()
 }
 
@@ -38,7 +39,7 @@ fn is_alike(a: &JobResult, b: &JobResult) -> bool {
     kind(a) == kind(b) && a.on == b.on && a.content == b.content
 }
 
-fn finding(mut sweep: Vec<&JobResult>) -> Option<Finding> {
+fn finding(run: &Run, mut sweep: Vec<&JobResult>) -> Option<Finding> {
     sweep.sort_by_key(|result| result.queue_depth);
     sweep.dedup_by_key(|result| result.queue_depth);
     let depths: Vec<Depth> = sweep
@@ -49,6 +50,9 @@ fn finding(mut sweep: Vec<&JobResult>) -> Option<Finding> {
         })
         .collect();
     let fit = fit(&depths)?;
+    let most = near_the_most(&sweep);
+    let is_busy = |result: &&&JobResult| result.is_cpu_bound() || result.polled;
+    let busy = most.iter().filter(is_busy);
     Some(Finding::Knee(Knee {
         direction: sweep[0].direction,
         pattern: sweep[0].pattern,
@@ -62,19 +66,22 @@ fn finding(mut sweep: Vec<&JobResult>) -> Option<Finding> {
         softness: fit.softness,
         enough_depth: enough(&depths),
         is_one_at_a_time: fit.is_one_at_a_time,
-        is_cpu_bound: is_cpu_bound(&sweep),
+        is_cpu_bound: most.iter().any(|result| result.is_cpu_bound()),
+        is_polled: most.iter().any(|result| result.polled),
+        lanes_at_limit: busy
+            .filter_map(|result| run.lanes_below_cores(result))
+            .max(),
         misfit: fit.misfit,
     }))
 }
 
-/// Whether the processor limited a point that gives nearly the most: the ceiling is then perhaps its own.
-fn is_cpu_bound(sweep: &[&JobResult]) -> bool {
+/// The points that give nearly the most: where the processor limited one of them, the ceiling is perhaps its own.
+fn near_the_most<'a>(sweep: &[&'a JobResult]) -> Vec<&'a JobResult> {
     const NEARLY: f64 = 0.9;
     let rates = sweep.iter().map(|result| result.iops.value);
     let most = rates.fold(0.0, f64::max);
-    sweep
-        .iter()
-        .any(|result| result.iops.value >= NEARLY * most && result.is_cpu_bound())
+    let is_near = |result: &&&JobResult| result.iops.value >= NEARLY * most;
+    sweep.iter().filter(is_near).copied().collect()
 }
 
 /// Operations per second that the fitted curve gives with `depth` in flight, at least 1.
@@ -105,6 +112,42 @@ mod tests {
         assert_eq!(marks(&run), [false, false]);
         run.results[8].doubts.push(bound);
         assert_eq!(marks(&run), [true, false]);
+    }
+
+    #[test]
+    fn a_ceiling_that_was_polled_for_is_marked() {
+        let mut run = rubus_vocabulary::fixture::queue_depth_run();
+        let marks = |run: &Run| -> Vec<bool> {
+            let knees = of(run).into_iter().map(|finding| match finding {
+                Finding::Knee(knee) => knee.is_polled,
+                other => panic!("{other:?}"),
+            });
+            knees.collect()
+        };
+        assert_eq!(marks(&run), [false, false]);
+        run.results[8].polled = true;
+        assert_eq!(marks(&run), [true, false]);
+    }
+
+    #[test]
+    fn more_lanes_are_proposed_where_there_are_cores_for_them() {
+        let lanes = |engine: &str, lanes: Option<u32>, cores: u32| {
+            let mut run = rubus_vocabulary::fixture::queue_depth_run();
+            run.machine.cpu.cores = rubus_vocabulary::fact::Fact::known(cores, "a test");
+            let result = &mut run.results[8];
+            result.engine = engine.into();
+            result.lanes = lanes;
+            result.doubts.push(Doubt::CpuBound { share: 0.97 });
+            match of(&run).into_iter().next() {
+                Some(Finding::Knee(knee)) => knee.lanes_at_limit,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(lanes("ring", None, 4), Some(1));
+        assert_eq!(lanes("ring", Some(2), 4), Some(2));
+        assert_eq!(lanes("ring", Some(4), 4), None, "there is no core left");
+        assert_eq!(lanes("ring", None, 1), None);
+        assert_eq!(lanes("threads", None, 4), None, "no ring could be divided");
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl<'a> Queue<'a> {
         let block_bytes = (longest as usize).next_multiple_of(4096);
         let buffers = Buffers::new(copy.blocks() * slots, block_bytes, content, seed)
             .map_err(|_| Errno::NOMEM)?;
-        let mut ring = Ring::new(depth)?;
+        let mut ring = Ring::new(depth, false)?;
         let fds: Vec<BorrowedFd<'_>> = files.iter().map(|file| file.as_fd()).collect();
         let orders = ring.prepare_orders(&fds, &buffers);
         Ok(Queue {

@@ -66,6 +66,9 @@ pub fn title(run: &Run, style: Style) -> Vec<String> {
     if let Some(on) = &run.on {
         lines.extend(paragraph(&words::elsewhere(on), ""));
     }
+    if let Some(queues) = words::queues(run) {
+        lines.extend(paragraph(&queues, ""));
+    }
     lines
         .iter()
         .map(|line| style.paint(Tone::Faint, line))

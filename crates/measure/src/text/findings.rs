@@ -102,12 +102,21 @@ fn knee(knee: &Knee) -> String {
     let alone = duration_ns(knee.service_ns.value as u64);
     let ceiling = iops(knee.ceiling_iops.value);
     let gain = times(knee.gain.value);
-    let mut text = if knee.is_one_at_a_time && knee.is_cpu_bound {
+    let mut text = if knee.is_one_at_a_time && knee.is_polled {
         format!(
-            "{what} gain nothing from queueing (×{gain}, {}) on this machine: a core was busy, so the processor is the \
+            "{what} gain nothing from queueing (×{gain}, {}) on this machine. One takes {alone}; the ceiling is {ceiling} \
+             per second.{}",
+            range(&knee.gain, times),
+            processor(knee)
+        )
+    } else if knee.is_one_at_a_time && knee.is_cpu_bound {
+        format!(
+            "{what} gain nothing from queueing (×{gain}, {}) on this machine: {}, so the processor is the \
              limit. It says nothing about how many requests the device handles at a time. One takes {alone}; the \
-             ceiling is {ceiling} per second.",
-            range(&knee.gain, times)
+             ceiling is {ceiling} per second.{}",
+            range(&knee.gain, times),
+            busy(knee),
+            more_lanes(knee)
         )
     } else if knee.is_one_at_a_time {
         format!(
@@ -117,9 +126,10 @@ fn knee(knee: &Knee) -> String {
         )
     } else if knee.is_reached && knee.misfit > NO_KNEE {
         return format!(
-            "{what} gain from queueing, but no curve of a queue fits (a point is off by {}), so no knee is told. One alone takes {alone}.{}",
+            "{what} gain from queueing, but no curve of a queue fits (a point is off by {}), so no knee is told. One alone takes {alone}.{}{}",
             percent(knee.misfit),
-            enough(knee)
+            enough(knee),
+            processor(knee)
         );
     } else if knee.is_reached {
         format!(
@@ -136,13 +146,48 @@ fn knee(knee: &Knee) -> String {
             depth(knee.depth.low)
         )
     };
-    if knee.is_cpu_bound && knee.is_reached && !knee.is_one_at_a_time {
-        text.push_str(
-            " A core was busy there: the ceiling is the processor's, and the device may do more.",
-        );
+    if !knee.is_one_at_a_time {
+        text.push_str(&processor(knee));
     }
     text.push_str(&misfit(knee.misfit));
     text
+}
+
+/// Whose limit was reached, where the processor was busy; empty where it was not.
+fn processor(knee: &Knee) -> String {
+    if knee.is_polled {
+        let more = more_lanes(knee);
+        return format!(
+            " Completions were polled for, so a core was always busy: the device may do more.{more}"
+        );
+    }
+    if !knee.is_cpu_bound {
+        return String::new();
+    }
+    let whose = match knee.is_reached {
+        true => "the ceiling is the processor's, and the device may do more",
+        false => "the device may do more",
+    };
+    let (busy, more) = (busy(knee), more_lanes(knee));
+    format!(" At the deepest queues {busy}: {whose}.{more}")
+}
+
+/// What was busy: "one core was busy", "the cores of all 4 lanes were busy".
+fn busy(knee: &Knee) -> String {
+    match knee.lanes_at_limit {
+        None => "a core was busy".into(),
+        Some(1) => "one core was busy".into(),
+        Some(lanes) => format!("the cores of all {lanes} lanes were busy"),
+    }
+}
+
+/// How to ask with more cores; empty where there are none.
+fn more_lanes(knee: &Knee) -> &'static str {
+    match knee.lanes_at_limit {
+        None => "",
+        Some(1) => " `--lanes N` asks with more cores.",
+        Some(_) => " More `--lanes` ask with more cores.",
+    }
 }
 
 /// From which depth on more adds little; empty where that was not seen.
@@ -454,6 +499,54 @@ mod tests {
             reached.contains("the ceiling is the processor's"),
             "{reached}"
         );
+        let rising = |text: &&String| text.contains("still gain at the deepest queue");
+        let rising = says.iter().find(rising).expect("there is one");
+        assert!(rising.contains("the device may do more"), "{rising}");
+        assert!(!says.iter().any(|text| text.contains("--lanes")));
+    }
+
+    #[test]
+    fn of_what_was_polled_for_the_device_is_not_judged() {
+        for finding in crate::fixture::every_finding() {
+            if let Finding::Knee(knee) = finding {
+                let polled = sentence(&Finding::Knee(Knee {
+                    is_polled: true,
+                    ..knee
+                }));
+                let told = polled.contains("a core was always busy: the device may do more");
+                assert!(told, "{polled}");
+                assert!(!polled.contains("handles one request"), "{polled}");
+            }
+        }
+    }
+
+    #[test]
+    fn where_one_core_was_the_limit_more_lanes_are_proposed() {
+        let knees = crate::fixture::every_finding().into_iter();
+        let knees = knees.filter_map(|finding| match finding {
+            Finding::Knee(knee) => Some(knee),
+            _ => None,
+        });
+        for knee in knees {
+            let says = |lanes, misfit| {
+                sentence(&Finding::Knee(Knee {
+                    is_cpu_bound: true,
+                    lanes_at_limit: Some(lanes),
+                    misfit,
+                    ..knee.clone()
+                }))
+            };
+            for misfit in [0.01, 0.5] {
+                let one = says(1, misfit);
+                assert!(one.contains("one core was busy"), "{one}");
+                assert!(one.contains("`--lanes N` asks with more cores."), "{one}");
+                let four = says(4, misfit);
+                assert!(
+                    four.contains("the cores of all 4 lanes were busy"),
+                    "{four}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::error::{BenchError, advice};
 use crate::event::{Event, Observer};
 use crate::filesystem::{self, Filesystem};
 use crate::frame::{Done, Frame, Jobs, Measured, Session, SessionOutcome, run_jobs};
+use crate::lanes::Queueing;
 use crate::live::LiveRig;
 use crate::measure::measure;
 use crate::measurement::{Measurement, Place, expected_s};
@@ -93,7 +94,7 @@ pub(crate) fn run(
         cluster: None,
     };
     let (frame, watcher) = Frame::begin(start_ns, facts, watch, observer);
-    let live = LiveRig::new(watcher, TargetKind::Directory, false);
+    let live = LiveRig::new(watcher, TargetKind::Directory, Queueing::THREADS);
     let mut tree_session = TreeSession {
         rig: TreeRig::new(live, Arc::clone(tree.root())),
         tree: &tree,

@@ -221,6 +221,7 @@ mod tests {
     use super::purposes::logging;
     use super::sentences::class_in_words;
     use super::*;
+    use rubus_vocabulary::fact::Fact;
     use rubus_vocabulary::fixture;
     use rubus_vocabulary::job_names;
     use rubus_vocabulary::result::JobResult;
@@ -386,6 +387,15 @@ mod tests {
         run.results.iter_mut().filter(deep).for_each(bound);
         assert!(!says(&run, "It takes one request at a time"));
         assert!(says(&run, "this is the processor's limit"));
+        assert!(says(&run, "`rubus bench --lanes N` asks with more cores"));
+        run.machine.cpu.cores = Fact::known(1, "a test");
+        assert!(!says(&run, "--lanes"));
+        for result in run.results.iter_mut().filter(|r| r.queue_depth > 1) {
+            result.doubts.clear();
+            result.polled = true;
+        }
+        assert!(!says(&run, "It takes one request at a time"));
+        assert!(says(&run, "a core polled for them all the time"));
     }
 
     /// 19 MB/s through a cable of 100 Mbit/s were once published as the speed of a network disk.

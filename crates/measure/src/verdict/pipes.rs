@@ -165,6 +165,8 @@ enum Limit {
     Processor,
     /// Each operation waits for the one before, and the device takes its time.
     ServiceTime { each_ns: u64 },
+    /// The device's own rate, or a core that polled for it and was busy in any case.
+    DeviceOrPoller,
     /// The device's own rate.
     Device,
 }
@@ -180,6 +182,7 @@ impl Limit {
             }
             Limit::Processor => "the processor is the limit".into(),
             Limit::ServiceTime { each_ns } => format!("{} each on average", duration_ns(*each_ns)),
+            Limit::DeviceOrPoller => "the device or the core that polls it is the limit".into(),
             Limit::Device => "the device itself is the limit".into(),
         }
     }
@@ -211,6 +214,7 @@ fn limit(run: &Run, result: &JobResult) -> Limit {
         (1, true, true) => Limit::ServiceTime {
             each_ns: (1e9 / result.iops.value) as u64,
         },
+        _ if result.polled => Limit::DeviceOrPoller,
         _ => Limit::Device,
     }
 }

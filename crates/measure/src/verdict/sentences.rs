@@ -227,16 +227,32 @@ fn queueing_sentence(run: &Run) -> Vec<String> {
         return Vec::new();
     }
     let gain = many.iops.value / one.iops.value;
+    // A core that polls is busy in any case, so a missing gain says nothing.
+    if many.polled && many.iops.low <= one.iops.high * 1.5 {
+        return vec![format!(
+            "32 in flight give {gain:.2} times the random reads of one; a core polled for them all the time, so this \
+             says nothing about the device's queue.{}",
+            more_lanes(run, many)
+        )];
+    }
     // Where a core is busy, a missing gain is the processor's.
     if many.is_cpu_bound() && many.iops.low <= one.iops.high * 1.5 {
         return vec![format!(
             "32 in flight give {gain:.2} times the random reads of one, but a core was busy: this is the \
-             processor's limit and says nothing about the device's queue."
+             processor's limit and says nothing about the device's queue.{}",
+            more_lanes(run, many)
         )];
     }
     if many.iops.low > one.iops.high * 1.5 {
         return vec![format!(
-            "It works on several requests at once: 32 in flight give {gain:.1} times the random reads of one."
+            "It works on several requests at once: 32 in flight give {gain:.1} times the random reads of one.{}",
+            match many.is_cpu_bound() {
+                true => format!(
+                    " A core was busy then: the device may do more.{}",
+                    more_lanes(run, many)
+                ),
+                false => String::new(),
+            }
         )];
     }
     if many.iops.high < one.iops.low * 1.3 {
@@ -248,6 +264,14 @@ fn queueing_sentence(run: &Run) -> Vec<String> {
         )];
     }
     Vec::new()
+}
+
+/// How to ask with more cores than a result did; empty where that cannot be.
+fn more_lanes(run: &Run, result: &JobResult) -> &'static str {
+    match run.lanes_below_cores(result) {
+        Some(_) => " `rubus bench --lanes N` asks with more cores.",
+        None => "",
+    }
 }
 
 /// Some cards collapse at 16 KiB although 4 KiB looks fine.

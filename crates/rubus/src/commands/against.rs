@@ -8,7 +8,7 @@ use rubus_vocabulary::result::Run;
 use rubus_vocabulary::spec::Suite;
 use rubus_watch::live::terminal;
 
-use super::bench_options::{allowance, suite_of, wanted};
+use super::bench_options::{allowance, queueing, suite_of, wanted};
 use crate::args::{Bench, General, Keeping};
 use crate::exit::Exit;
 use crate::measuring;
@@ -32,6 +32,7 @@ pub fn run(general: &General, bench: &Bench, baseline: &TargetName) -> anyhow::R
         anyhow::bail!("--against compares one target with another; name one target");
     };
     outputs::check(&wanted(bench))?;
+    let queueing = queueing(bench)?;
     let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);
     let world = World::of(general)?;
@@ -56,9 +57,9 @@ pub fn run(general: &General, bench: &Bench, baseline: &TargetName) -> anyhow::R
             suite.jobs.len()
         );
     }
-    let ring = !bench.threads;
-    let both =
-        measuring::measure_in_turns(targets, &suite, &world, &machine, &cancel, ring, terminal)?;
+    let both = measuring::measure_in_turns(
+        targets, &suite, &world, &machine, &cancel, queueing, terminal,
+    )?;
     let runs = both.each_ref().map(|measured| measured.run.clone());
     // The page is the comparison's; each run has its own in the data directory.
     let keeping = Keeping {

@@ -6,7 +6,7 @@ use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::spec::Suite;
 
 use super::bench_objects;
-use super::bench_options::{allowance, suite_of, wanted};
+use super::bench_options::{allowance, queueing, suite_of, wanted};
 use crate::args::{Bench, General};
 use crate::exit::Exit;
 use crate::measuring;
@@ -33,6 +33,7 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
         return super::against::run(general, bench, baseline);
     }
     outputs::check(&wanted(bench))?;
+    let queueing = queueing(bench)?;
     let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);
     let world = World::of(general)?;
@@ -53,14 +54,13 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
         if !general.quiet {
             eprintln!("{}", in_columns(&measuring::announce(&suite, &target)));
         }
-        let ring = !bench.threads;
         let measured = measuring::measure(
             target,
             &suite,
             &world,
             machine.clone(),
             &cancel,
-            ring,
+            queueing,
             terminal,
         )?;
         outputs.take(measured)?;

@@ -53,6 +53,8 @@ pub fn pool(bench: &Bench) -> anyhow::Result<Option<&PoolName>> {
         (bench.content != Content::Incompressible, "--content"),
         (bench.connections.is_some(), "--connections"),
         (bench.server_status.is_some(), "--server-status"),
+        (bench.lanes.is_some(), "--lanes"),
+        (bench.hipri, "--hipri"),
         (bench.threads, "--threads"),
     ];
     for (is_given, option) in others {

@@ -1,7 +1,7 @@
 //! What the options of `rubus bench` mean: the suite, the outputs, and what may be done to a target.
 
-use rubus_measure::suites;
-use rubus_vocabulary::spec::{Operation, Suite};
+use rubus_measure::{Queueing, Target, suites};
+use rubus_vocabulary::spec::{Job, Operation, Suite};
 
 use crate::args::Bench;
 use crate::measuring;
@@ -24,6 +24,26 @@ pub fn allowance(bench: &Bench) -> Allowance {
         may_lose: bench.i_will_lose_everything_on.clone(),
         connections: bench.connections,
     }
+}
+
+/// How the suite's deep queues are to be kept full.
+///
+/// # Errors
+/// In words, when there are fewer CPUs than lanes are wanted.
+pub fn queueing(bench: &Bench) -> anyhow::Result<Queueing> {
+    let usual = Queueing {
+        may_use_ring: !bench.threads,
+        polled: bench.hipri,
+        ..Queueing::USUAL
+    };
+    let Some(lanes) = bench.lanes else {
+        return Ok(usual);
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Ok(Queueing {
+        lanes: lanes.on(u32::try_from(cpus).unwrap_or(u32::MAX))?,
+        ..usual
+    })
 }
 
 /// The suite as the options want it, or the usual one.
@@ -68,6 +88,7 @@ fn special(bench: &Bench, target: &Resolved, suite: &mut Suite) -> anyhow::Resul
         "--drop-caches is for --suite small-files; the suite {} goes past the caches by itself",
         suite.name
     );
+    queueing_fits(bench, target, suite)?;
     if bench.drop_caches {
         anyhow::ensure!(
             rustix::process::geteuid().is_root(),
@@ -95,6 +116,30 @@ fn special(bench: &Bench, target: &Resolved, suite: &mut Suite) -> anyhow::Resul
         // What an earlier run has left must not be taken for this one's.
         suite.seed = u64::from(random_seed());
     }
+    Ok(())
+}
+
+/// Whether lanes and polling, where they are asked for, mean something for this suite on this target.
+fn queueing_fits(bench: &Bench, target: &Resolved, suite: &Suite) -> anyhow::Result<()> {
+    let is_plain =
+        |job: &&Job| job.operation.is_block() && job.shape.is_none() && !job.durability.is_each();
+    let mut plain = suite.jobs.iter().filter(is_plain);
+    anyhow::ensure!(
+        !bench.hipri || plain.clone().next().is_some(),
+        "cannot use --hipri with the suite {}: none of its jobs can poll for completions\nTry --suite queue-depth.",
+        suite.name
+    );
+    anyhow::ensure!(
+        bench.lanes.is_none() || plain.any(|job| job.queue_depth > 1),
+        "cannot use --lanes with the suite {}: none of its jobs has a queue that could be shared\nTry --suite queue-depth.",
+        suite.name
+    );
+    anyhow::ensure!(
+        bench.lanes.is_none() || !matches!(target.target, Target::Remote { .. }),
+        "cannot use --lanes on {}: no io_uring serves a network disk that is not attached\nGive --connections N instead: \
+         each connection has a thread of its own.",
+        target.named
+    );
     Ok(())
 }
 

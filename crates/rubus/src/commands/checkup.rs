@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rubus_change::fallen_back;
+use rubus_measure::Queueing;
 
 use crate::args::{Checkup, General};
 use crate::exit::Exit;
@@ -34,7 +35,9 @@ pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
         }
         eprintln!("{}", in_columns(&measuring::announce(&suite, &target)));
     }
-    let measured = measuring::measure(target, &suite, &world, machine, &cancel, true, terminal)?;
+    let queueing = Queueing::USUAL;
+    let measured =
+        measuring::measure(target, &suite, &world, machine, &cancel, queueing, terminal)?;
     let mut outputs = Outputs::new(general, wanted(checkup), 1);
     outputs.take(measured)?;
     outputs.finish()

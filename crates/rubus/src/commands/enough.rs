@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use rubus_measure::enough::text::{announcement, render};
 use rubus_measure::enough::{Evidence, JUDGED, Measurement, by_name, judge};
-use rubus_measure::{BenchError, Target};
+use rubus_measure::{BenchError, Queueing, Target};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::JobResult;
 
@@ -105,7 +105,7 @@ fn measured(
         &world,
         machine,
         cancel,
-        true,
+        Queueing::USUAL,
         terminal,
     )
 }

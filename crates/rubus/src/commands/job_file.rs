@@ -23,6 +23,18 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     world::must_be_live(general, "a bench", "a disk")?;
     let wanted = super::bench_options::wanted(bench);
     outputs::check(&wanted)?;
+    anyhow::ensure!(
+        bench.lanes.is_none(),
+        "cannot use --lanes with the job file {}: its jobs say themselves how many rings they have\nSet numjobs=N in it: \
+         each copy has a ring and a thread of its own.",
+        path.display()
+    );
+    anyhow::ensure!(
+        !bench.hipri,
+        "cannot use --hipri with the job file {}: its jobs wait for interrupts\nMeasure with a suite, or leave --hipri out.",
+        path.display()
+    );
+    let queueing = super::bench_options::queueing(bench)?;
     let cancel = signals::cancel_flag()?;
     let world = World::of(general)?;
     let machine = world.survey();
@@ -78,7 +90,7 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
             &world,
             machine.clone(),
             &cancel,
-            !bench.threads,
+            queueing,
             Terminal::of(general),
         )?;
         let mut job_file = lowered.job_file;

@@ -11,7 +11,7 @@ use rubus_vocabulary::spec::{FileNeed, FileStart, Suite};
 use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::{Bench, General};
-use crate::commands::bench_options::wanted;
+use crate::commands::bench_options::{queueing, wanted};
 use crate::exit::Exit;
 use crate::measuring::{self, Measured, Places};
 use crate::outputs::{self, Outputs};
@@ -31,6 +31,7 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
         bench.suite.is_none(),
         "--together has jobs of its own; leave --suite out"
     );
+    let queueing = queueing(bench)?;
     let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);
     let world = World::of(general)?;
@@ -48,7 +49,7 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
         &world,
         machine,
         &cancel,
-        !bench.threads,
+        queueing,
         terminal,
     )?;
     fold(&mut measured, &plan, &names, suspect);

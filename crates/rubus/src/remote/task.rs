@@ -250,7 +250,7 @@ mod tests {
     use clap::FromArgMatches;
 
     /// Options that mean the same over there.
-    const PASSED_ON: [&str; 20] = [
+    const PASSED_ON: [&str; 22] = [
         "against",
         "against-i-will-lose-everything-on",
         "budget",
@@ -258,8 +258,10 @@ mod tests {
         "content",
         "drop-caches",
         "full",
+        "hipri",
         "i-will-lose-everything-on",
         "ignore-unsupported",
+        "lanes",
         "nodes",
         "precision",
         "quiet",

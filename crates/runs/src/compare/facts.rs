@@ -50,12 +50,30 @@ pub fn of_run(run: &Run) -> Vec<Named> {
         named("region", Some(bytes_iec(target.region_bytes))),
         named("seed", Some(run.seed.to_string())),
         named("engine", Some(engines.join(", ")).filter(|e| !e.is_empty())),
+        named("lanes", lanes(run)),
+        named("completions", completions(run)),
         named("version", Some(format!("rubus {}", run.rubus_version))),
         named("I/O scheduler", each(|disk| text(disk.scheduler.text()))),
         named("write cache", each(|disk| text(disk.write_cache.text()))),
     ]);
     facts.extend(settings(machine));
     facts
+}
+
+/// How many io_uring rings shared the queues of a run; nothing where none did.
+fn lanes(run: &Run) -> Option<String> {
+    let queued = run.results.iter().filter(|result| result.engine == "ring");
+    let lanes = queued.map(|result| result.lanes.unwrap_or(1)).max()?;
+    Some(lanes.to_string())
+}
+
+/// Whether completions were polled for or came by interrupt.
+fn completions(run: &Run) -> Option<String> {
+    let words = match run.results.iter().any(|result| result.polled) {
+        true => "polled",
+        false => "by interrupt",
+    };
+    (!run.results.is_empty()).then(|| words.into())
 }
 
 /// Of a machine: everything that may make its storage faster or slower.

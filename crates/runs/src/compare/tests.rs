@@ -108,6 +108,31 @@ fn what_differs_is_named_in_order_and_doubts_of_one_only() {
 }
 
 #[test]
+fn runs_with_different_lanes_say_so() {
+    let before = fixture::queue_depth_run();
+    let mut after = before.clone();
+    for result in after.results.iter_mut().filter(|r| r.engine == "ring") {
+        result.lanes = Some(result.queue_depth.min(4));
+    }
+    let comparison = two(&before, &after);
+    let told: Vec<_> = comparison
+        .differences
+        .iter()
+        .map(|difference| (difference.what.as_str(), difference.values.clone()))
+        .collect();
+    assert_eq!(told, [("lanes", vec![Some("1".into()), Some("4".into())])]);
+    assert!(two(&after, &after).differences.is_empty());
+    let mut polled = after.clone();
+    polled.results[3].polled = true;
+    let told = two(&after, &polled).differences;
+    assert_eq!(told[0].what, "completions");
+    assert_eq!(
+        told[0].values,
+        [Some("by interrupt".into()), Some("polled".into())]
+    );
+}
+
+#[test]
 fn jobs_are_matched_by_what_they_do_and_bystanders_only_with_their_like() {
     let ours = fixture::slow_sd_card_run();
     let mut theirs = ours.clone();

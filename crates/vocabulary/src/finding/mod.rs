@@ -70,6 +70,14 @@ pub struct Knee {
     /// nothing about the device.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_cpu_bound: bool,
+    /// Completions were polled for at the ceiling, so a core was busy all the time: whether it or the device is the limit
+    /// cannot be told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_polled: bool,
+    /// Of the points that the processor limited or that were polled: how many lanes (io_uring rings, each with a thread of its own) served
+    /// them, if the machine has cores for more; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes_at_limit: Option<u32>,
     /// Largest distance of a measured point from the fitted curve, as a share of it.
     pub misfit: f64,
 }
