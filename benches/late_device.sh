@@ -5,7 +5,8 @@
 #
 # The device is the kernel's null_blk: it holds no data, and a timer's interrupt ends each request after 10 µs or 100 µs
 # (irqmode 2), so requests wait, are reaped in small groups, and the processor sleeps or does other things meanwhile, as with an
-# NVMe drive. ONE_JOB is `cargo build --profile boards -p rubus-measure --example one-job`. IO_URING is
+# NVMe drive. Where the kernel has no null_blk it is a loop device over an image in memory, whose requests a kernel thread ends.
+# ONE_JOB is `cargo build --profile boards -p rubus-measure --example one-job`. IO_URING is
 # t/io_uring from fio's sources (`./configure && make t/io_uring`); it keeps no latencies, so it is the floor. FIO runs with
 # registered memory and files, batches, and without its latency histograms where it can do without.
 #
@@ -13,7 +14,7 @@
 # time (user and system) by the kernel. On a board whose clock counts instructions (`rubus-lab run pc --count-instructions`, 2 ns
 # each) a nanosecond is half an instruction.
 #
-# Needs root, bash, null_blk with configfs. BEWARE: makes and removes a device of its own, nothing else.
+# Needs root, and null_blk with configfs or losetup. It makes and removes a device of its own, and touches no other.
 set -eu
 
 engine=$1 io_uring=$2 fio=$3 seconds=${4:-4}
@@ -21,21 +22,32 @@ disk=/sys/kernel/config/nullb/rubus-late
 export LC_ALL=C TIMEFORMAT='%R %U %S'
 
 make_disk() { # completion_nsec poll_queues
-    modprobe null_blk nr_devices=0
-    mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
     mkdir "$disk"
     for wish in irqmode=2 "completion_nsec=$1" queue_mode=2 "submit_queues=$(nproc)" "poll_queues=$2" hw_queue_depth=256 \
         size=4096 blocksize=4096 memory_backed=0; do
         echo "${wish#*=}" >"$disk/${wish%%=*}"
     done
     echo 1 >"$disk/power"
-    device=/dev/nullb$(cat "$disk/index")
-    until [ -b "$device" ]; do sleep 0.1; done
+    # Newer kernels call it as its directory.
+    local tries
+    for tries in $(seq 50); do
+        for device in "/dev/${disk##*/}" "/dev/nullb$(cat "$disk/index")"; do
+            [ ! -b "$device" ] || break 2
+        done
+        sleep 0.1
+    done
     echo none >"/sys/block/${device#/dev/}/queue/scheduler"
+}
+
+make_loop() {
+    image=/dev/shm/rubus-late.img
+    dd if=/dev/zero of="$image" bs=1M count=1024 status=none
+    device=$(losetup --find --show "$image")
 }
 
 remove_disk() {
     [ ! -d "$disk" ] || { echo 0 >"$disk/power"; rmdir "$disk"; }
+    [ -z "${image-}" ] || { losetup --detach "$device"; rm -f "$image"; }
 }
 trap remove_disk EXIT
 
@@ -71,11 +83,21 @@ run_fio() {
         ${3:+--hipri} --time_based --runtime="$4"
 }
 
-row() { # completion depth lanes hipri
-    local label="| $(($1 / 1000)) µs | $2 | $3 | ${4:+polled} |" results rubus bare tuned
-    batch=$(($2 / $3 < 32 ? $2 / $3 : 32))
-    results=$(for name in rubus io_uring fio; do measure "$name" "run_$name" "$2" "$3" "$4"; done)
-    echo "$results" | awk -v label="$label" '
+# Of t/io_uring the better of two sizes of its batches: it waits for as many completions as it submits at once.
+best_io_uring() {
+    local size
+    for size in $(($1 / $2 / 2)) $(($1 / $2 / 8)); do
+        [ "$size" -ge 1 ] || size=1
+        batch=$size measure io_uring run_io_uring "$@"
+    done | sort -k2 -n | tail -n 1
+}
+
+row() { # label depth lanes hipri
+    local label=$1 results
+    batch=$(($2 / $3 / 2 < 1 ? 1 : $2 / $3 / 2))
+    shift
+    results=$(measure rubus run_rubus "$@"; best_io_uring "$@"; measure fio run_fio "$@")
+    echo "$results" | awk -v label="| $label | $1 | $2 | ${3:+polled} |" '
         { rate[$1] = $2; cost[$1] = $3 }
         END {
             printf "%s %d | %d | %d | **%.2f** | %d | %d | %d | **%.2f** |\n", label, rate["rubus"], rate["io_uring"], rate["fio"],
@@ -83,19 +105,30 @@ row() { # completion depth lanes hipri
         }'
 }
 
-cores=$(nproc)
-echo "Linux $(uname -r), $cores processors; fio: $("$fio" --version); $seconds s."
-echo
-echo "| completes after | in flight | lanes | | per second: rubus | t/io_uring | fio | rubus / t/io_uring | CPU ns: rubus | t/io_uring | fio | rubus / t/io_uring |"
-echo "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
-for completion in 10000 100000; do
-    make_disk "$completion" 0
-    for depth in 1 32 128; do
-        row "$completion" "$depth" 1 ""
+rows() { # label
+    for depth in 1 8 32 128; do
+        row "$1" "$depth" 1 ""
     done
-    [ "$cores" -eq 1 ] || row "$completion" "$((32 * cores))" "$cores" ""
+    for lanes in $(seq 2 "$cores"); do
+        row "$1" "$((32 * lanes))" "$lanes" ""
+    done
+}
+
+cores=$(nproc)
+echo "Linux $(uname -r), $cores processors; $("$fio" --version); $seconds s, $(cut -d' ' -f1 /proc/loadavg) load."
+echo
+echo "| device | in flight | lanes | | per second: rubus | t/io_uring | fio | rubus / t/io_uring | CPU ns: rubus | t/io_uring | fio | rubus / t/io_uring |"
+echo "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+if ! modprobe null_blk nr_devices=0 2>/dev/null; then
+    make_loop
+    rows "loop, image in memory"
+    exit
+fi
+mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+for completion in 10 100; do
+    make_disk "${completion}000" 0
+    rows "null_blk, $completion µs"
     remove_disk
 done
-if make_disk 10000 1 2>/dev/null; then
-    row 10000 32 1 1
-fi
+make_disk 10000 1
+row "null_blk, 10 µs" 32 1 1

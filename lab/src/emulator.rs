@@ -30,8 +30,9 @@ const OWN_ARGUMENTS: &str = "panic=-1 mitigations=off";
 /// an idle board that waits for the one interrupt that it has asked for was seen to wait for ever; with a clock that ticks
 /// all the time, another one follows. What the kernel finds for the frequency of the processor's counter while it is not let
 /// run is wrong, by sixty times in one start of some: a clock that runs so fast makes every time limit of the board pass at once.
-/// The board's other clock needs no such measurement.
-const OWN_PC_ARGUMENTS: &str = " no_timer_check nohz=off highres=off tsc=unstable";
+/// The board's other clock needs no such measurement. These come first, so that the words of whoever starts the board may say
+/// otherwise: what measures timers needs `highres=on`.
+const OWN_PC_ARGUMENTS: &str = "no_timer_check nohz=off highres=off tsc=unstable ";
 
 /// The file in an emulator's directory with all that the board's console says.
 pub const CONSOLE: &str = "console";
@@ -175,7 +176,7 @@ fn command(start: &Start<'_>) -> Command {
     };
     command
         .arg("-append")
-        .arg(format!("{} {OWN_ARGUMENTS}{pc}", start.boot.cmdline));
+        .arg(format!("{pc}{} {OWN_ARGUMENTS}", start.boot.cmdline));
     command
 }
 

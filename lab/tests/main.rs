@@ -62,6 +62,7 @@ mod vm_pc_nbd;
 mod vm_pc_nbd_kills;
 mod vm_pc_network_root;
 mod vm_pc_packages;
+mod vm_pc_polling;
 mod vm_pc_power_cuts;
 mod vm_pc_power_cuts_replayed;
 mod vm_pc_raid;

@@ -7,6 +7,7 @@ pub mod ceiling;
 pub mod fstab;
 pub mod in_use;
 pub mod not_copied;
+pub mod operations;
 pub mod parse;
 pub mod probe;
 pub mod purpose;

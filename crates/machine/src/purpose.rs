@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ceiling;
+pub use crate::operations::What;
 use crate::reference_work;
 
 /// What a machine is for.
@@ -25,23 +26,6 @@ pub enum Purpose {
     StorageNode,
     /// Programs that need more memory than there is.
     Swap,
-}
-
-/// Kinds of operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum What {
-    /// Large reads in order.
-    SequentialRead,
-    /// Large writes in order.
-    SequentialWrite,
-    /// 4 KiB reads anywhere.
-    RandomRead,
-    /// 4 KiB writes anywhere.
-    RandomWrite,
-    /// 4 KiB written and made durable.
-    Commit,
 }
 
 /// A part of one second of work.
@@ -111,8 +95,8 @@ impl Purpose {
                     [What::SequentialRead, What::SequentialWrite].map(|what| counted_bytes(desktop_amount(what)));
                 let [reads, writes, commits] = [What::RandomRead, What::RandomWrite, What::Commit].map(desktop_amount);
                 format!(
-                    "one second of desktop work, a sixtieth of the reference work: {commits} commits, {written} written, {read} read, \
-                     {reads} random reads, {writes} random writes"
+                    "one second of desktop work: {commits} commits, {written} written, {read} read, {reads} random reads, \
+                     {writes} random writes"
                 )
             }
             Purpose::Server => {
@@ -215,32 +199,6 @@ fn counted_bytes(bytes: f64) -> String {
     match bytes < 1e6 {
         true => format!("{} kB", bytes / 1e3),
         false => format!("{} MB", bytes / 1e6),
-    }
-}
-
-impl What {
-    /// For people: "random reads".
-    pub fn words(self) -> &'static str {
-        match self {
-            What::SequentialRead => "reading in order",
-            What::SequentialWrite => "writing in order",
-            What::RandomRead => "random reads",
-            What::RandomWrite => "random writes",
-            What::Commit => "commits",
-        }
-    }
-
-    /// Bytes of one operation.
-    pub fn bytes(self) -> u64 {
-        match self {
-            What::SequentialRead | What::SequentialWrite => 1 << 20,
-            What::RandomRead | What::RandomWrite | What::Commit => 4096,
-        }
-    }
-
-    /// Whether its amount is in bytes.
-    pub fn is_in_order(self) -> bool {
-        matches!(self, What::SequentialRead | What::SequentialWrite)
     }
 }
 

@@ -3,7 +3,7 @@
 //! The counts are block requests that the kernel traced (`benches/loads.py`; docs/verdict.md has the table and how a request is
 //! counted). A verdict holds a disk against all six, once each.
 
-use crate::purpose::What;
+use crate::operations::What;
 
 /// A piece of work and what it asks of its disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,50 +26,50 @@ pub struct Work {
 pub const WORKS: [Work; 6] = [
     Work {
         name: "start of a board with few services",
-        read_bytes: 26e6,
-        written_bytes: 0.1e6,
+        read_bytes: 24e6,
+        written_bytes: 0.06e6,
         small_reads: 233.0,
-        small_writes: 5.0,
+        small_writes: 6.0,
         commits: 0.0,
     },
     Work {
         name: "installing Chromium and a compiler",
-        read_bytes: 167e6,
-        written_bytes: 1884e6,
-        small_reads: 1266.0,
-        small_writes: 619.0,
+        read_bytes: 155e6,
+        written_bytes: 1883e6,
+        small_reads: 2834.0,
+        small_writes: 901.0,
         commits: 19_531.0,
     },
     Work {
         name: "first start of Chromium",
-        read_bytes: 411e6,
-        written_bytes: 8e6,
-        small_reads: 408.0,
-        small_writes: 36.0,
+        read_bytes: 402e6,
+        written_bytes: 6.7e6,
+        small_reads: 428.0,
+        small_writes: 33.0,
         commits: 231.0,
     },
     Work {
         name: "second start of Chromium",
-        read_bytes: 406e6,
-        written_bytes: 2e6,
-        small_reads: 412.0,
-        small_writes: 29.0,
+        read_bytes: 400e6,
+        written_bytes: 1.3e6,
+        small_reads: 433.0,
+        small_writes: 30.0,
         commits: 20.0,
     },
     Work {
         name: "300 records of an SQLite logger",
-        read_bytes: 15e6,
-        written_bytes: 20e6,
-        small_reads: 88.0,
-        small_writes: 5.0,
+        read_bytes: 14e6,
+        written_bytes: 16e6,
+        small_reads: 91.0,
+        small_writes: 8.0,
         commits: 1204.0,
     },
     Work {
         name: "build of a small Debian package",
-        read_bytes: 98e6,
-        written_bytes: 13e6,
-        small_reads: 1237.0,
-        small_writes: 93.0,
+        read_bytes: 86e6,
+        written_bytes: 12e6,
+        small_reads: 1242.0,
+        small_writes: 80.0,
         commits: 2.0,
     },
 ];

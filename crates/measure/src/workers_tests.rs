@@ -199,48 +199,6 @@ fn direct(path: &std::path::Path) -> Option<File> {
 }
 
 #[test]
-fn polled_lanes_do_all_operations_once() {
-    let named = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(named.path(), vec![0x5a; REGION as usize]).expect("its contents");
-    named.as_file().sync_all().expect("them on the disk");
-    let Some(file) = direct(named.path()) else {
-        eprintln!("skipped: no direct I/O here");
-        return;
-    };
-    let work = Work {
-        queue_depth: 8,
-        ..work(
-            &file,
-            Engine::Ring {
-                lanes: 2,
-                polled: true,
-            },
-        )
-    };
-    if try_polled(&work.file) != Verdict::Good {
-        eprintln!("skipped: nothing to poll here");
-        return;
-    }
-    for direction in [Direction::Read, Direction::Write] {
-        for queue_depth in [8, 1] {
-            let work = Work {
-                direction,
-                queue_depth,
-                ..work.clone()
-            };
-            let workers = run(&work);
-            let completions = &workers.completions()[0];
-            assert_eq!(completions.failure(), None, "{direction:?}");
-            assert_eq!(completions.operations(), REGION / 4096, "{direction:?}");
-            assert_eq!(completions.latencies().count(), REGION / 4096);
-        }
-    }
-    let pages = pages(&mut File::open(named.path()).expect("the file"));
-    let distinct: HashSet<&Vec<u8>> = pages.iter().collect();
-    assert_eq!(distinct.len() as u64, REGION / 4096, "what was written");
-}
-
-#[test]
 fn what_cannot_be_polled_is_a_failure_in_words() {
     if !has_ring() {
         eprintln!("skipped: no io_uring here");

@@ -363,7 +363,7 @@ mod tests {
         let best = node.best(&methods, &Link::alike(40.0 * MIB));
         assert_eq!(best.map(|method| method.name.clone()), Some(zlib().name));
         let desktop = Mix::of(Purpose::Desktop);
-        assert_eq!((desktop.read, desktop.written), (19e6, 32e6));
+        assert_eq!((desktop.read, desktop.written), (18e6, 32e6));
     }
 
     #[test]

@@ -291,12 +291,14 @@ fn network(question: &Question<'_>, candidates: &[Candidate]) -> Option<Subject>
             rate(now, visit.what)
         )
     };
-    // One part in order, and of the small ones that which disks differ most in.
+    // One part in order, and of the small ones that which takes longest now.
     let in_order = parts.iter().find(|visit| visit.what.is_in_order());
-    let small = [What::RandomWrite, What::Commit];
-    let small = small
-        .iter()
-        .find_map(|what| parts.iter().find(|visit| visit.what == *what));
+    let now_s = |visit: &&Visit| {
+        now.demand(visit.what)
+            .map_or(0.0, |demand| demand.seconds.value)
+    };
+    let small = parts.iter().filter(|visit| !visit.what.is_in_order());
+    let small = small.max_by(|a, b| now_s(a).total_cmp(&now_s(b)));
     let parts: Vec<String> = in_order.into_iter().chain(small).map(against).collect();
     subject(
         "network",

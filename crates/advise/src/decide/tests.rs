@@ -585,8 +585,8 @@ fn what_is_said_of_the_network_is_what_it_was_ranked_by() {
     let machine = fixture::pi3_with_usb_ssd();
     let known = Known::default();
     for (purpose, small) in [
-        (Purpose::Desktop, "random writes ~"),
-        (Purpose::Server, " with 8 in flight"),
+        (Purpose::Desktop, "commits ~"),
+        (Purpose::Server, "commits ~"),
         (Purpose::Logger, "commits ~"),
     ] {
         let advice = ask(&machine, &known, purpose, &[]);

@@ -234,15 +234,19 @@ fn what_is_next(best: &Candidate, after: bool) -> Option<String> {
     let largest = best.largest()?;
     let share = largest.seconds.value / best.time_s.value.max(f64::MIN_POSITIVE);
     let pipe = best.pipes.first()?;
-    let next = best.pipes.get(1).map(|next| {
+    // What is far wider is in nobody's way.
+    const FAR_WIDER: f64 = 20.0;
+    let next = best.pipes.get(1).and_then(|next| {
+        let ratio = next.capacity_iops.value / pipe.capacity_iops.value;
         let is_near = next.capacity_iops.low < pipe.capacity_iops.high;
-        match is_near {
-            true => format!(", and {} is about as narrow", next.name),
-            false => format!(
+        match (is_near, ratio < FAR_WIDER) {
+            (true, _) => Some(format!(", and {} is about as narrow", next.name)),
+            (false, true) => Some(format!(
                 ", then {}, which could carry {} as much",
                 next.name,
-                times(next.capacity_iops.value / pipe.capacity_iops.value)
-            ),
+                times(ratio)
+            )),
+            (false, false) => None,
         }
     });
     let first = match after {
