@@ -107,17 +107,18 @@ fn of_compression(compression: &Compression) -> Vec<SubjectJob> {
 
 /// Without the size and the block: the best of each machine is what is compared.
 fn of_linpack(linpack: &Linpack) -> Vec<SubjectJob> {
-    let each = [
-        ("one core", linpack.one.as_ref()),
-        ("all cores", Some(&linpack.all)),
-    ];
-    let jobs = each.into_iter().filter_map(|(cores, rated)| {
-        let figure = Figure::of(rated?.flops_per_second);
-        Some(SubjectJob::computed(
+    let one = linpack.one.iter().map(|rated| ("one core".into(), rated));
+    let others = linpack.other_kinds.iter().map(|rated| {
+        let kind = rated.core.as_deref().unwrap_or("other core");
+        (format!("one {kind}"), rated)
+    });
+    let all = [("all cores".to_string(), &linpack.all)];
+    let jobs = one.chain(others).chain(all).map(|(cores, rated)| {
+        SubjectJob::computed(
             format!("linpack, {cores}"),
-            figure,
+            Figure::of(rated.flops_per_second),
             Unit::OperationsPerSecond,
-        ))
+        )
     });
     jobs.collect()
 }
