@@ -91,7 +91,8 @@ macro_rules! kernel {
     (
         $(#[$attribute:meta])*
         $name:ident: $vectors:literal x $lanes:literal by $columns:literal,
-        $zero:expr, $load:path, $store:path, $splat:path, $multiply_add:path, $minus:path
+        $zero:expr, $load:path, $store:path, $splat:path, $multiply_add:path, $minus:path,
+        $prefetch:path
     ) => {
         $(#[$attribute])*
         pub unsafe fn $name(
@@ -105,6 +106,9 @@ macro_rules! kernel {
             let mut sums = [[$zero; $vectors]; $columns];
             // SAFETY: the caller has that many numbers in both factors and in the tile, and the instructions.
             unsafe {
+                for number in 0..$columns {
+                    $prefetch(tile.add(number * stride).cast_const(), ROWS);
+                }
                 for step in 0..depth {
                     let (left, right) = (left.add(step * ROWS), right.add(step * $columns));
                     let mut column = [$zero; $vectors];
@@ -133,16 +137,28 @@ macro_rules! kernel {
 mod x86 {
     use std::arch::x86_64::*;
 
+    /// Brings a column of a tile near while its sums are made: it is read last, and comes from afar.
+    #[inline(always)]
+    unsafe fn prefetch(column: *const f64, rows: usize) {
+        // One at the end too: the column need not begin at a line.
+        for row in (0..rows).step_by(8).chain([rows - 1]) {
+            // SAFETY: all of the column is in the tile.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(column.add(row).cast()) };
+        }
+    }
+
     kernel!(
         #[target_feature(enable = "avx512f")]
         avx512: 3 x 8 by 8,
-        _mm512_setzero_pd(), _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_sub_pd
+        _mm512_setzero_pd(), _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_sub_pd,
+        prefetch
     );
 
     kernel!(
         #[target_feature(enable = "avx2,fma")]
         fma: 2 x 4 by 6,
-        _mm256_setzero_pd(), _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_sub_pd
+        _mm256_setzero_pd(), _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_sub_pd,
+        prefetch
     );
 
     #[inline]
@@ -154,7 +170,8 @@ mod x86 {
     kernel!(
         #[target_feature(enable = "avx")]
         avx: 2 x 4 by 4,
-        _mm256_setzero_pd(), _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, multiply_add_256, _mm256_sub_pd
+        _mm256_setzero_pd(), _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, multiply_add_256, _mm256_sub_pd,
+        prefetch
     );
 
     #[inline]
@@ -166,7 +183,8 @@ mod x86 {
     kernel!(
         #[target_feature(enable = "sse2")]
         sse2: 2 x 2 by 4,
-        _mm_setzero_pd(), _mm_loadu_pd, _mm_storeu_pd, _mm_set1_pd, multiply_add_128, _mm_sub_pd
+        _mm_setzero_pd(), _mm_loadu_pd, _mm_storeu_pd, _mm_set1_pd, multiply_add_128, _mm_sub_pd,
+        prefetch
     );
 }
 
@@ -216,6 +234,10 @@ mod arm {
     }
 }
 
+/// Nothing: 32-bit ARM, which needs this loop, has no prefetching in stable Rust.
+#[inline]
+fn prefetch(_: *const f64, _: usize) {}
+
 #[inline]
 fn itself(number: f64) -> f64 {
     number
@@ -235,5 +257,6 @@ fn minus(a: f64, b: f64) -> f64 {
 // call a function.
 kernel!(
     scalar: 2 x 1 by 4,
-    0.0, std::ptr::read, std::ptr::write, itself, multiply_add, minus
+    0.0, std::ptr::read, std::ptr::write, itself, multiply_add, minus,
+    prefetch
 );
