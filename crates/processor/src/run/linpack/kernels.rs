@@ -86,13 +86,13 @@ pub fn kernels() -> Vec<Kernel> {
     kernels
 }
 
-/// A kernel of `$vectors` registers of `$lanes` numbers by `$columns`. `$multiply_add` gives a·b + c of its arguments a, b and c.
+/// A kernel of `$vectors` registers of `$lanes` numbers by the columns with these numbers. They are written out: a loop over them would
+/// only sometimes be unrolled, and its sums then would not be in registers. `$multiply_add` gives a·b + c of its arguments a, b and c.
 macro_rules! kernel {
     (
         $(#[$attribute:meta])*
-        $name:ident: $vectors:literal x $lanes:literal by $columns:literal,
-        $zero:expr, $load:path, $store:path, $splat:path, $multiply_add:path, $minus:path,
-        $prefetch:path
+        $name:ident: $vectors:literal x $lanes:literal by [$($number:literal)*],
+        $zero:expr, $load:path, $store:path, $splat:path, $multiply_add:path, $minus:path
     ) => {
         $(#[$attribute])*
         pub unsafe fn $name(
@@ -103,62 +103,69 @@ macro_rules! kernel {
             stride: usize,
         ) {
             const ROWS: usize = $vectors * $lanes;
-            let mut sums = [[$zero; $vectors]; $columns];
+            const COLUMNS: usize = [$($number),*].len();
+            let mut sums = [[$zero; $vectors]; COLUMNS];
             // SAFETY: the caller has that many numbers in both factors and in the tile, and the instructions.
             unsafe {
-                for number in 0..$columns {
-                    $prefetch(tile.add(number * stride).cast_const(), ROWS);
-                }
+                $(prefetch::<ROWS>(tile.add($number * stride).cast_const());)*
                 for step in 0..depth {
-                    let (left, right) = (left.add(step * ROWS), right.add(step * $columns));
+                    let (left, right) = (left.add(step * ROWS), right.add(step * COLUMNS));
                     let mut column = [$zero; $vectors];
                     for (part, vector) in column.iter_mut().enumerate() {
                         *vector = $load(left.add(part * $lanes));
                     }
-                    for (number, sums) in sums.iter_mut().enumerate() {
-                        let factor = $splat(*right.add(number));
-                        for (sum, vector) in sums.iter_mut().zip(column) {
+                    $(
+                        let factor = $splat(*right.add($number));
+                        for (sum, vector) in sums[$number].iter_mut().zip(column) {
                             *sum = $multiply_add(vector, factor, *sum);
                         }
-                    }
+                    )*
                 }
-                for (number, sums) in sums.iter().enumerate() {
-                    for (part, sum) in sums.iter().enumerate() {
-                        let place = tile.add(number * stride + part * $lanes);
+                $(
+                    for (part, sum) in sums[$number].iter().enumerate() {
+                        let place = tile.add($number * stride + part * $lanes);
                         $store(place, $minus($load(place.cast_const()), *sum));
                     }
-                }
+                )*
             }
         }
     };
+}
+
+/// Brings a column of a tile near while its sums are made: it is read last, and comes from afar. Only x86 has this in stable Rust.
+#[inline(always)]
+unsafe fn prefetch<const ROWS: usize>(column: *const f64) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let mut row = 0;
+        // The column need not begin at a line, so its last row may be in one more.
+        while row < ROWS + 7 {
+            // SAFETY: all of the column is in the tile.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(column.add(row.min(ROWS - 1)).cast()) };
+            row += 8;
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = column;
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
-    /// Brings a column of a tile near while its sums are made: it is read last, and comes from afar.
-    #[inline(always)]
-    unsafe fn prefetch(column: *const f64, rows: usize) {
-        // One at the end too: the column need not begin at a line.
-        for row in (0..rows).step_by(8).chain([rows - 1]) {
-            // SAFETY: all of the column is in the tile.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(column.add(row).cast()) };
-        }
-    }
+    use super::prefetch;
 
     kernel!(
         #[target_feature(enable = "avx512f")]
-        avx512: 3 x 8 by 8,
-        _mm512_setzero_pd(), _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_sub_pd,
-        prefetch
+        avx512: 3 x 8 by [0 1 2 3 4 5 6 7],
+        _mm512_setzero_pd(), _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_sub_pd
     );
 
     kernel!(
         #[target_feature(enable = "avx2,fma")]
-        fma: 2 x 4 by 6,
-        _mm256_setzero_pd(), _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_sub_pd,
-        prefetch
+        fma: 2 x 4 by [0 1 2 3 4 5],
+        _mm256_setzero_pd(), _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_sub_pd
     );
 
     #[inline]
@@ -169,9 +176,8 @@ mod x86 {
 
     kernel!(
         #[target_feature(enable = "avx")]
-        avx: 2 x 4 by 4,
-        _mm256_setzero_pd(), _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, multiply_add_256, _mm256_sub_pd,
-        prefetch
+        avx: 2 x 4 by [0 1 2 3],
+        _mm256_setzero_pd(), _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, multiply_add_256, _mm256_sub_pd
     );
 
     #[inline]
@@ -182,9 +188,8 @@ mod x86 {
 
     kernel!(
         #[target_feature(enable = "sse2")]
-        sse2: 2 x 2 by 4,
-        _mm_setzero_pd(), _mm_loadu_pd, _mm_storeu_pd, _mm_set1_pd, multiply_add_128, _mm_sub_pd,
-        prefetch
+        sse2: 2 x 2 by [0 1 2 3],
+        _mm_setzero_pd(), _mm_loadu_pd, _mm_storeu_pd, _mm_set1_pd, multiply_add_128, _mm_sub_pd
     );
 }
 
@@ -194,49 +199,48 @@ mod arm {
 
     const ROWS: usize = 8;
     const VECTORS: usize = ROWS / 2;
-    const PAIRS: usize = 3;
 
-    /// Not by the macro: a multiplication takes its factor from either half of a register, so that two columns share a load.
-    #[target_feature(enable = "neon")]
-    pub unsafe fn neon(
-        depth: usize,
-        left: *const f64,
-        right: *const f64,
-        tile: *mut f64,
-        stride: usize,
-    ) {
-        let mut sums = [[[vdupq_n_f64(0.0); VECTORS]; 2]; PAIRS];
-        // SAFETY: the caller has that many numbers in both factors and in the tile, and the instructions.
-        unsafe {
-            for step in 0..depth {
-                let (left, right) = (left.add(step * ROWS), right.add(step * 2 * PAIRS));
-                let mut column = [vdupq_n_f64(0.0); VECTORS];
-                for (part, vector) in column.iter_mut().enumerate() {
-                    *vector = vld1q_f64(left.add(part * 2));
-                }
-                for (pair, [first, second]) in sums.iter_mut().enumerate() {
-                    let factors = vld1q_f64(right.add(pair * 2));
-                    for (sum, vector) in first.iter_mut().zip(column) {
-                        *sum = vfmaq_laneq_f64::<0>(*sum, vector, factors);
+    /// Not the other macro: a multiplication takes its factor from either half of a register, so two columns share a load.
+    macro_rules! neon {
+        ($($number:literal)*) => {
+            #[target_feature(enable = "neon")]
+            pub unsafe fn neon(
+                depth: usize,
+                left: *const f64,
+                right: *const f64,
+                tile: *mut f64,
+                stride: usize,
+            ) {
+                const COLUMNS: usize = [$($number),*].len();
+                let mut sums = [[vdupq_n_f64(0.0); VECTORS]; COLUMNS];
+                // SAFETY: the caller has that many numbers in both factors and in the tile, and the instructions.
+                unsafe {
+                    for step in 0..depth {
+                        let (left, right) = (left.add(step * ROWS), right.add(step * COLUMNS));
+                        let mut column = [vdupq_n_f64(0.0); VECTORS];
+                        for (part, vector) in column.iter_mut().enumerate() {
+                            *vector = vld1q_f64(left.add(part * 2));
+                        }
+                        $(
+                            let factors = vld1q_f64(right.add($number / 2 * 2));
+                            for (sum, vector) in sums[$number].iter_mut().zip(column) {
+                                *sum = vfmaq_laneq_f64::<{ $number % 2 }>(*sum, vector, factors);
+                            }
+                        )*
                     }
-                    for (sum, vector) in second.iter_mut().zip(column) {
-                        *sum = vfmaq_laneq_f64::<1>(*sum, vector, factors);
-                    }
+                    $(
+                        for (part, sum) in sums[$number].iter().enumerate() {
+                            let place = tile.add($number * stride + part * 2);
+                            vst1q_f64(place, vsubq_f64(vld1q_f64(place.cast_const()), *sum));
+                        }
+                    )*
                 }
             }
-            for (number, sums) in sums.iter().flatten().enumerate() {
-                for (part, sum) in sums.iter().enumerate() {
-                    let place = tile.add(number * stride + part * 2);
-                    vst1q_f64(place, vsubq_f64(vld1q_f64(place.cast_const()), *sum));
-                }
-            }
-        }
+        };
     }
-}
 
-/// Nothing: 32-bit ARM, which needs this loop, has no prefetching in stable Rust.
-#[inline]
-fn prefetch(_: *const f64, _: usize) {}
+    neon!(0 1 2 3 4 5);
+}
 
 #[inline]
 fn itself(number: f64) -> f64 {
@@ -256,7 +260,6 @@ fn minus(a: f64, b: f64) -> f64 {
 // So small that its sums fit the sixteen registers of a 32-bit ARM. Multiplies and adds apart: fused, most of these would
 // call a function.
 kernel!(
-    scalar: 2 x 1 by 4,
-    0.0, std::ptr::read, std::ptr::write, itself, multiply_add, minus,
-    prefetch
+    scalar: 2 x 1 by [0 1 2 3],
+    0.0, std::ptr::read, std::ptr::write, itself, multiply_add, minus
 );
