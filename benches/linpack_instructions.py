@@ -7,8 +7,9 @@ counts, since on a board it chooses its block too. Half the instructions are not
 them a core issues per cycle.
 
 Needs QEMU's user emulation, dynamically linked (qemu-user), a C compiler, the example for aarch64, and a root of Debian for arm64:
-    cargo build --release --target aarch64-unknown-linux-musl -p rubus-processor --example linpack-solve
-    mmdebstrap --variant=extract --architectures=arm64 --include=python3,libopenblas0-pthread,liblapack3 trixie ROOT
+    cargo zigbuild --release --target aarch64-unknown-linux-musl -p rubus-processor --example linpack-solve
+    mmdebstrap --variant=extract --architectures=arm64 --include=python3,libopenblas0-pthread trixie ROOT
+    ln -s usr/lib ROOT/lib
 Usage: benches/linpack_instructions.py EXAMPLE ROOT [--unknowns=N,N] [--blocks=N,N] [--cpus=NAME,NAME] [--qemu=PROGRAM]
 """
 

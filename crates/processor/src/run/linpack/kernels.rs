@@ -3,9 +3,6 @@
 //! One loop for each kind of vectors; a tile is as large as its registers hold. Which of them this processor can run is asked
 //! at run time.
 
-// Callers uphold what `Subtract` asks for.
-#![allow(clippy::missing_safety_doc)]
-
 /// From the tile at `tile`, whose columns are `stride` numbers apart, subtracts `left` · `right`: for each of `depth` steps, `left`
 /// has a column of the kernel's rows and `right` a row of its columns.
 ///
@@ -78,7 +75,7 @@ pub fn kernels() -> Vec<Kernel> {
         });
     }
     kernels.push(Kernel {
-        name: "no vectors",
+        name: "scalar arithmetic",
         rows: 2,
         columns: 4,
         subtract: scalar,
