@@ -4,6 +4,7 @@
 
 #![warn(missing_docs)]
 
+pub mod affinity;
 mod answering;
 pub mod beside;
 pub mod block_writing;

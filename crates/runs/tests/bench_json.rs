@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::finding::{Finding, Knee};
 use rubus_vocabulary::fixture;
-use rubus_vocabulary::result::{Access, Ended, JobResult, LatencyIntervals, Run};
+use rubus_vocabulary::result::{Access, Ended, Figures, JobResult, LatencyIntervals, Run};
 use rubus_vocabulary::spec::Operation;
 use serde_json::Value;
 
@@ -65,6 +65,8 @@ fn every_field_of_a_run_is_documented_and_every_documented_field_exists() {
     paths(&memory, "", &mut real);
     let processor = serde_json::to_value(fixture::processor_run()).expect("a run serialises");
     paths(&processor, "", &mut real);
+    let kinds = serde_json::to_value(two_kinds_of_cores_run()).expect("a run serialises");
+    paths(&kinds, "", &mut real);
     let network = serde_json::to_value(fixture::network_run()).expect("a run serialises");
     paths(&network, "", &mut real);
     let unusual = serde_json::to_value(unusual_run()).expect("a run serialises");
@@ -82,6 +84,19 @@ fn every_field_of_a_run_is_documented_and_every_documented_field_exists() {
         invented.is_empty(),
         "documented but not there: {invented:?}"
     );
+}
+
+/// A run of a processor with two kinds of cores.
+fn two_kinds_of_cores_run() -> Run {
+    let mut run = fixture::processor_run();
+    let Figures::Processor(processor) = &mut run.figures else {
+        panic!("it is of a processor");
+    };
+    let linpack = processor.linpack.as_mut().expect("it is in the fixture");
+    let one = linpack.one.as_mut().expect("it is in the fixture");
+    one.core = Some("Cortex-A76".into());
+    linpack.other_kinds = vec![one.clone()];
+    run
 }
 
 /// A run whose results have what most leave out.

@@ -49,7 +49,7 @@ fn model(cpuinfo: &CpuInfo) -> Fact<String> {
 }
 
 /// Name of a core by the fields of its Main ID Register (Arm Architecture Reference Manual).
-fn arm_core(designer: &str, part: &str) -> String {
+pub(super) fn arm_core(designer: &str, part: &str) -> String {
     match arm_cores::by_number(designer, part) {
         Some(core) => core.name.to_string(),
         None => format!("ARM core, designer {designer}, part {part}"),
@@ -134,7 +134,7 @@ fn clock_without_scaling(cpuinfo: &CpuInfo, cores: &Fact<u32>) -> Option<Clock> 
 }
 
 /// "0 1 2 3" becomes "0-3"; "0 2" becomes "0,2".
-fn short_list(text: &str) -> String {
+pub(super) fn short_list(text: &str) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for number in text.split_whitespace().filter_map(|word| word.parse().ok()) {
         match ranges.last_mut() {

@@ -40,6 +40,20 @@ impl CpuInfo {
             .map(|(_, value)| value)
             .collect()
     }
+
+    /// The lines of each core, which begin with its number.
+    pub(crate) fn cores(&self) -> Vec<Vec<(&str, &str)>> {
+        let mut cores: Vec<Vec<(&str, &str)>> = Vec::new();
+        for (name, value) in pairs(self.text.text().unwrap_or("")) {
+            if name == "processor" {
+                cores.push(Vec::new());
+            }
+            if let Some(core) = cores.last_mut() {
+                core.push((name, value));
+            }
+        }
+        cores
+    }
 }
 
 fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {

@@ -11,6 +11,6 @@ mod xts;
 pub use ciphers::{ciphers, one_core};
 pub use compression::{CompressionPlan, Data, compression};
 pub use kernel::kernel_ciphers;
-pub use linpack::{LinpackPlan, kernel, linpack};
+pub use linpack::{LinpackPlan, linpack};
 pub use ssh::{Programs, ssh};
 pub use timed::{Work, rates};

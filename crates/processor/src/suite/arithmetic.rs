@@ -5,8 +5,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use rubus_host::{own_files, programs};
+use rubus_host::{Live, affinity, own_files, programs};
 use rubus_machine::not_copied::NotCopied;
+use rubus_machine::probe::core_kinds;
 use rubus_vocabulary::processor::compression::Compression;
 use rubus_vocabulary::processor::linpack::{self, Linpack, hpl};
 use rubus_vocabulary::processor::{LeftOut, Part, ProcessorRun};
@@ -66,6 +67,7 @@ pub fn linpack(suite: &CpuSuite<'_>, processor: &mut ProcessorRun) -> anyhow::Re
         seconds: suite.options.seconds * LINPACK_TIMES,
         blocks: suite.options.blocks.clone(),
         threads: suite.cores,
+        kinds: core_kinds::kinds(&core_kinds::facts(&Live::new()), &affinity::allowed()),
         seed: SEED,
         stability_s: suite.options.stability,
     };

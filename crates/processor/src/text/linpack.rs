@@ -79,10 +79,11 @@ fn solved(linpack: &Linpack, style: Style) -> Vec<String> {
         false => Tone::Bad,
     };
     let mut table = Table::new(&columns).indented(2);
-    for rated in linpack.one.iter().chain([&linpack.all]) {
-        let cores = match rated.threads {
-            1 => "one core".to_string(),
-            all => format!("all {all}"),
+    for rated in linpack.on_one_core().chain([&linpack.all]) {
+        let cores = match (rated.threads, &rated.core) {
+            (1, Some(kind)) => format!("one {kind}"),
+            (1, None) => "one core".to_string(),
+            (all, _) => format!("all {all}"),
         };
         table.row(vec![
             cores.into(),
@@ -108,7 +109,7 @@ fn solved(linpack: &Linpack, style: Style) -> Vec<String> {
     }
     let mut lines = vec![heading(title, style)];
     lines.extend(table.lines(style));
-    let mut shown = linpack.one.iter().chain([&linpack.all]);
+    let mut shown = linpack.on_one_core().chain([&linpack.all]);
     lines.extend(mark(shown.any(|rated| !rated.doubts.is_empty())));
     let text = format!(
         "By {}. The residual is HPL's: below 16 is PASSED. Each was solved {} times.",
@@ -228,4 +229,36 @@ fn beside(linpack: &Linpack, board: &str) -> Vec<String> {
         lines.extend(paragraph(&text, ""));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_core_has_a_row_with_its_name() {
+        let run = rubus_vocabulary::fixture::processor_run();
+        let fixture = run.processor().and_then(|found| found.linpack.clone());
+        let mut linpack = fixture.expect("the fixture has one");
+        let rows = |linpack: &Linpack| {
+            let lines = solved(linpack, Style::PLAIN);
+            let names = lines.iter().map(|line| line.trim_start());
+            let names = names.filter(|line| line.starts_with("one ") || line.starts_with("all "));
+            let names = names.map(|line| line.split("  ").next().unwrap_or_default().to_string());
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(rows(&linpack), ["one core", "all 4"]);
+        let one = linpack.one.as_mut().expect("the fixture has one");
+        one.core = Some("Cortex-A76".into());
+        let little = Rated {
+            core: Some("Cortex-A55 (CPUs 0-3)".into()),
+            ..one.clone()
+        };
+        linpack.other_kinds.push(little);
+        let expected = ["one Cortex-A76", "one Cortex-A55 (CPUs 0-3)", "all 4"];
+        assert_eq!(rows(&linpack), expected);
+        let widths = solved(&linpack, Style::PLAIN);
+        let widths = widths.iter().map(|line| rubus_draw::text::width(line));
+        assert!(widths.max() <= Some(rubus_draw::layout::COLUMNS));
+    }
 }

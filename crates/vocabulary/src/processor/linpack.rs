@@ -35,10 +35,11 @@ pub fn operations(n: u32) -> f64 {
     (2.0 / 3.0 * n + 1.5) * n * n
 }
 
-/// Bytes of the matrix and what is solved beside it.
+/// Bytes of the matrix and what is solved beside it: two panels of the largest block.
 pub fn bytes(n: u32) -> u64 {
     let n = u64::from(n);
-    8 * (n + 16) * (n + 1)
+    let panel = n.min(u64::from(BLOCKS[BLOCKS.len() - 1]));
+    8 * (n + 16) * (n + 1 + 2 * panel)
 }
 
 /// The largest system whose matrix takes at most so many bytes, in whole blocks of 8.
@@ -124,14 +125,24 @@ pub struct Linpack {
     pub sweep: Vec<Swept>,
     /// The block size with which the rest was measured.
     pub block: u32,
-    /// On one core; absent where there is one, or where nobody asked.
+    /// On one core, of the fastest kind where there are several; absent where there is one core, or where nobody asked.
     pub one: Option<Rated>,
+    /// On one core of each other kind, the fastest first, where a processor has several (big.LITTLE).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_kinds: Vec<Rated>,
     /// On all cores.
     pub all: Rated,
     /// The repetition of the same, where it was asked for.
     pub stability: Option<Stability>,
     /// What `xhpl` gave on the same machine, where it is installed.
     pub hpl: Option<hpl::Outcome>,
+}
+
+impl Linpack {
+    /// What was measured on one core: of each kind, the fastest first.
+    pub fn on_one_core(&self) -> impl Iterator<Item = &Rated> {
+        self.one.iter().chain(&self.other_kinds)
+    }
 }
 
 /// One block size.
@@ -156,6 +167,9 @@ pub struct Rated {
     pub block: u32,
     /// Threads.
     pub threads: u32,
+    /// The kind of the core, such as "Cortex-A76"; absent where all cores are alike, and on several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<String>,
     /// Times that it was solved.
     pub times: u32,
     /// Operations per second.
@@ -188,6 +202,7 @@ impl Rated {
             n: first.n,
             block: first.block,
             threads: first.threads,
+            core: None,
             times: solved.len() as u32,
             flops_per_second: passes::rate(&counted)?,
             residual: solved.iter().map(|one| one.residual).fold(0.0, f64::max),

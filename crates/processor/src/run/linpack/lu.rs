@@ -12,8 +12,12 @@ use std::slice::ChunksMut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use rubus_host::affinity::Pinned;
 use rubus_vocabulary::processor::linpack::Norms;
 use rubus_vocabulary::stats::Rng;
+
+use super::kernels::{Kernel, kernels};
+use super::products::{Columns, Left, Multiplier, Update};
 
 /// Columns that a thread takes at a time.
 const STRIP: usize = 96;
@@ -51,10 +55,49 @@ impl System {
     }
 }
 
+/// Threads that solve a system together.
+#[derive(Clone, Debug)]
+pub struct Team {
+    threads: usize,
+    /// Where each thread stays; those that have no place here are the kernel's to move.
+    cpus: Vec<usize>,
+}
+
+impl Team {
+    /// Threads that the kernel moves.
+    pub fn floating(threads: usize) -> Team {
+        Team {
+            threads: threads.max(1),
+            cpus: Vec::new(),
+        }
+    }
+
+    /// A thread pinned to each of these CPUs; panels are factored on the first. One that floats where there are none.
+    pub fn pinned(cpus: &[usize]) -> Team {
+        Team {
+            threads: cpus.len().max(1),
+            cpus: cpus.to_vec(),
+        }
+    }
+
+    /// Where its threads stay; empty when they float.
+    #[cfg(test)]
+    pub fn cpus(&self) -> &[usize] {
+        &self.cpus
+    }
+
+    /// Keeps the calling thread where thread `number` belongs. A CPU that was taken from the program meanwhile is no reason not to
+    /// solve: the thread then floats.
+    fn pin(&self, number: usize) -> Option<Pinned> {
+        Pinned::to(*self.cpus.get(number)?).ok()
+    }
+}
+
 /// A matrix with its right side, and where it is solved.
 pub struct Matrix {
     system: System,
     stride: usize,
+    kernel: Kernel,
     /// Column by column, the right side last.
     values: Vec<f64>,
 }
@@ -74,6 +117,7 @@ impl Matrix {
         Ok(Matrix {
             system,
             stride,
+            kernel: kernels()[0],
             values,
         })
     }
@@ -93,12 +137,12 @@ impl Matrix {
         });
     }
 
-    /// Eliminates and solves in place, with `block` columns at a time on so many threads. `disturb` sees the matrix after each panel: tests
+    /// Eliminates and solves in place, with `block` columns at a time. `disturb` sees the matrix after each panel: tests
     /// play a broken machine with it. Nothing when it was cancelled.
     pub fn solve(
         &mut self,
         block: usize,
-        threads: usize,
+        team: &Team,
         disturb: &dyn Fn(usize, &mut [f64]),
         cancel: &AtomicBool,
     ) -> Option<Vec<f64>> {
@@ -106,13 +150,9 @@ impl Matrix {
             n: self.system.n,
             stride: self.stride,
         };
-        self.eliminate(
-            shape,
-            block.clamp(1, shape.n.max(1)),
-            threads,
-            disturb,
-            cancel,
-        )?;
+        let _pinned = team.pin(0);
+        let block = block.clamp(1, shape.n.max(1));
+        self.eliminate(shape, block, team, disturb, cancel)?;
         Some(self.substitute(shape))
     }
 
@@ -120,14 +160,17 @@ impl Matrix {
         &mut self,
         shape: Shape,
         block: usize,
-        threads: usize,
+        team: &Team,
         disturb: &dyn Fn(usize, &mut [f64]),
         cancel: &AtomicBool,
     ) -> Option<()> {
         let Shape { n, stride } = shape;
+        let mut worker = Multiplier::new(self.kernel);
+        let (mut left, mut next_left) = (Left::default(), Left::default());
         let mut top = 0;
         let mut pivots = vec![0; block.min(n)];
-        shape.factor(&mut self.values[..pivots.len() * stride], 0, &mut pivots);
+        let first = &mut self.values[..pivots.len() * stride];
+        shape.prepare(first, 0, &mut pivots, &mut left, &mut worker);
         while top < n {
             if cancel.load(Ordering::Relaxed) {
                 return None;
@@ -137,25 +180,36 @@ impl Matrix {
             let step = Step {
                 shape,
                 panel: &done[top * stride..],
+                left: &left,
                 pivots: &pivots,
                 top,
             };
             let mut next_pivots = vec![0; block.min(n - top - width)];
             let (next, others) = rest.split_at_mut(next_pivots.len() * stride);
             let strips = Mutex::new(others.chunks_mut(STRIP * stride));
+            let helpers = team
+                .threads
+                .min(others_strips(n - top - width, next_pivots.len()));
+            let kernel = self.kernel;
             std::thread::scope(|scope| {
-                for _ in 1..threads.min(others_strips(n - top - width, next_pivots.len())) {
-                    scope.spawn(|| step.take(&strips));
+                for number in 1..helpers {
+                    let (step, strips) = (&step, &strips);
+                    scope.spawn(move || {
+                        let _pinned = team.pin(number);
+                        step.take(strips, &mut Multiplier::new(kernel));
+                    });
                 }
                 if !next_pivots.is_empty() {
-                    step.update(next);
-                    shape.factor(next, top + width, &mut next_pivots);
+                    step.update(next, &mut worker);
+                    let pivots = &mut next_pivots;
+                    shape.prepare(next, top + width, pivots, &mut next_left, &mut worker);
                 }
-                step.take(&strips);
+                step.take(&strips, &mut worker);
             });
             disturb(top + width, &mut self.values);
             top += width;
             pivots = next_pivots;
+            std::mem::swap(&mut left, &mut next_left);
         }
         Some(())
     }
@@ -235,6 +289,8 @@ struct Shape {
 struct Step<'a> {
     shape: Shape,
     panel: &'a [f64],
+    /// The panel's rows below its triangle, packed once for all strips.
+    left: &'a Left,
     pivots: &'a [usize],
     /// The panel's first row.
     top: usize,
@@ -242,25 +298,30 @@ struct Step<'a> {
 
 impl Step<'_> {
     /// Strips, until none is left.
-    fn take(&self, strips: &Mutex<ChunksMut<'_, f64>>) {
+    fn take(&self, strips: &Mutex<ChunksMut<'_, f64>>, worker: &mut Multiplier) {
         loop {
             let strip = strips.lock().unwrap_or_else(PoisonError::into_inner).next();
             match strip {
-                Some(strip) => self.update(strip),
+                Some(strip) => self.update(strip, worker),
                 None => return,
             }
         }
     }
 
     /// Exchanges rows, solves with the panel's triangle, and subtracts what the panel explains.
-    fn update(&self, strip: &mut [f64]) {
+    fn update(&self, strip: &mut [f64], worker: &mut Multiplier) {
         let Shape { n, stride } = self.shape;
         let width = self.pivots.len();
         exchange(strip, stride, self.top, self.pivots);
         self.shape
-            .solve_triangle(self.panel, strip, self.top, width);
-        self.shape
-            .subtract(self.panel, strip, self.top, width, self.top + width..n);
+            .solve_triangle(self.panel, strip, self.top, width, worker);
+        let update = Update {
+            target: strip,
+            stride,
+            above: self.top..self.top + width,
+            rows: self.top + width..n,
+        };
+        worker.subtract_packed(self.left, update);
     }
 }
 
@@ -274,9 +335,26 @@ fn exchange(columns: &mut [f64], stride: usize, top: usize, pivots: &[usize]) {
 }
 
 impl Shape {
+    /// Factors a panel, and packs what is below its triangle for the columns behind it.
+    fn prepare(
+        self,
+        panel: &mut [f64],
+        top: usize,
+        pivots: &mut [usize],
+        left: &mut Left,
+        worker: &mut Multiplier,
+    ) {
+        self.factor(panel, top, pivots, worker);
+        let from = Columns {
+            values: panel,
+            stride: self.stride,
+        };
+        worker.pack(left, from, &(top + pivots.len()..self.n), pivots.len());
+    }
+
     /// Factors a panel whose first diagonal element is in row `top`: below the diagonal the multipliers, the rest the upper
     /// triangle. `pivots[i]` is the row that row `top + i` was exchanged with.
-    fn factor(self, panel: &mut [f64], top: usize, pivots: &mut [usize]) {
+    fn factor(self, panel: &mut [f64], top: usize, pivots: &mut [usize], worker: &mut Multiplier) {
         let width = pivots.len();
         if width <= FEW {
             self.factor_few(panel, top, pivots);
@@ -285,11 +363,11 @@ impl Shape {
         let half = (width / 2).next_multiple_of(FEW).min(width - 1);
         let (left, right) = panel.split_at_mut(half * self.stride);
         let (first, second) = pivots.split_at_mut(half);
-        self.factor(left, top, first);
+        self.factor(left, top, first, worker);
         exchange(right, self.stride, top, first);
-        self.solve_triangle(left, right, top, half);
-        self.subtract(left, right, top, half, top + half..self.n);
-        self.factor(right, top + half, second);
+        self.solve_triangle(left, right, top, half, worker);
+        self.subtract(left, right, top, half, top + half..self.n, worker);
+        self.factor(right, top + half, second, worker);
         exchange(left, self.stride, top + half, second);
     }
 
@@ -324,7 +402,14 @@ impl Shape {
     }
 
     /// Solves with the unit lower triangle in the `width` columns of `panel` from row `top` on, in all columns of `strip`.
-    fn solve_triangle(self, panel: &[f64], strip: &mut [f64], top: usize, width: usize) {
+    fn solve_triangle(
+        self,
+        panel: &[f64],
+        strip: &mut [f64],
+        top: usize,
+        width: usize,
+        worker: &mut Multiplier,
+    ) {
         if width <= SMALL {
             for column in strip.chunks_mut(self.stride) {
                 for i in 0..width {
@@ -338,13 +423,14 @@ impl Shape {
             return;
         }
         let half = width / 2;
-        self.solve_triangle(panel, strip, top, half);
-        self.subtract(panel, strip, top, half, top + half..top + width);
+        self.solve_triangle(panel, strip, top, half, worker);
+        self.subtract(panel, strip, top, half, top + half..top + width, worker);
         self.solve_triangle(
             &panel[half * self.stride..],
             strip,
             top + half,
             width - half,
+            worker,
         );
     }
 
@@ -357,40 +443,19 @@ impl Shape {
         top: usize,
         width: usize,
         rows: std::ops::Range<usize>,
+        worker: &mut Multiplier,
     ) {
-        let columns = strip.len() / self.stride;
-        if rows.is_empty() || columns == 0 || width == 0 {
-            return;
-        }
-        assert!(
-            rows.end <= self.stride
-                && top + width <= rows.start
-                && panel.len() >= width * self.stride
-        );
-        assert!(strip.len() == columns * self.stride);
-        let stride = self.stride as isize;
-        let strip = strip.as_mut_ptr();
-        // SAFETY: all elements that are read or written are inside of the two slices, as was asserted: of the panel `rows` of
-        // `width` columns, of the strip the rows `top..top + width` (read) and `rows` (written) of all its columns. These do not overlap, since
-        // `top + width <= rows.start`; the panel is another slice.
-        unsafe {
-            matrixmultiply::dgemm(
-                rows.len(),
-                width,
-                columns,
-                -1.0,
-                panel.as_ptr().add(rows.start),
-                1,
-                stride,
-                strip.add(top).cast_const(),
-                1,
-                stride,
-                1.0,
-                strip.add(rows.start),
-                1,
-                stride,
-            );
-        }
+        let from = Columns {
+            values: panel,
+            stride: self.stride,
+        };
+        let update = Update {
+            target: strip,
+            stride: self.stride,
+            above: top..top + width,
+            rows,
+        };
+        worker.subtract(from, update);
     }
 }
 
@@ -406,11 +471,21 @@ mod tests {
         threads: usize,
         disturb: &dyn Fn(usize, &mut [f64]),
     ) -> (f64, u64) {
+        solved_by(kernels()[0], (n, block), &Team::floating(threads), disturb)
+    }
+
+    fn solved_by(
+        kernel: Kernel,
+        (n, block): (usize, usize),
+        team: &Team,
+        disturb: &dyn Fn(usize, &mut [f64]),
+    ) -> (f64, u64) {
         let system = System { n, seed: 42 };
         let mut matrix = Matrix::reserve(system).expect("memory");
-        matrix.fill(threads);
+        matrix.kernel = kernel;
+        matrix.fill(team.threads);
         let x = matrix
-            .solve(block, threads, disturb, &CALM)
+            .solve(block, team, disturb, &CALM)
             .expect("nobody cancels");
         (norms(system, &x).scaled(n as u32), fingerprint(&x))
     }
@@ -436,7 +511,7 @@ mod tests {
             matrix.values[at] = value;
         }
         let x = matrix
-            .solve(1, 1, &|_, _| {}, &CALM)
+            .solve(1, &Team::floating(1), &|_, _| {}, &CALM)
             .expect("nobody cancels");
         assert_eq!(x, [1.0, 1.0]);
     }
@@ -448,6 +523,20 @@ mod tests {
             assert_eq!(solved(400, 32, threads, &|_, _| {}), first);
         }
         assert_ne!(solved(400, 48, 2, &|_, _| {}).1, first.1);
+    }
+
+    #[test]
+    fn each_kernel_solves_and_gives_the_same_bits_on_all_threads_pinned_or_not() {
+        let cpus = rubus_host::affinity::allowed();
+        for kernel in kernels() {
+            let by = |team: &Team| solved_by(kernel, (333, 48), team, &|_, _| {});
+            let first = by(&Team::floating(1));
+            assert!(first.0 < 16.0, "{}: {}", kernel.name, first.0);
+            for threads in 2..5 {
+                assert_eq!(by(&Team::floating(threads)), first, "{}", kernel.name);
+            }
+            assert_eq!(by(&Team::pinned(&cpus)), first, "{}", kernel.name);
+        }
     }
 
     #[test]
@@ -487,6 +576,7 @@ mod tests {
         let mut matrix = Matrix::reserve(System { n: 64, seed: 1 }).expect("memory");
         matrix.fill(1);
         let cancelled = AtomicBool::new(true);
-        assert_eq!(matrix.solve(8, 1, &|_, _| {}, &cancelled), None);
+        let team = Team::floating(1);
+        assert_eq!(matrix.solve(8, &team, &|_, _| {}, &cancelled), None);
     }
 }

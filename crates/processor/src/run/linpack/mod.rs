@@ -1,6 +1,8 @@
 //! Measuring how fast a dense system of linear equations is solved, and whether rightly.
 
+mod kernels;
 mod lu;
+mod products;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,9 +11,11 @@ use rubus_vocabulary::processor::linpack::{
 };
 use rubus_vocabulary::stats::passes;
 
-use lu::{Matrix, System};
 use rubus_host::schedstat::Account;
 use rubus_host::ticks::now_ns;
+use rubus_machine::probe::core_kinds::CoreKind;
+
+pub use lu::{Matrix, System, Team};
 
 /// Unknowns of the first system, from which it is guessed how long others take.
 const TRIAL: u32 = 512;
@@ -39,6 +43,9 @@ pub struct LinpackPlan {
     pub blocks: Vec<u32>,
     /// Threads that are all cores.
     pub threads: u32,
+    /// The kinds of cores that may be used, the fastest first. Threads are pinned to their CPUs; they float where this names fewer CPUs
+    /// than there are threads.
+    pub kinds: Vec<CoreKind>,
     /// What numbers are drawn from.
     pub seed: u64,
     /// How long to go on with the same system, in seconds.
@@ -78,19 +85,17 @@ pub fn linpack(
         .fold(rate, f64::max);
     let one_rate = rate / f64::from(plan.threads);
     let one_n = fits(plan.seconds * SHARES.1 / TIMES as f64, one_rate);
-    let one = match plan.threads {
-        1 => None,
-        // One that was asked for by its size may take very long on one core.
-        _ if plan
-            .n
-            .is_some_and(|n| linpack::operations(n) / one_rate > plan.seconds) =>
-        {
-            None
+    let mut singles = Vec::new();
+    // One that was asked for by its size may take very long on one core.
+    let is_too_long = |n| linpack::operations(n) / one_rate > plan.seconds;
+    if plan.threads > 1 && !plan.n.is_some_and(is_too_long) {
+        for single in course.singles() {
+            singles.extend(course.several(one_n, block, &single, says)?);
         }
-        _ => course.several(one_n, block, 1, says)?,
-    };
+    }
+    let mut singles = singles.into_iter();
     let all_n = fits(plan.seconds * SHARES.2 / TIMES as f64, rate);
-    let Some(all) = course.several(all_n, block, plan.threads, says)? else {
+    let Some(all) = course.several(all_n, block, &course.all(), says)? else {
         return Ok(None);
     };
     let stability = match plan.stability_s {
@@ -102,37 +107,25 @@ pub fn linpack(
         None => None,
     };
     Ok(Some(Linpack {
-        by: kernel().into(),
+        by: format!("rubus's kernel for {}", kernels::kernels()[0].name),
         sweep,
         block,
-        one,
+        one: singles.next(),
+        other_kinds: singles.collect(),
         all,
         stability,
         hpl: None,
     }))
 }
 
-/// What multiplies the matrices.
-pub fn kernel() -> &'static str {
-    #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
-    {
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
-        {
-            return "matrixmultiply with AVX2 and FMA";
-        }
-        if std::arch::is_x86_feature_detected!("avx") {
-            return "matrixmultiply with AVX";
-        }
-        "matrixmultiply with SSE2"
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        "matrixmultiply with NEON"
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64")))]
-    {
-        "matrixmultiply without vectors (32-bit ARM has none for double precision)"
-    }
+/// Threads, and what they are.
+struct Cores {
+    team: Team,
+    threads: u32,
+    /// For the words on the way, such as "4 cores".
+    words: String,
+    /// The kind of a single one, where there are several.
+    kind: Option<String>,
 }
 
 struct LinpackRun<'a> {
@@ -152,13 +145,51 @@ impl LinpackRun<'_> {
         })
     }
 
+    /// All cores, a panel on the fastest; pinned if that many CPUs are known.
+    fn all(&self) -> Cores {
+        let threads = self.plan.threads;
+        let cpus = self.plan.kinds.iter().flat_map(|kind| &kind.cpus);
+        let cpus: Vec<usize> = cpus.copied().take(threads as usize).collect();
+        Cores {
+            team: match cpus.len() == threads as usize {
+                true => Team::pinned(&cpus),
+                false => Team::floating(threads as usize),
+            },
+            threads,
+            words: match threads {
+                1 => "one core".into(),
+                _ => format!("{threads} cores"),
+            },
+            kind: None,
+        }
+    }
+
+    /// A core of each kind. The last CPU of it: the first ones of a machine have the most interrupts.
+    fn singles(&self) -> Vec<Cores> {
+        let kinds = &self.plan.kinds;
+        let of_kind = |kind: &CoreKind| Cores {
+            team: Team::pinned(kind.cpus.last().copied().as_slice()),
+            threads: 1,
+            words: match kinds.len() {
+                0 | 1 => "one core".into(),
+                _ => format!("one {}", kind.name),
+            },
+            kind: (kinds.len() > 1).then(|| kind.name.clone()),
+        };
+        match kinds.is_empty() {
+            true => vec![of_kind(&CoreKind::default())],
+            false => kinds.iter().map(of_kind).collect(),
+        }
+    }
+
     /// Operations per second, roughly.
     fn trial(&self) -> std::io::Result<Option<f64>> {
         let mut matrix = self.reserve(TRIAL)?;
+        let cores = self.all();
         // Once untimed: caches, page tables and the clock of the processor settle.
         let mut best: Option<f64> = None;
         for _ in 0..3 {
-            let Some(solved) = self.once(&mut matrix, TRIAL, 64, self.plan.threads) else {
+            let Some(solved) = self.once(&mut matrix, TRIAL, 64, &cores) else {
                 return Ok(None);
             };
             best = Some(best.unwrap_or(0.0).max(solved.flops_per_second()));
@@ -166,7 +197,7 @@ impl LinpackRun<'_> {
         Ok(best)
     }
 
-    fn once(&self, matrix: &mut Matrix, n: u32, block: u32, threads: u32) -> Option<Solved> {
+    fn once(&self, matrix: &mut Matrix, n: u32, block: u32, cores: &Cores) -> Option<Solved> {
         let system = System {
             n: n as usize,
             seed: self.plan.seed,
@@ -175,14 +206,14 @@ impl LinpackRun<'_> {
         // This thread works as long as any other.
         let account = Account::of_this_thread();
         let (begun_ns, before_ns) = (now_ns(), account.run_delay_ns());
-        let x = matrix.solve(block as usize, threads as usize, &|_, _| {}, self.cancel)?;
+        let x = matrix.solve(block as usize, &cores.team, &|_, _| {}, self.cancel)?;
         let seconds = (now_ns() - begun_ns) as f64 / 1e9;
         let waited_ns = account.run_delay_ns().zip(before_ns);
         let waited_ns = waited_ns.map_or(0, |(after, before)| after.saturating_sub(before));
         Some(Solved {
             n,
             block,
-            threads,
+            threads: cores.threads,
             seconds,
             waited_s: waited_ns as f64 / 1e9,
             residual: lu::norms(system, &x).scaled(n),
@@ -202,14 +233,14 @@ impl LinpackRun<'_> {
         if let ([block], true) = (&blocks[..], self.plan.blocks.len() == 1) {
             return Ok((Vec::new(), vec![*block]));
         }
-        let mut matrix = self.reserve(n)?;
+        let (mut matrix, cores) = (self.reserve(n)?, self.all());
         let mut timed: Vec<Vec<(u64, f64)>> = vec![Vec::new(); blocks.len()];
         for round in 1..=ROUNDS {
             for (block, timed) in blocks.iter().zip(&mut timed) {
                 says(&format!(
                     "{n} unknowns in blocks of {block}, round {round} of {ROUNDS}"
                 ));
-                match self.once(&mut matrix, n, *block, self.plan.threads) {
+                match self.once(&mut matrix, n, *block, &cores) {
                     Some(solved) => timed.push((linpack::operations(n) as u64, solved.seconds)),
                     None => return Ok((Vec::new(), Vec::new())),
                 }
@@ -232,21 +263,21 @@ impl LinpackRun<'_> {
         &self,
         n: u32,
         block: u32,
-        threads: u32,
+        cores: &Cores,
         says: &mut dyn FnMut(&str),
     ) -> std::io::Result<Option<Rated>> {
         let mut matrix = self.reserve(n)?;
         let mut solved = Vec::new();
         for time in 1..=TIMES {
-            let cores = if threads == 1 {
-                "one core".into()
-            } else {
-                format!("{threads} cores")
-            };
-            says(&format!("{n} unknowns on {cores}, {time} of {TIMES}"));
-            solved.extend(self.once(&mut matrix, n, block.min(n), threads));
+            let words = &cores.words;
+            says(&format!("{n} unknowns on {words}, {time} of {TIMES}"));
+            solved.extend(self.once(&mut matrix, n, block.min(n), cores));
         }
-        Ok(Rated::of(&solved))
+        let rated = Rated::of(&solved);
+        Ok(rated.map(|rated| Rated {
+            core: cores.kind.clone(),
+            ..rated
+        }))
     }
 
     /// The same system until the time is over.
@@ -257,7 +288,7 @@ impl LinpackRun<'_> {
         wanted_s: f64,
         says: &mut dyn FnMut(&str),
     ) -> std::io::Result<Option<Stability>> {
-        let mut matrix = self.reserve(n)?;
+        let (mut matrix, cores) = (self.reserve(n)?, self.all());
         let (begun_ns, mut solved, mut wrong) = (now_ns(), Vec::new(), 0);
         let elapsed_s = || (now_ns() - begun_ns) as f64 / 1e9;
         let mut first: Option<Solved> = None;
@@ -267,7 +298,7 @@ impl LinpackRun<'_> {
                 "stability: {n} unknowns, {} times, {wrong} wrong, {left_s:.0} s left",
                 solved.len()
             ));
-            let Some(one) = self.once(&mut matrix, n, block.min(n), self.plan.threads) else {
+            let Some(one) = self.once(&mut matrix, n, block.min(n), &cores) else {
                 break;
             };
             let expected = first.get_or_insert(one).fingerprint;
@@ -295,6 +326,7 @@ mod tests {
             seconds: 1.0,
             blocks: vec![32, 64],
             threads: 2,
+            kinds: Vec::new(),
             seed: 1,
             stability_s: Some(0.3),
         }
@@ -314,6 +346,68 @@ mod tests {
         let stability = found.stability.expect("it was asked for");
         assert!(stability.all.is_right() && !stability.is_interrupted);
         assert!(stability.all.times >= 1);
+    }
+
+    #[test]
+    fn a_core_of_each_kind_is_measured_and_named_and_all_kinds_solve_together() {
+        let cpus = rubus_host::affinity::allowed();
+        let kind = |name: &str| CoreKind {
+            name: name.into(),
+            cpus: cpus.clone(),
+        };
+        let plan = LinpackPlan {
+            kinds: vec![kind("Cortex-A76"), kind("Cortex-A55")],
+            threads: 2,
+            stability_s: None,
+            ..plan()
+        };
+        let found = linpack(&plan, &mut |_| {}, &AtomicBool::new(false)).expect("memory");
+        let found = found.expect("a result");
+        let names: Vec<_> = found.on_one_core().map(|one| one.core.as_deref()).collect();
+        assert_eq!(names, [Some("Cortex-A76"), Some("Cortex-A55")]);
+        assert!(
+            found
+                .on_one_core()
+                .all(|one| one.threads == 1 && one.is_right())
+        );
+        assert_eq!((found.all.threads, found.all.core.as_ref()), (2, None));
+        // Where all are alike, the one core has no name.
+        let plan = LinpackPlan {
+            kinds: vec![kind("Cortex-A72")],
+            ..plan
+        };
+        let found = linpack(&plan, &mut |_| {}, &AtomicBool::new(false)).expect("memory");
+        let one = found.expect("a result").one.expect("one core");
+        assert_eq!(one.core, None);
+    }
+
+    #[test]
+    fn threads_have_the_fastest_cpus_and_a_single_one_the_last_of_its_kind() {
+        let kind = |name: &str, cpus: [usize; 2]| CoreKind {
+            name: name.into(),
+            cpus: cpus.into(),
+        };
+        let mut plan = LinpackPlan {
+            kinds: vec![kind("big", [4, 5]), kind("little", [0, 1])],
+            threads: 3,
+            ..plan()
+        };
+        let cancel = AtomicBool::new(false);
+        let cpus = |plan: &LinpackPlan| {
+            let course = LinpackRun {
+                plan,
+                cancel: &cancel,
+            };
+            let singles = course.singles().into_iter();
+            let singles: Vec<_> = singles.map(|cores| cores.team.cpus().to_vec()).collect();
+            (course.all().team.cpus().to_vec(), singles)
+        };
+        assert_eq!(cpus(&plan), (vec![4, 5, 0], vec![vec![5], vec![1]]));
+        // More threads than CPUs are known: no two of them share one.
+        plan.threads = 5;
+        assert_eq!(cpus(&plan).0, Vec::<usize>::new());
+        plan.kinds.clear();
+        assert_eq!(cpus(&plan), (Vec::new(), vec![Vec::new()]));
     }
 
     #[test]
