@@ -189,15 +189,6 @@ fn each_lane_has_places_of_its_own() {
     assert!(written > 66, "{written} blocks of 99");
 }
 
-/// A file that is open past the page cache, where its filesystem lets us.
-fn direct(path: &std::path::Path) -> Option<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
-    let mut options = File::options();
-    options.read(true).write(true).custom_flags(flags);
-    options.open(path).ok()
-}
-
 #[test]
 fn what_cannot_be_polled_is_a_failure_in_words() {
     if !has_ring() {

@@ -50,7 +50,6 @@ fn time_of(amount: f64, what: What, pipe: &Pipe) -> Option<Estimate> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::verdict::verdict;
     use rubus_vocabulary::fixture::slow_sd_card_run;
     use rubus_vocabulary::job_names;
