@@ -293,7 +293,7 @@ fn pieces(verdict: &Verdict) -> Option<String> {
     let other = works.iter().find(|work| work.mostly != longest.mostly);
     let words = |work: &WorkTime| {
         let time = words::roughly(work.busy_s.value);
-        format!("{} takes {time}, mostly {}", work.work, work.mostly)
+        format!("{} takes up to {time}, mostly {}", work.work, work.mostly)
     };
     let parts: Vec<String> = [Some(longest), other]
         .into_iter()

@@ -60,7 +60,8 @@ pub struct Verdict {
 pub struct WorkTime {
     /// For people: "first start of Chromium".
     pub work: String,
-    /// Seconds, one operation after the other; the upper end is unbounded where a rate is not known to be above 0.
+    /// Seconds, one operation after the other, which is an upper estimate: the processor works beside, and some commits have
+    /// nothing to write; the upper end is unbounded where a rate is not known to be above 0.
     pub busy_s: Estimate,
     /// The name of the pipe that most of it is spent in.
     pub mostly: String,
@@ -232,7 +233,7 @@ mod tests {
         assert_eq!(
             verdict.headline,
             "The narrowest pipe is commits on the SD card mmcblk0 (SC64G): 23.0 per second, 43.5 ms each on \
-             average. The reference work keeps it busy for 19 min (18 min to 21 min), 15 min of it in this pipe."
+             average. The reference work keeps it busy for up to 19 min (18 min to 21 min), 15 min of it in this pipe."
         );
         let narrowest: Vec<&str> = verdict
             .pipes

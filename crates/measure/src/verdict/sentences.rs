@@ -56,7 +56,7 @@ fn headline_of_all(run: &Run, pipes: &[Pipe]) -> String {
             (low + short, high + long)
         });
     let keeps_busy = format!(
-        "{work} keeps it busy for {} ({})",
+        "{work} keeps it busy for up to {} ({})",
         roughly(total_s),
         between(low_s, high_s)
     );
