@@ -69,6 +69,7 @@ fn traces_in(point: &Path, files: &dyn Files) -> Option<Traces> {
     let kept = lines.first().filter(|name| lower(name).starts_with(KEPT))?;
     let read = |name: &String| files.text(&point.join(name)).ok();
     let mut roots: Vec<(Name, Option<String>)> = Vec::new();
+    let mut other_roots = 0;
     for line in lines.iter().filter_map(read).map(CmdlineTxt::parse) {
         let Some(name) = line.get("root").map(Name::parse) else {
             continue;
@@ -76,9 +77,15 @@ fn traces_in(point: &Path, files: &dyn Files) -> Option<Traces> {
         let flags = line.get("rootflags").unwrap_or_default();
         let subvolume = flags.split(',').find(|flag| flag.starts_with("subvol="));
         let root = (name, subvolume.map(str::to_string));
-        if root.0.is_volume() && !roots.contains(&root) {
-            roots.push(root);
+        match (roots.contains(&root), root.0.is_volume()) {
+            (true, _) => {}
+            (false, true) => roots.push(root),
+            (false, false) => other_roots += 1,
         }
+    }
+    // Other changes of the command line keep it too: only a move leaves lines of two roots.
+    if roots.len() + other_roots < 2 {
+        return None;
     }
     Some(Traces {
         text: read(kept)?,

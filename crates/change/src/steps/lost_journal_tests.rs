@@ -72,6 +72,22 @@ fn found(machine: &Rehearsal) -> (Vec<String>, String) {
     (names, why_not.join("; "))
 }
 
+/// `usb-quirk` keeps the command line as well, and moves nothing.
+#[test]
+fn a_kept_command_line_with_the_same_root_is_no_trace_of_a_move() {
+    let quirk = format!("{} usb-storage.quirks=152d:0578:u\n", OLD.trim_end());
+    let files = |kept: &str| {
+        boot_files()
+            .file("/boot/firmware/cmdline.txt", &quirk)
+            .file(KEPT_PATH, kept)
+    };
+    assert_eq!(lost_journal(&[], &files(OLD)), None);
+    assert!(lost_journal(&[], &files(NEW)).is_some());
+    // A root over the network is another one, too.
+    let network = files("root=/dev/nbd0 rootwait\n");
+    assert!(lost_journal(&[], &network).is_some());
+}
+
 #[test]
 fn a_kept_command_line_without_a_change_is_a_trace_and_names_the_old_root_first() {
     assert_eq!(lost_journal(&[], &boot_files()), None);
