@@ -32,6 +32,15 @@ pub fn char_width(c: char) -> usize {
     c.width().unwrap_or(1)
 }
 
+/// The text with its first letter as a capital: the beginning of a sentence.
+pub fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
+
 /// The text with spaces after it up to `columns`.
 pub fn pad_right(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))

@@ -11,6 +11,7 @@ use super::axis::{Axis, short_rate};
 use super::jobs::{Named, folded, section};
 use super::plot::{Labels, Plot};
 use super::{glued, unless_on_top};
+use rubus_draw::text::capitalized;
 use rubus_draw::words;
 use rubus_measure::text::findings::sentence;
 
@@ -261,22 +262,12 @@ pub fn sustained(run: &Run, jobs: &[Named]) -> Markup {
                 @let plot = plot(longest_s, most, "tall wide");
                 @let back = cliffs(run).into_iter().find_map(|cliff| cliff.recovery).filter(|_| cliff.is_none());
                 figure {
-                    figcaption { (capital(&named.result.job)) (stall_list(named.result)) }
+                    figcaption { (capitalized(&named.result.job.replace('-', " "))) (stall_list(named.result)) }
                     (cliff_curve(named, course, (cliff, back), &plot))
                 }
             }
         },
     )
-}
-
-/// "Sustained write again" of a job's name.
-fn capital(name: &str) -> String {
-    let text = name.replace('-', " ");
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_uppercase().chain(letters).collect(),
-        None => String::new(),
-    }
 }
 
 /// The curve with its cliff, or with what a rest gave back.

@@ -11,6 +11,7 @@ use super::glued;
 use super::jobs::{folded, section};
 use super::picture;
 use super::prose::coded;
+use rubus_draw::text::capitalized;
 use rubus_draw::words;
 use rubus_measure::text::checkup::wanted;
 use rubus_measure::text::disturbances;
@@ -257,7 +258,7 @@ fn disturbance_item(run: &Run, group: &[&Disturbance]) -> Markup {
                 }))
             }
             @if let Some(first) = group.first() {
-                span class="remedy" { (coded(&capitalised(&first.remedy))) "." }
+                span class="remedy" { (coded(&capitalized(&first.remedy))) "." }
             }
         }
     }
@@ -272,17 +273,9 @@ fn what_happened(run: &Run, disturbance: &Disturbance) -> Markup {
         .collect();
     html! {
         div {
-            (coded(&capitalised(&disturbance.what)))
+            (coded(&capitalized(&disturbance.what)))
             @if !titles.is_empty() { " (" (titles.join(", ")) ")" }
             "."
         }
-    }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_uppercase().chain(letters).collect(),
-        None => String::new(),
     }
 }

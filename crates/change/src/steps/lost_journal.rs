@@ -69,7 +69,6 @@ fn traces_in(point: &Path, files: &dyn Files) -> Option<Traces> {
     let kept = lines.first().filter(|name| lower(name).starts_with(KEPT))?;
     let read = |name: &String| files.text(&point.join(name)).ok();
     let mut roots: Vec<(Name, Option<String>)> = Vec::new();
-    let mut other_roots = 0;
     for line in lines.iter().filter_map(read).map(CmdlineTxt::parse) {
         let Some(name) = line.get("root").map(Name::parse) else {
             continue;
@@ -77,16 +76,15 @@ fn traces_in(point: &Path, files: &dyn Files) -> Option<Traces> {
         let flags = line.get("rootflags").unwrap_or_default();
         let subvolume = flags.split(',').find(|flag| flag.starts_with("subvol="));
         let root = (name, subvolume.map(str::to_string));
-        match (roots.contains(&root), root.0.is_volume()) {
-            (true, _) => {}
-            (false, true) => roots.push(root),
-            (false, false) => other_roots += 1,
+        if !roots.contains(&root) {
+            roots.push(root);
         }
     }
     // Other changes of the command line keep it too: only a move leaves lines of two roots.
-    if roots.len() + other_roots < 2 {
+    if roots.len() < 2 {
         return None;
     }
+    roots.retain(|(name, _)| name.is_volume());
     Some(Traces {
         text: read(kept)?,
         kept: point.join(kept),

@@ -26,8 +26,7 @@ use purposes::suitability;
 use sentences::headline;
 use works::works;
 
-/// A disk that does the reference work within so many seconds has no narrow pipe: our choice, a minute for what takes a small
-/// board's processor longer.
+/// A disk that does the reference work within so many seconds has no narrow pipe: our choice.
 pub const NARROW_ABOVE_S: f64 = 60.0;
 
 /// A measured rate above this multiple of what a hop can carry cannot have come through it.

@@ -92,10 +92,19 @@ impl Pipe {
 
     /// The shortest and the longest demand that its interval allows, in seconds.
     pub fn demand_range(&self) -> Option<(f64, f64)> {
+        let demand_s = self.time_for(amount_of_all(self.what()?))?;
+        Some((demand_s.low, demand_s.high))
+    }
+
+    /// Seconds for an amount, in bytes where that is its measure, else operations; the upper end is unbounded where the rate may be 0.
+    pub(super) fn time_for(&self, amount: f64) -> Option<Estimate> {
         let capacity = self.bytes_per_second.or(self.operations_per_second)?;
-        let work = self.demand_s? * capacity.value;
-        let needs = |rate: f64| work / rate.max(0.0);
-        Some((needs(capacity.high), needs(capacity.low)))
+        let needs = |rate: f64| amount / rate.max(0.0);
+        Some(Estimate::new(
+            needs(capacity.value),
+            needs(capacity.high),
+            needs(capacity.low),
+        ))
     }
 }
 

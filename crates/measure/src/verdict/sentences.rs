@@ -2,6 +2,7 @@
 
 use super::pipes::{KINDS, disk, rivals};
 use super::{NARROW_ABOVE_S, Pipe};
+use rubus_draw::text::capitalized;
 use rubus_draw::words::{between, roughly};
 use rubus_vocabulary::application_class::{A1, A2, ApplicationClass, Met};
 use rubus_vocabulary::doubt::Doubt;
@@ -96,13 +97,6 @@ fn headline_of_all(run: &Run, pipes: &[Pipe]) -> String {
 fn either(pipes: &[&Pipe]) -> String {
     let names: Vec<&str> = pipes.iter().map(|pipe| pipe.name.as_str()).collect();
     names.join(" or ")
-}
-
-fn capitalized(name: &str) -> String {
-    let mut letters = name.chars();
-    letters.next().map_or(String::new(), |first| {
-        format!("{}{}", first.to_uppercase(), letters.as_str())
-    })
 }
 
 /// "the SD card mmcblk0", "the USB disk sda (Intel SSD 730)", "memory (tmpfs)".

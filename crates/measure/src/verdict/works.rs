@@ -1,6 +1,5 @@
 //! How long each piece of the reference work keeps the disk busy, and with what.
 
-use rubus_machine::purpose::What;
 use rubus_machine::reference_work::{WORKS, Work};
 use rubus_vocabulary::estimate::Estimate;
 
@@ -19,7 +18,7 @@ fn time_for(work: &Work, pipes: &[Pipe]) -> Option<WorkTime> {
     let mut longest: Option<(&Pipe, f64)> = None;
     for (what, _, _) in KINDS.iter().filter(|(what, _, _)| work.amount(*what) > 0.0) {
         let pipe = pipes.iter().find(|pipe| pipe.what() == Some(*what))?;
-        let time = time_of(work.amount(*what), *what, pipe)?;
+        let time = pipe.time_for(work.amount(*what))?;
         busy_s.value += time.value;
         busy_s.low += time.low;
         busy_s.high += time.high;
@@ -32,20 +31,6 @@ fn time_for(work: &Work, pipes: &[Pipe]) -> Option<WorkTime> {
         busy_s,
         mostly: longest?.0.name.clone(),
     })
-}
-
-/// The time for an amount in bytes or operations; its upper end is unbounded where the rate may be 0.
-fn time_of(amount: f64, what: What, pipe: &Pipe) -> Option<Estimate> {
-    let rate = match what.is_in_order() {
-        true => pipe.bytes_per_second,
-        false => pipe.operations_per_second,
-    }?;
-    let needs = |rate: f64| amount / rate.max(0.0);
-    Some(Estimate::new(
-        needs(rate.value),
-        needs(rate.high),
-        needs(rate.low),
-    ))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::{mark, width_cell};
 use rubus_draw::layout::{heading, paragraph};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
+use rubus_draw::text::capitalized;
 use rubus_draw::words::{half_width, plus_minus, span};
 
 /// "Linpack 6.70 GFLOP/s, PASSED".
@@ -163,7 +164,7 @@ fn stable(stability: &Stability, style: Style) -> Vec<String> {
     let all = &stability.all;
     let mut text = format!(
         "{}: the same {} unknowns were solved {} times in {}",
-        super::capital(word),
+        capitalized(word),
         all.n,
         all.times,
         span(stability.elapsed_s)

@@ -19,6 +19,7 @@ use rubus_vocabulary::units::rate_si;
 use rubus_draw::layout::{board, heading, joined, paragraph};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::Cell;
+use rubus_draw::text::capitalized;
 use rubus_draw::words::{half_width, moment, span};
 
 /// The run in a line, for the history.
@@ -125,7 +126,7 @@ fn disturbances(run: &Run, style: Style) -> Vec<String> {
     }
     let mut lines = vec![heading("What disturbed it", style)];
     for doubt in &run.doubts {
-        let text = format!("{}: {}.", capital(&doubt.what()), doubt.remedy());
+        let text = format!("{}: {}.", capitalized(&doubt.what()), doubt.remedy());
         lines.extend(paragraph(&text, "  "));
     }
     lines
@@ -169,14 +170,6 @@ fn mark(is_disturbed: bool) -> Vec<String> {
             "  ",
         ),
         false => Vec::new(),
-    }
-}
-
-pub(crate) fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_uppercase().chain(letters).collect(),
-        None => String::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use rubus_change::apply::Change;
 use rubus_change::steps::{LiveStepRunner, Search, Traces, lost_journal};
+use rubus_draw::text::capitalized;
 use rubus_host::Live;
 use rubus_host::live_hands::LiveHands;
 
@@ -67,7 +68,7 @@ fn words(traces: &Traces, search: &Search, taken: Taken) -> String {
         "This root has lost the journal of {}. {} has a copy. {what}. Changes made since the move were recorded on this root \
          only: they stay in force, and Rubus no longer knows them.",
         names.join(" and "),
-        with_capital(&search.on)
+        capitalized(&search.on)
     )
 }
 
@@ -89,12 +90,6 @@ fn not_found(traces: &Traces, why_not: &[String]) -> String {
          `rubus undo` takes back the rest (docs/changing.md, \"By hand\")",
         places::changes().display()
     )
-}
-
-fn with_capital(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
 }
 
 #[cfg(test)]
