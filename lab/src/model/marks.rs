@@ -17,6 +17,7 @@ pub(super) fn title(subject: Subject) -> &'static str {
         Subject::Network => "Network disks",
         Subject::Cipher => "A cipher in the path",
         Subject::Decoding => "Servers that decipher or decompress",
+        Subject::Kernel => "Devices and layers of the kernel on an emulated board",
         Subject::Swap => "Swap",
     }
 }

@@ -13,6 +13,7 @@ mod cipher;
 mod commits;
 mod decoding;
 pub mod judge;
+mod kernel;
 pub mod ledger;
 mod marks;
 mod md;
@@ -59,13 +60,15 @@ pub enum Subject {
     Cipher,
     /// Network disks that are deciphered or decompressed for each read, and nothing limited
     Decoding,
+    /// Devices and layers of the kernel, stacked on an emulated board
+    Kernel,
     /// Memory that is less than what is touched
     Swap,
 }
 
 impl Subject {
     /// All of them, in the order of the page.
-    pub const ALL: [Subject; 9] = [
+    pub const ALL: [Subject; 10] = [
         Subject::Sizes,
         Subject::Stripes,
         Subject::Md,
@@ -74,6 +77,7 @@ impl Subject {
         Subject::Network,
         Subject::Cipher,
         Subject::Decoding,
+        Subject::Kernel,
         Subject::Swap,
     ];
 
@@ -94,6 +98,7 @@ impl Subject {
             Subject::Network => network::ABOUT,
             Subject::Cipher => cipher::ABOUT,
             Subject::Decoding => decoding::ABOUT,
+            Subject::Kernel => kernel::ABOUT,
             Subject::Swap => swap::ABOUT,
         }
     }
@@ -108,6 +113,7 @@ impl Subject {
             Subject::Network => network::NEEDS,
             Subject::Cipher => cipher::NEEDS,
             Subject::Decoding => decoding::NEEDS,
+            Subject::Kernel => kernel::NEEDS,
             Subject::Swap => swap::NEEDS,
         }
     }
@@ -122,6 +128,7 @@ impl Subject {
             Subject::Network => network::wholes(rig, ledger),
             Subject::Cipher => cipher::wholes(rig, ledger),
             Subject::Decoding => decoding::wholes(rig, ledger),
+            Subject::Kernel => kernel::wholes(rig, ledger),
             Subject::Swap => swap::wholes(rig, ledger),
         }
     }

@@ -17,6 +17,26 @@ const NOTES: &[(Subject, &str, f64, &str)] = &[
     (Subject::Network, "nbdkit:", -1.0, WAKING),
     (Subject::Network, "qemu-nbd:", -1.0, WAKING),
     (Subject::Network, "rubus serve:", 1.0, TURNS),
+    (Subject::Kernel, "scsi_debug, 64 KiB", 1.0, COPYING),
+    (Subject::Kernel, "dm-delay", -1.0, TICKS),
+    (
+        Subject::Kernel,
+        "RAID-1 of two null_blk, 4 KiB reads",
+        -1.0,
+        LESS_BUSY,
+    ),
+    (
+        Subject::Kernel,
+        "RAID-1 of two null_blk, 64 KiB reads",
+        -1.0,
+        LESS_BUSY,
+    ),
+    (
+        Subject::Kernel,
+        "RAID-1 of two scsi_debug, 4 KiB reads",
+        -1.0,
+        LESS_BUSY,
+    ),
 ];
 
 /// Of servers that hand each request to another thread.
@@ -27,6 +47,18 @@ const WAKING: &str = "alone, a request waits for a processor that went to sleep,
 const TURNS: &str = "client and server take turns, since each sends all that is due at once and sleeps until the other one has: their processors' time \
      by request adds up, and together they fill one processor (seen at both ends with 8 to 32 in flight); with 64, from which the stage was taken, a request \
      took less than that sum, so both worked at the same time";
+
+/// Of a device that moves the bytes itself.
+const COPYING: &str = "the processor copies what scsi_debug reads; the device's part of it was taken from a null_blk, which copies nothing, \
+     since how long a device takes does not tell on what";
+
+/// Of a timer that is coarser than what is below it.
+const TICKS: &str =
+    "the layer waits in ticks of 4 ms, and what the device below takes falls into the same tick";
+
+/// Of a mirror.
+const LESS_BUSY: &str =
+    "a read goes to the disk that has less to do; the model spreads reads by chance";
 
 /// The explanation of a case, when it misses and one is known.
 pub(super) fn of(case: &Case) -> Option<&'static str> {

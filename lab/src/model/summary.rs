@@ -9,7 +9,7 @@ use super::judge::{COVERAGE, DIFFERS_BY, IN_ORDER, Judgement, MEDIAN, NINETIETH,
 const INTRODUCTION: &str = "\
 # How right the model is
 
-Made by `rubus-lab model --write MODEL.md` (root, Linux; about half an hour on a quiet machine). The model says what a storage path
+Made by `rubus-lab model --write MODEL.md` (root, Linux; about 40 minutes on a quiet machine). The model says what a storage path
 gives from what its stages were measured to give alone. Here each case measures the stages alone, predicts, and then measures the
 whole path with the engine of `rubus bench`. What a stage was taken from is no case. Every case is in the tables, misses included.
 `rubus-lab model --judge MODEL.md` makes this summary again from the digits in the tables.
@@ -17,8 +17,9 @@ whole path with the engine of `rubus bench`. What a stage was taken from is no c
 What a case is worth differs by its *kind*:
 
 - *blind*: the stages were measured alone, the lab set no limit, and the whole was predicted before it was measured. The model can lose.
-  So far these are servers of network disks: at depths between two at which they were measured before, and decoding (LUKS, zlib, zstd) for
-  each read, at sizes and depths other than the one size from which it is known what decoding takes.
+  These are servers of network disks: at depths between two at which they were measured before, and decoding (LUKS, zlib, zstd) for
+  each read, at sizes and depths other than the one size from which it is known what decoding takes; and devices and layers of the
+  kernel on an emulated board, which were measured one by one and never together.
 - *composition*: stages that were measured apart, but their limits are the lab's own throttles and delays: stripes, md, ciphers, slow
   network disks, and commits of several writers, whose shared writes are counted on a faster device.
 - *interpolation*: between sizes or depths of one sweep.

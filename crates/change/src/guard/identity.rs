@@ -153,10 +153,17 @@ fn by_id(sys: &Sys<'_>, node: &Node) -> Option<String> {
         .ok()?;
     let mut names = sys.files.list(Path::new(BY_ID)).ok()?;
     names.sort_by_key(|name| NUMBERS.iter().any(|prefix| name.starts_with(prefix)));
+    names.retain(|name| !is_of_any_array(name));
     names.into_iter().find(|name| {
         let leads_to = sys.files.real_path(&Path::new(BY_ID).join(name));
         leads_to.is_ok_and(|path| path == own)
     })
+}
+
+/// Whether it is udev's name of an array that has no identity (`mdadm --build` writes none): all such arrays have it.
+fn is_of_any_array(name: &str) -> bool {
+    let uuid = name.strip_prefix("md-uuid-");
+    uuid.is_some_and(|uuid| uuid.chars().all(|c| matches!(c, '0' | ':')))
 }
 
 /// How the disk is connected, for people.
@@ -239,6 +246,19 @@ mod tests {
         assert_eq!(found.by_id.as_deref(), Some("usb-SanDisk_Ultra-0:0"));
         assert_eq!(found.partition, None);
         assert_eq!(found.connected, "USB");
+    }
+
+    #[test]
+    fn arrays_without_an_identity_have_no_name_of_their_own() {
+        let array = |uuid: &str| {
+            let at = "/sys/devices/virtual/block/md10";
+            let files =
+                FakeFiles::new().link(format!("/dev/disk/by-id/md-uuid-{uuid}"), "../../md10");
+            identity(&listed(files, "md10", at), "md10").by_id
+        };
+        let own = "3aaa0122:29827cfa:5331ad66:ca767371";
+        assert_eq!(array(own), Some(format!("md-uuid-{own}")));
+        assert_eq!(array("00000000:00000000:00000000:00000000"), None);
     }
 
     #[test]

@@ -70,6 +70,7 @@ pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
         ),
         against: None,
         picture: None,
+        is_of_guest: false,
     })
 }
 

@@ -26,7 +26,7 @@ pub use rubus_vocabulary::figure::{Figure, Interval, Named, Unit};
 pub use rubus_vocabulary::paired::{PairedJob, Round};
 pub use subject::{Source, Subject, SubjectJob};
 
-use rubus_vocabulary::stats::compare::{BETWEEN_RUNS, between_runs, ratio};
+use rubus_vocabulary::stats::compare::{BETWEEN_RUNS, BETWEEN_RUNS_OF_GUESTS, between_runs, ratio};
 use rubus_vocabulary::units::bytes_iec;
 
 /// Several subjects side by side.
@@ -49,6 +49,9 @@ pub struct Comparison {
     /// Measured in turns, so that a drift of the machine hits all alike; the ratios are those of
     /// neighbouring rounds.
     pub interleaved: bool,
+    /// How far the disks of two runs that were not measured in turns may differ, being the same, beyond the runs' own
+    /// intervals: a share. Every such ratio's interval allows for it.
+    pub between_runs: f64,
 }
 
 /// A subject without its jobs.
@@ -150,8 +153,12 @@ pub struct Alone {
 /// Compares the first subject with each of the others. With fewer than two subjects nothing is
 /// compared. Where two were measured in turns, the ratios are those of the rounds.
 pub fn compare(subjects: &[Subject]) -> Comparison {
+    let between = match subjects.iter().any(|subject| subject.is_of_guest) {
+        true => BETWEEN_RUNS_OF_GUESTS,
+        false => BETWEEN_RUNS,
+    };
     let (mut rows, alone) = match subjects.split_first() {
-        Some((baseline, others)) => rows(baseline, others),
+        Some((baseline, others)) => rows(baseline, others, between),
         None => (Vec::new(), Vec::new()),
     };
     let judged = judge::judge_all(&mut rows);
@@ -167,6 +174,7 @@ pub fn compare(subjects: &[Subject]) -> Comparison {
         alone,
         judged,
         interleaved,
+        between_runs: between,
     }
 }
 
@@ -240,7 +248,7 @@ pub struct Regression<'a> {
 }
 
 /// The rows, and the jobs that are in none.
-fn rows(baseline: &Subject, others: &[Subject]) -> (Vec<Row>, Vec<Alone>) {
+fn rows(baseline: &Subject, others: &[Subject], between: f64) -> (Vec<Row>, Vec<Alone>) {
     let in_turns: Vec<Vec<PairedJob>> = others
         .iter()
         .map(|other| other.rounds_against(baseline))
@@ -270,7 +278,7 @@ fn rows(baseline: &Subject, others: &[Subject]) -> (Vec<Row>, Vec<Alone>) {
             .iter()
             .map(|jobs| jobs.iter().find(|paired| paired.job == job.name))
             .collect();
-        rows.push(row(job, &counterparts, &rounds));
+        rows.push(row(job, &counterparts, &rounds, between));
     }
     for (place, (pairing, other)) in pairings.iter().zip(others).enumerate() {
         for (index, job) in other.jobs.iter().enumerate() {
@@ -285,13 +293,18 @@ fn rows(baseline: &Subject, others: &[Subject]) -> (Vec<Row>, Vec<Alone>) {
     (rows, alone)
 }
 
-fn row(job: &SubjectJob, others: &[Option<&SubjectJob>], rounds: &[Option<&PairedJob>]) -> Row {
+fn row(
+    job: &SubjectJob,
+    others: &[Option<&SubjectJob>],
+    rounds: &[Option<&PairedJob>],
+    between: f64,
+) -> Row {
     let jobs: Vec<Option<&SubjectJob>> = std::iter::once(Some(job))
         .chain(others.iter().copied())
         .collect();
     // Processors and memory have no state that changes between runs as a disk's does.
     let allowance = match job.block_bytes {
-        Some(_) => BETWEEN_RUNS,
+        Some(_) => between,
         None => 0.0,
     };
     let by = |pick: fn(&SubjectJob) -> Option<Figure>,

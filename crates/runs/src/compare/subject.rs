@@ -35,6 +35,8 @@ pub struct Subject {
     pub against: Option<Against>,
     /// The stages of its pipe.
     pub picture: Option<Picture>,
+    /// True when it was measured in a virtual machine.
+    pub is_of_guest: bool,
 }
 
 /// Where figures come from.
@@ -69,6 +71,7 @@ impl Subject {
             note: None,
             against: run.against.clone(),
             picture: Picture::of(run),
+            is_of_guest: is_guest(&run.machine),
         }
     }
 
@@ -84,6 +87,7 @@ impl Subject {
             note: None,
             against: None,
             picture: None,
+            is_of_guest: is_guest(machine),
         }
     }
 
@@ -110,6 +114,12 @@ impl Subject {
         let found = self.facts.iter().find(|fact| fact.name == name)?;
         found.value.as_deref()
     }
+}
+
+/// Whether a hypervisor or an emulator was seen.
+fn is_guest(machine: &Machine) -> bool {
+    let seen = machine.system.virtualization.value();
+    seen.is_some_and(|seen| seen != "none")
 }
 
 /// Whether the job had the target to share: it is half of a mix, or ran beside another job.

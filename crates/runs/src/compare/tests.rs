@@ -5,6 +5,7 @@ use super::*;
 use crate::reference;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::result::{Access, Run};
@@ -267,4 +268,32 @@ fn what_was_measured_in_turns_is_compared_by_its_rounds_either_way_round() {
     let mut other = before.clone();
     other.started = "2026-01-01T00:00:00Z".into();
     assert!(!two(&other, &after).interleaved);
+}
+
+#[test]
+fn runs_of_a_virtual_machine_are_allowed_to_differ_more() {
+    let before = fixture::slow_sd_card_run();
+    let mut after = before.clone();
+    for result in &mut after.results {
+        result.iops = result.iops.scaled(1.4);
+        result.bytes_per_second = result.bytes_per_second.scaled(1.4);
+    }
+    let words = |comparison: &Comparison| -> Vec<Word> {
+        let of = |row: &Row| row.throughput.ratios[1].expect("a ratio").word;
+        comparison.rows.iter().map(of).collect()
+    };
+    let of_board = two(&before, &after);
+    assert!(words(&of_board).contains(&Word::Faster), "{of_board:?}");
+    assert_eq!(of_board.between_runs, BETWEEN_RUNS);
+    // One of the two is enough.
+    let mut of_guest = before.clone();
+    of_guest.machine.system.virtualization = Fact::known("kvm".into(), "/proc/cpuinfo");
+    for comparison in [two(&of_guest, &after), two(&after, &of_guest)] {
+        assert_eq!(comparison.between_runs, BETWEEN_RUNS_OF_GUESTS);
+        let said = words(&comparison);
+        assert!(
+            said.iter().all(|word| *word == Word::NoEvidence),
+            "{said:?}"
+        );
+    }
 }

@@ -57,6 +57,7 @@ pub fn subject(reference: &Reference) -> Subject {
         doubts: Vec::new(),
         against: None,
         picture: None,
+        is_of_guest: false,
         note: Some(format!(
             "{}; no intervals were published{}",
             reference.source,

@@ -10,6 +10,7 @@ mod titles;
 
 use crate::compare::{Comparison, Figure, Measure, Row, Source, Unit, Word};
 use rubus_vocabulary::published::figures::{ASIDES, REFERENCES};
+use rubus_vocabulary::stats::compare::BETWEEN_RUNS;
 use rubus_vocabulary::units::{duration_ns, iops, rate_si};
 
 use rubus_draw::style::{Style, Tone};
@@ -175,9 +176,14 @@ pub fn legend(comparison: &Comparison) -> String {
     if comparison.interleaved {
         text.push_str(" Measured in turns: the ratio of neighbouring rounds.");
     } else if ratios_of_disks(comparison) {
-        text.push_str(
-            " It allows for 10 % that may differ between runs; rounds in turns (--against) need no allowance.",
-        );
+        text.push_str(&format!(
+            " It allows for {:.0} % that may differ between runs{}; rounds in turns (--against) need no allowance.",
+            comparison.between_runs * 100.0,
+            match comparison.between_runs > BETWEEN_RUNS {
+                true => " of a virtual machine",
+                false => "",
+            }
+        ));
     }
     if ratios().any(|ratio| ratio.word == Word::NoEvidence) {
         text.push_str(
