@@ -58,8 +58,8 @@ pub fn ratio(a: Estimate, b: Estimate) -> Option<Estimate> {
 pub const BETWEEN_RUNS: f64 = 0.10;
 
 /// The same for runs in a virtual machine, whose disks have caches and other guests behind them that change between runs. Chosen from
-/// ten runs each of three devices of one (docs/statistics.md): the least share in steps of ten hundredths with which at most one in
-/// twenty comparisons of equals calls any figure faster or slower.
+/// ten runs each of three devices of one (docs/statistics.md), so that in at least 95 of 100 comparisons of equals no figure is called
+/// faster or slower.
 pub const BETWEEN_RUNS_OF_GUESTS: f64 = 0.50;
 
 /// A ratio of two runs at different times with the allowance for what differs between runs: on the logarithms, joined with
