@@ -1,6 +1,5 @@
 //! Devices of the kernel whose behaviour the model was not told, stacked by the kernel on an emulated board.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -10,7 +9,7 @@ use rubus_vocabulary::estimate::Estimate;
 use super::Subject;
 use super::case::{Forecast, Kind, Unit, Whole};
 use super::ledger::Ledger;
-use super::parts::size;
+use super::parts::{name, pairs, size};
 use super::rig::{Job, Measured, Rig, job, job_file, results_of};
 use crate::board::Board;
 use crate::cache::Cache;
@@ -130,12 +129,12 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     let mut wholes = Vec::new();
     for set_up in &SET_UPS {
         let path = (set_up.path)(&stages);
-        let forecasts: Vec<Forecast> = pairs(&DEPTHS)
+        let forecasts: Vec<Forecast> = pairs(&SIZES, &DEPTHS)
             .map(|(bytes, depth)| set_up.forecast(&path, bytes, depth))
             .collect();
         ledger.write(&forecasts)?;
         let found = board.measure(rig, set_up.target, &DEPTHS)?;
-        for (forecast, (bytes, depth)) in forecasts.iter().zip(pairs(&DEPTHS)) {
+        for (forecast, (bytes, depth)) in forecasts.iter().zip(pairs(&SIZES, &DEPTHS)) {
             wholes.push(forecast.whole(job(&found, &name(bytes, depth))?));
         }
     }
@@ -372,12 +371,8 @@ impl KernelBoard {
     fn boot(rig: &Rig) -> Result<KernelBoard> {
         let stack = rig.directory().join(STACK);
         std::fs::write(&stack, STACK_TEXT).context("could not write the board's script")?;
-        // On the board the program is found by its name.
-        let program = rig.directory().join("rubus");
-        std::fs::copy(rig.program(), &program).context("could not copy the program")?;
-        let push: Vec<PathBuf> = vec![stack, program];
         let options = Options {
-            push,
+            push: vec![stack, rig.program_for_a_board()?],
             counts_instructions: true,
             // Timers of less than a tick.
             kernel_words: "highres=on nohz=on".into(),
@@ -395,7 +390,7 @@ impl KernelBoard {
         } else {
             "randread"
         };
-        let jobs: Vec<Job> = pairs(depths)
+        let jobs: Vec<Job> = pairs(&SIZES, depths)
             .map(|(bytes, depth)| Job::timed(name(bytes, depth), rw, bytes, depth))
             .collect();
         let text = job_file(&jobs);
@@ -419,15 +414,6 @@ impl KernelBoard {
 
 fn script(what: &str) -> String {
     format!(". /run/lab/push/{STACK}\n{what}")
-}
-
-fn pairs(depths: &[u32]) -> impl Iterator<Item = (u64, u32)> {
-    let at = move |bytes: u64| depths.iter().map(move |&depth| (bytes, depth));
-    SIZES.into_iter().flat_map(at)
-}
-
-fn name(bytes: u64, depth: u32) -> String {
-    format!("{bytes} at {depth}")
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! RAID-0 by the kernel's md on an emulated board, over disks on one bus and on two.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rubus_advise::{Kind as Pipe, Step, Stripe};
 
 use super::Subject;
 use super::case::{Forecast, Kind, Unit, Whole};
 use super::ledger::Ledger;
-use super::parts::{even, of_sizes, size};
+use super::parts::{even, name, of_sizes, pairs, size};
 use super::rig::{Job, Measured, Rig, job, job_file, results_of};
 use crate::board::{Board, Throttle};
 use crate::cache::Cache;
@@ -43,10 +43,7 @@ const ARRAYS: [(&str, &[usize]); 3] = [
 ];
 
 pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
-    // On the board the program is found by its name.
-    let program = rig.directory().join("rubus");
-    std::fs::copy(rig.program(), &program).context("could not copy the program")?;
-    let mut board = RaidBoard::boot(&Cache::of_this_machine(), program)?;
+    let mut board = RaidBoard::boot(&Cache::of_this_machine(), rig.program_for_a_board()?)?;
     let stages = Stages::measure(rig, &mut board)?;
     board.limit(Some(DISK), Some(BUS))?;
     let mut wholes = Vec::new();
@@ -62,7 +59,7 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
                 (&path, even(bytes, depth)),
             )
         };
-        let forecasts: Vec<Forecast> = pairs(&DEPTHS).map(forecast).collect();
+        let forecasts: Vec<Forecast> = pairs(&SIZES, &DEPTHS).map(forecast).collect();
         ledger.write(&forecasts)?;
         let plan = board.plan(disks)?;
         let array = board.make_array(disks, &plan)?;
@@ -71,7 +68,7 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
         let found = reads(rig, &mut board, &[array], &DEPTHS)?;
         board.must(&format!("mount -o remount,rw {MOUNTED_AT}"))?;
         board.take_back()?;
-        for (forecast, (bytes, depth)) in forecasts.iter().zip(pairs(&DEPTHS)) {
+        for (forecast, (bytes, depth)) in forecasts.iter().zip(pairs(&SIZES, &DEPTHS)) {
             wholes.push(forecast.whole(job(&found, &name(bytes, depth))?));
         }
     }
@@ -129,17 +126,8 @@ fn reads(
             .with("filename", nodes.join(":"))
             .with("file_service_type", "roundrobin")
     };
-    let jobs: Vec<Job> = pairs(depths).map(of).collect();
+    let jobs: Vec<Job> = pairs(&SIZES, depths).map(of).collect();
     rig.undisturbed(|| results_of(&board.bench(&job_file(&jobs), None)?, &jobs))
-}
-
-fn pairs(depths: &[u32]) -> impl Iterator<Item = (u64, u32)> {
-    let at = move |bytes: u64| depths.iter().map(move |&depth| (bytes, depth));
-    SIZES.into_iter().flat_map(at)
-}
-
-fn name(bytes: u64, depth: u32) -> String {
-    format!("{bytes} at {depth}")
 }
 
 #[cfg(test)]

@@ -96,3 +96,14 @@ pub(super) fn size(bytes: u64) -> String {
         _ => format!("{bytes} B"),
     }
 }
+
+/// Each of these sizes at each of these depths.
+pub(super) fn pairs(sizes: &[u64], depths: &[u32]) -> impl Iterator<Item = (u64, u32)> {
+    let at = move |&bytes: &u64| depths.iter().map(move |&depth| (bytes, depth));
+    sizes.iter().flat_map(at)
+}
+
+/// What the job of such a pair is called.
+pub(super) fn name(bytes: u64, depth: u32) -> String {
+    format!("{bytes} at {depth}")
+}

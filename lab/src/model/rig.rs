@@ -119,6 +119,16 @@ impl Rig {
         &self.rubus
     }
 
+    /// A copy of the program under the name by which it is found on a board.
+    ///
+    /// # Errors
+    /// When it cannot be copied.
+    pub fn program_for_a_board(&self) -> Result<PathBuf> {
+        let copy = self.directory().join("rubus");
+        std::fs::copy(&self.rubus, &copy).context("could not copy the program")?;
+        Ok(copy)
+    }
+
     /// A directory of its own, gone at the end.
     pub fn directory(&self) -> &Path {
         self.home.path()
