@@ -52,6 +52,8 @@ pub struct Start<'a> {
     pub network: bool,
     /// Whether its clock counts instructions.
     pub counts_instructions: bool,
+    /// Arguments for devices of its own, behind all others.
+    pub own_devices: &'a [String],
     /// Whether it does not start, but waits for the state of a board that was saved.
     pub resumes: bool,
 }
@@ -163,6 +165,7 @@ fn command(start: &Start<'_>) -> Command {
         command.args(["-netdev", "user,id=net", "-device"]);
         command.arg(start.board.network_card());
     }
+    command.args(start.own_devices);
     command.arg("-kernel").arg(&start.boot.kernel);
     if let Some(initramfs) = start.initramfs {
         command.arg("-initrd").arg(initramfs);

@@ -31,6 +31,8 @@ const KEPT: &[&str] = &[
     "drivers/net/mii.ko",
     "drivers/net/usb/cdc_ether.ko",
     "drivers/net/usb/usbnet.ko",
+    "drivers/net/veth.ko",
+    "drivers/nvme/host/nvme.ko",
     "drivers/nvme/target/nvmet.ko",
     "drivers/nvmem/",
     "drivers/phy/",
@@ -64,6 +66,7 @@ const KEPT: &[&str] = &[
     "fs/squashfs/",
     "fs/xfs/",
     "lib/",
+    "net/sched/sch_netem.ko",
 ];
 
 /// Removes all other modules of the kernel of this release from a tree.

@@ -28,6 +28,8 @@ pub struct Options {
     /// program on the board says how many it took, its own and those of the kernel for it, whatever this machine is doing
     /// meanwhile. Starting takes about twice as long.
     pub counts_instructions: bool,
+    /// Arguments of the emulator for devices that only this start of the board has.
+    pub own_devices: Vec<String>,
     /// The card is in a USB reader, whose disk the system can be made to flush; the slot has no such command. For `pc`.
     pub card_in_reader: bool,
     /// What is written to each disk is logged too: [`crate::session::Session::write_logs`]. For a card in a reader.

@@ -134,6 +134,7 @@ impl Session {
             initramfs: initramfs.as_deref(),
             network: options.network,
             counts_instructions: false,
+            own_devices: &[],
             resumes: true,
         };
         let running = emulator::start(&start, directory.path())?;
@@ -406,6 +407,7 @@ struct Prepared {
     initramfs: Option<PathBuf>,
     network: bool,
     counts_instructions: bool,
+    own_devices: Vec<String>,
     directory: tempfile::TempDir,
 }
 
@@ -494,6 +496,7 @@ impl Prepared {
             initramfs,
             network: options.network,
             counts_instructions: options.counts_instructions,
+            own_devices: options.own_devices.clone(),
             directory,
         })
     }
@@ -506,6 +509,7 @@ impl Prepared {
             initramfs: self.initramfs.as_deref(),
             network: self.network,
             counts_instructions: self.counts_instructions,
+            own_devices: &self.own_devices,
             resumes: false,
         }
     }

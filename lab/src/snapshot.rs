@@ -65,7 +65,8 @@ pub fn is_possible(board: Board, options: &Options) -> bool {
         Board::Pi3 => false,
     };
     let is_bare = options.without_card || options.without_usb;
-    let is_rare = is_bare || options.counts_instructions || options.card_in_reader;
+    let has_more = options.card_in_reader || !options.own_devices.is_empty();
+    let is_rare = is_bare || options.counts_instructions || has_more;
     let is_off = std::env::var_os("RUBUS_LAB_SNAPSHOTS").is_some_and(|value| value == "0");
     can_be_saved && options.switches == Switches::default() && !is_rare && !is_off
 }

@@ -15,10 +15,10 @@ use super::rig::{Job, Measured, Rig};
 use crate::devices::needs::Need;
 use crate::devices::{LimitForAll, Limits, LoopDevice, mark, programs};
 
-pub(super) const ABOUT: &str = "Filesystems on a device of 300 writes per second. Alone: how many writes a commit is, counted where nothing is limited. \
+pub(super) const ABOUT: &str = "Filesystems on a device of 250 writes per second. Alone: how many writes a commit is, counted where nothing is limited. \
      Predicted: commits per second at the limit. Several writers that commit at once, each in a file of its own, share the filesystem's own writes as far as their \
-     commits meet: how many writes a commit is then is counted with so many writers, on a device of ten times as many writes, because commits meet only while \
-     one of them takes its time.";
+     commits meet: how many writes a commit is then is counted with so many writers, on devices of 3000 and 1000 writes per second, because commits meet only while \
+     one of them takes its time, and carried on to the slow one.";
 pub(super) const NEEDS: &[Need] = &[
     Need::Root,
     Need::Loop,
@@ -30,12 +30,12 @@ pub(super) const NEEDS: &[Need] = &[
 const MIB: u64 = 1 << 20;
 const BLOCK: u64 = 4 << 10;
 /// Writes per second of the slow device.
-const LIMIT: u64 = 300;
-/// Writes per second of the device on which the writes of several writers are counted.
-const LIMIT_WHILE_COUNTED: u64 = 10 * LIMIT;
+const LIMIT: u64 = 250;
+/// Writes per second of the devices on which the writes of several writers are counted, the faster one first.
+const LIMITS_WHILE_COUNTED: [u64; 2] = [3000, 1000];
 const UNLIMITED: u64 = 1_000_000;
 /// How many commit at once.
-const WRITERS: [u32; 3] = [2, 4, 8];
+const WRITERS: [u32; 3] = [3, 6, 12];
 
 pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     let mut wholes = Vec::new();
@@ -135,8 +135,8 @@ impl<'a> Counted<'a> {
     }
 
     /// A case of so many writers whose commits are `each` writes: this job, at the limit.
-    fn whole(&self, name: &str, writers: u32, each: f64, job: &Job) -> Result<Whole> {
-        let commit_s = Estimate::exact(each / LIMIT as f64);
+    fn whole(&self, name: &str, writers: u32, each: Estimate, job: &Job) -> Result<Whole> {
+        let commit_s = each.scaled(1.0 / LIMIT as f64);
         let path = [fixed(Pipe::Filesystem, "device", 1, commit_s)];
         let group = match writers {
             1 => "commits".to_string(),
@@ -145,8 +145,8 @@ impl<'a> Counted<'a> {
         let filesystem = self.filesystem;
         let forecast = Forecast::new(
             Subject::Commits,
-            kind(writers, each),
-            format!("{filesystem}: {name} ({each:.1} writes per commit)"),
+            kind(writers, each.value),
+            format!("{filesystem}: {name} ({:.1} writes per commit)", each.value),
             group,
             Unit::Iops,
             (&path, even(BLOCK, writers)),
@@ -173,6 +173,22 @@ fn each(few: (u64, u64), many: (u64, u64)) -> f64 {
     let commits = many.0.saturating_sub(few.0).max(1);
     let writes = many.1.saturating_sub(few.1);
     (writes as f64 / commits as f64).max(0.1)
+}
+
+/// Writes for each commit on the slow device, from those on the two faster ones. The slower a device, the more of the time its writes
+/// take, and the more commits meet. What is left of the time is the processor's, which takes the same with each: so the numbers go in a line
+/// with the rate. They lie anywhere from staying as they are to a line with its logarithm.
+fn carried_on(on_faster: f64, on_slower: f64) -> Estimate {
+    let [faster, slower] = LIMITS_WHILE_COUNTED.map(|limit| limit as f64);
+    let limit = LIMIT as f64;
+    let grows = on_slower - on_faster;
+    let (in_a_line, by_logarithm) = (
+        (slower - limit) / (faster - slower),
+        (slower / limit).ln() / (faster / slower).ln(),
+    );
+    let at = |share: f64| (on_slower + share * grows).max(0.1);
+    let (near, far) = (at(0.0), at(by_logarithm));
+    Estimate::new(at(in_a_line), near.min(far), near.max(far))
 }
 
 fn writes_per_second(writes: u64) -> Limits {
@@ -204,7 +220,7 @@ fn by_one(on: &Counted<'_>) -> Result<Vec<Whole>> {
     let case = |(name, blocks, of): Way<'_>| {
         on.limit(UNLIMITED)?;
         let each = on.writes_per_commit(blocks, of)?;
-        on.whole(name, 1, each, &of(blocks))
+        on.whole(name, 1, Estimate::exact(each), &of(blocks))
     };
     ways.into_iter().map(case).collect()
 }
@@ -220,11 +236,15 @@ fn several(writers: u32, is_in_place: bool, blocks: u64) -> Job {
 /// Several that commit at once.
 fn by_several(on: &Counted<'_>, writers: u32) -> Result<Vec<Whole>> {
     // What all of them commit while their writes are counted.
-    const COMMITS: u64 = 320;
+    const COMMITS: u64 = 480;
     let case = |(name, is_in_place, file_bytes): (&str, bool, u64)| {
-        on.limit(LIMIT_WHILE_COUNTED)?;
         let counted = |commits: u64| several(writers, is_in_place, commits / u64::from(writers));
-        let each = on.writes_per_commit(COMMITS, &counted)?;
+        let at = |limit: u64| {
+            on.limit(limit)?;
+            on.writes_per_commit(COMMITS, &counted)
+        };
+        let [faster, slower] = LIMITS_WHILE_COUNTED.map(at);
+        let each = carried_on(faster?, slower?);
         // By the clock: of a number of commits the last ones would be made by fewer writers, when others have done theirs.
         let timed = several(writers, is_in_place, file_bytes / BLOCK)
             .with("time_based", 1)
@@ -251,6 +271,14 @@ mod tests {
         assert_eq!(each((160, 40 + 960), (800, 40 + 4800)), 6.0);
         // Something else wrote while the few were counted.
         assert_eq!(each((160, 1000), (800, 900)), 0.1);
+    }
+
+    #[test]
+    fn fewer_writes_on_slower_devices_go_on_growing_fewer() {
+        let found = carried_on(5.0, 4.0);
+        assert!((found.value - 3.625).abs() < 1e-9, "{found:?}");
+        assert!(found.low < found.value && found.high == 4.0, "{found:?}");
+        assert_eq!(carried_on(4.0, 4.0), Estimate::exact(4.0));
     }
 
     #[test]

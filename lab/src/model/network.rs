@@ -7,14 +7,15 @@ use rubus_vocabulary::estimate::Estimate;
 use super::Subject;
 use super::case::{Forecast, Kind, Purpose, Unit, Whole};
 use super::ledger::Ledger;
-use super::parts::{fixed, of_pair, of_rounds, rate};
+use super::parts::{beside, fixed, longer, of_pair, of_rounds, rate};
 use super::rig::{Measured, Rig};
 use crate::devices::needs::Need;
 use crate::devices::{Listening, NbdServer, Serving};
 
 pub(super) const ABOUT: &str = "Random reads of 4 KiB of a network disk, 1 to 256 in flight. Alone: a server in memory at depth 1 and at its best; \
-     what its filters do is their parameters (every request takes so many milliseconds; so many workers; a link of so many Mbit/s). Predicted: server, \
-     workers and link together. How sharply the curve goes round the knee was set by looking at depth 8 of the first set-up. Then servers \
+     what a filter that delays makes a lone request take longer; how many workers there are and how wide the link is are parameters (the link is a bucket of \
+     tokens: it limits the rate, and a lone request does not wait for it). Predicted: server, delay, workers and link together. How sharply the curve goes round \
+     the knee, and that the delay must be measured, was learnt from the first set-up. Then servers \
      without any delay, which share the processors with their client: alone, depths 1 and 64; predicted, the depths between, on the bound where each \
      waits for all others of its round. `rubus serve` was looked at for that, nbdkit and qemu-nbd were not.";
 pub(super) const NEEDS: &[Need] = &[
@@ -52,21 +53,23 @@ const SET_UPS: [Slow; 4] = [
         mbit: None,
     },
     Slow {
-        delay_ms: 5,
-        workers: 4,
+        delay_ms: 3,
+        workers: 6,
         mbit: None,
     },
     Slow {
         delay_ms: 5,
-        workers: 16,
-        mbit: Some(60),
+        workers: 12,
+        mbit: Some(40),
     },
     Slow {
-        delay_ms: 2,
-        workers: 8,
-        mbit: Some(100),
+        delay_ms: 3,
+        workers: 10,
+        mbit: Some(80),
     },
 ];
+/// Of all set-ups, in milliseconds.
+const DELAYS: [u32; 2] = [3, 5];
 
 pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     let mut wholes = Vec::new();
@@ -76,7 +79,7 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     ledger.write(said.iter().map(|(forecast, _)| forecast))?;
     wholes.extend(measured(&said, &sweep(rig, server.address())?)?);
     drop(server);
-    wholes.extend(slow_servers(rig, ledger, &server_of(&alone)?)?);
+    wholes.extend(slow_servers(rig, ledger, &alone)?);
     let server = NbdServer::qemu(64 * MIB, &[])?;
     let said = rounds("qemu-nbd", &sweep(rig, server.address())?, Purpose::HeldOut)?;
     ledger.write(said.iter().map(|(forecast, _)| forecast))?;
@@ -108,42 +111,65 @@ pub(super) fn at(found: &[Measured], depth: u32) -> Result<&Measured> {
         .with_context(|| format!("depth {depth} was not measured"))
 }
 
-fn slow_servers(rig: &Rig, ledger: &Ledger, server: &[Step]) -> Result<Vec<Whole>> {
+/// Set-ups of servers that take their time, from what the same server did without.
+fn slow_servers(rig: &Rig, ledger: &Ledger, bare: &[Measured]) -> Result<Vec<Whole>> {
+    let server = server_of(bare)?;
+    let delays = delays(rig, bare)?;
     let mut said = Vec::new();
     for (number, slow) in SET_UPS.into_iter().enumerate() {
-        let mut path = server.to_vec();
-        path.extend(slow.path());
+        let mut path = server.clone();
+        path.extend(slow.path(&delays)?);
         let of = |depth: u32| {
-            let kind = Kind::Composition;
-            let forecast = forecast(kind, &slow.title(), depth, &path, bend());
-            match (number, depth) {
-                (0, 8) => (forecast.chosen(), depth),
+            let forecast = forecast(slow.kind(depth), &slow.title(), depth, &path, bend());
+            // The first was looked at.
+            match number {
+                0 => (forecast.chosen(), depth),
                 _ => (forecast, depth),
             }
         };
         said.push(DEPTHS.map(of));
     }
     ledger.write(said.iter().flatten().map(|(forecast, _)| forecast))?;
-    // They hardly need a processor, so they are measured at the same time.
-    let found: Vec<Result<Vec<Measured>>> = std::thread::scope(|scope| {
-        let threads = SET_UPS.map(|slow| {
+    let mut wholes = Vec::new();
+    for (said, found) in said.iter().zip(together(rig, &SET_UPS)?) {
+        wholes.extend(measured(said, &found)?);
+    }
+    Ok(wholes)
+}
+
+/// What a lone request takes longer before each delay.
+fn delays(rig: &Rig, bare: &[Measured]) -> Result<Vec<(u32, Estimate)>> {
+    let one_worker = DELAYS.map(|delay_ms| Slow {
+        delay_ms,
+        workers: 1,
+        mbit: None,
+    });
+    let bare = [at(bare, 1)?.clone()];
+    let longer = |(slow, found): (&Slow, Vec<Measured>)| {
+        let cost = longer(&[at(&found, 1)?.clone()], &bare);
+        Ok((slow.delay_ms, cost.at(BLOCK as f64)))
+    };
+    let found = together(rig, &one_worker)?;
+    one_worker.iter().zip(found).map(longer).collect()
+}
+
+/// Sweeps of servers that hardly need a processor, so that they can be measured at the same time.
+fn together(rig: &Rig, servers: &[Slow]) -> Result<Vec<Vec<Measured>>> {
+    std::thread::scope(|scope| {
+        let start = |&slow: &Slow| {
             scope.spawn(move || {
                 let server = slow.start()?;
                 sweep(rig, server.address())
             })
-        });
+        };
+        let threads: Vec<_> = servers.iter().map(start).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Vec<Measured>>>| {
             thread
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         threads.into_iter().map(join).collect()
-    });
-    let mut wholes = Vec::new();
-    for (said, found) in said.iter().zip(found) {
-        wholes.extend(measured(said, &found?)?);
-    }
-    Ok(wholes)
+    })
 }
 
 fn forecast(kind: Kind, title: &str, depth: u32, path: &[Step], bend: Bend) -> Forecast {
@@ -190,14 +216,23 @@ impl Slow {
         NbdServer::nbdkit(&arguments)
     }
 
-    fn path(self) -> Vec<Step> {
-        let delay = Estimate::exact(f64::from(self.delay_ms) / 1e3);
-        let workers = fixed(Pipe::Server, "workers", self.workers, delay);
+    fn path(self, delays: &[(u32, Estimate)]) -> Result<Vec<Step>> {
+        let delay = delays.iter().find(|(ms, _)| *ms == self.delay_ms);
+        let (_, delay) = delay.context("a delay that was not measured")?;
+        let workers = fixed(Pipe::Server, "workers", self.workers, *delay);
         let link = self.mbit.map(|mbit| {
             let width = Estimate::exact(f64::from(mbit) * 1e6 / 8.0);
-            rate(Pipe::Network, "link", width)
+            beside(rate(Pipe::Network, "link", width))
         });
-        std::iter::once(workers).chain(link).collect()
+        Ok(std::iter::once(workers).chain(link).collect())
+    }
+
+    /// A lone request before the delay alone is what the delay was taken from.
+    fn kind(self, depth: u32) -> Kind {
+        match (depth, self.mbit) {
+            (1, None) => Kind::Identity,
+            _ => Kind::Composition,
+        }
     }
 
     fn title(self) -> String {

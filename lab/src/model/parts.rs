@@ -23,16 +23,20 @@ pub(super) fn fixed(kind: Kind, name: &str, servers: u32, seconds: Estimate) -> 
     })
 }
 
+/// A stage that goes on while others do, so that a lone operation does not wait for it.
+pub(super) fn beside(step: Step) -> Step {
+    match step {
+        Step::Stage(stage) => Step::Beside(stage),
+        other => other,
+    }
+}
+
 /// A stage that serves one at a time, by what it did alone at each size.
 pub(super) fn of_sizes(kind: Kind, name: &str, found: &[Measured]) -> Stage {
-    let iops: Vec<_> = found
-        .iter()
-        .map(|one| (one.block_bytes, one.iops))
-        .collect();
     Stage {
         kind,
         resource: Some(Resource::one(name)),
-        cost: Cost::measured(&iops),
+        cost: Cost::measured(&by_size(found)),
     }
 }
 
@@ -68,6 +72,34 @@ pub(super) fn of_rounds(name: &str, one: &Measured, many: &Measured) -> Vec<Step
             cost: Cost::fixed(rest),
         }),
     ]
+}
+
+/// Operations per second by size.
+pub(super) fn by_size(found: &[Measured]) -> Vec<(u64, Estimate)> {
+    found
+        .iter()
+        .map(|one| (one.block_bytes, one.iops))
+        .collect()
+}
+
+/// Seconds by size that an operation of the first takes longer than one of the second.
+pub(super) fn longer(of: &[Measured], than: &[Measured]) -> Cost {
+    let (longer, shorter) = (Cost::measured(&by_size(of)), Cost::measured(&by_size(than)));
+    let at = |one: &Measured| {
+        let bytes = one.block_bytes as f64;
+        (one.block_bytes, less(longer.at(bytes), shorter.at(bytes)))
+    };
+    Cost::seconds(of.iter().map(at))
+}
+
+/// A difference that is not below nothing. Its interval holds the differences of all numbers in both.
+pub(super) fn less(from: Estimate, what: Estimate) -> Estimate {
+    let left = |from: f64, what: f64| (from - what).max(0.0);
+    Estimate::new(
+        left(from.value, what.value),
+        left(from.low, what.high),
+        left(from.high, what.low),
+    )
 }
 
 /// So many operations in flight of so many bytes, round the knee as the stations of the path have it.

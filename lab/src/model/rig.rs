@@ -35,6 +35,8 @@ pub struct Measured {
     pub iops: Estimate,
     /// Bytes per second.
     pub bytes_per_second: Estimate,
+    /// Seconds of processors for each operation, whoever spent them: programs, the kernel and its interrupts.
+    pub processors_s: f64,
     /// Share of the time in which programs waited for a processor meanwhile.
     pub starved: f64,
     /// How often it was measured again.
@@ -53,6 +55,7 @@ impl Measured {
             depth: 1,
             iops: per_second,
             bytes_per_second: per_second,
+            processors_s: 0.0,
             starved: 0.0,
             again: 0,
             is_disturbed: false,
@@ -343,6 +346,7 @@ fn read_result(result: &Value) -> Result<Measured> {
         serde_json::from_value(result[field].clone())
             .with_context(|| format!("{field} in {result}"))
     };
+    let iops = estimate("iops")?;
     Ok(Measured {
         job: result["job"].as_str().unwrap_or_default().into(),
         began: UNIX_EPOCH,
@@ -351,12 +355,21 @@ fn read_result(result: &Value) -> Result<Measured> {
             .as_u64()
             .and_then(|depth| u32::try_from(depth).ok())
             .unwrap_or(1),
-        iops: estimate("iops")?,
+        processors_s: busy_processors(&result["cpu"]) / iops.value,
+        iops,
         bytes_per_second: estimate("bytes_per_second")?,
         starved: 0.0,
         again: 0,
         is_disturbed: false,
     })
+}
+
+/// How many processors worked, on the average, by the shares that a result gives of the time of all; 0 when it gives none.
+fn busy_processors(cpu: &Value) -> f64 {
+    let share = |field: &str| cpu[field].as_f64().unwrap_or(0.0);
+    let shares: f64 = ["user", "system", "irq", "softirq"].map(share).iter().sum();
+    let processors = cpu["per_core_busy"].as_array().map_or(0, Vec::len);
+    shares * processors as f64
 }
 
 /// The job of that name.
@@ -429,11 +442,13 @@ mod tests {
     fn a_job_that_was_not_run_is_named() {
         let rate = json!({"value": 8.0, "low": 7.0, "high": 9.0});
         let result = json!({"job": "a", "block_bytes": 4096, "queue_depth": 8, "iops": rate,
-            "bytes_per_second": rate});
+            "bytes_per_second": rate,
+            "cpu": {"user": 0.1, "system": 0.2, "irq": 0.0, "softirq": 0.1, "iowait": 0.5, "per_core_busy": [0.4, 0.4]}});
         let run = json!({"results": [result]});
         let wanted = |name: &str| Job::timed(name, "randread", 4096, 8);
         let found = results_of(&run, &[wanted("a")]).unwrap();
         assert_eq!((found[0].block_bytes, found[0].depth), (4096, 8));
+        assert!((found[0].processors_s - 0.1).abs() < 1e-12, "{:?}", found[0]);
         let error = results_of(&run, &[wanted("a"), wanted("b")]).unwrap_err();
         assert_eq!(error.to_string(), "the job b was not measured");
     }
