@@ -438,6 +438,9 @@ fn read_lines(
     thread.spawn(read).map(drop).map_err(io("start a thread"))
 }
 
+/// A directory in which nothing happened for so long is nobody's that is about to use it.
+const ABANDONED: Duration = Duration::from_secs(600);
+
 /// A private directory for a connection's socket.
 #[derive(Debug)]
 struct SocketDirectory {
@@ -474,13 +477,20 @@ impl SocketDirectory {
 
 /// Removes the empty directories of programs that were killed before they could do it.
 fn sweep(base: &Path) {
+    // In another process namespace its owner may live where we do not see it; then its ssh makes a socket in it within seconds.
+    let is_old = |entry: &std::fs::DirEntry| {
+        let changed = entry.metadata().and_then(|about| about.modified());
+        let age = changed.ok().and_then(|changed| changed.elapsed().ok());
+        age.is_some_and(|age| age > ABANDONED)
+    };
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
     for entry in entries {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| name.strip_prefix("rubus-"));
         let owner = owner.and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            // One that is in use after all, in another namespace, has a socket and stays.
+        let is_gone = |pid: u32| !Path::new("/proc").join(pid.to_string()).exists();
+        if owner.is_some_and(is_gone) && is_old(&entry) {
+            // One that is in use after all has a socket and stays.
             let _ = std::fs::remove_dir(entry.path());
         }
     }
@@ -518,17 +528,25 @@ mod tests {
         // No process has a number beyond the kernel's greatest.
         let names = [
             "rubus-4194305-0",
-            "rubus-4194305-1/s",
+            "rubus-4194305-1",
+            "rubus-4194305-2/s",
             "rubus-lab-x",
             "rubus-1-0",
             "else",
         ];
+        let long_ago = std::time::SystemTime::now() - 2 * ABANDONED;
         for name in names {
             std::fs::create_dir_all(base.path().join(name)).unwrap();
+            let top = name.split('/').next().unwrap();
+            let directory = File::open(base.path().join(top)).unwrap();
+            directory.set_modified(long_ago).unwrap();
         }
+        // One of a program in another process namespace, whose ssh has yet to make its socket.
+        let new = File::open(base.path().join(names[1])).unwrap();
+        new.set_modified(std::time::SystemTime::now()).unwrap();
         sweep(base.path());
         let left = names.map(|name| base.path().join(name).exists());
-        assert_eq!(left, [false, true, true, true, true]);
+        assert_eq!(left, [false, true, true, true, true, true]);
     }
 
     #[test]

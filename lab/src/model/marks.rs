@@ -18,6 +18,7 @@ pub(super) fn title(subject: Subject) -> &'static str {
         Subject::Cipher => "A cipher in the path",
         Subject::Decoding => "Servers that decipher or decompress",
         Subject::Kernel => "Devices and layers of the kernel on an emulated board",
+        Subject::Buses => "Behind USB bridges and NVMe",
         Subject::Swap => "Swap",
     }
 }

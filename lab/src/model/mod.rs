@@ -8,6 +8,7 @@
 //! predictions), one file per subject, [`judge`], [`summary`] and [`page`] (what comes out), [`reread`] (the same from a page).
 
 mod btrfs;
+mod buses;
 pub mod case;
 mod cipher;
 mod commits;
@@ -24,6 +25,7 @@ mod parts;
 pub mod reread;
 pub mod rig;
 mod sizes;
+mod stacked;
 mod stripes;
 pub mod summary;
 mod swap;
@@ -62,13 +64,15 @@ pub enum Subject {
     Decoding,
     /// Devices and layers of the kernel, stacked on an emulated board
     Kernel,
+    /// Disks behind USB bridges and an NVMe controller of an emulated board
+    Buses,
     /// Memory that is less than what is touched
     Swap,
 }
 
 impl Subject {
     /// All of them, in the order of the page.
-    pub const ALL: [Subject; 10] = [
+    pub const ALL: [Subject; 11] = [
         Subject::Sizes,
         Subject::Stripes,
         Subject::Md,
@@ -78,6 +82,7 @@ impl Subject {
         Subject::Cipher,
         Subject::Decoding,
         Subject::Kernel,
+        Subject::Buses,
         Subject::Swap,
     ];
 
@@ -99,6 +104,7 @@ impl Subject {
             Subject::Cipher => cipher::ABOUT,
             Subject::Decoding => decoding::ABOUT,
             Subject::Kernel => kernel::ABOUT,
+            Subject::Buses => buses::ABOUT,
             Subject::Swap => swap::ABOUT,
         }
     }
@@ -114,6 +120,7 @@ impl Subject {
             Subject::Cipher => cipher::NEEDS,
             Subject::Decoding => decoding::NEEDS,
             Subject::Kernel => kernel::NEEDS,
+            Subject::Buses => buses::NEEDS,
             Subject::Swap => swap::NEEDS,
         }
     }
@@ -129,6 +136,7 @@ impl Subject {
             Subject::Cipher => cipher::wholes(rig, ledger),
             Subject::Decoding => decoding::wholes(rig, ledger),
             Subject::Kernel => kernel::wholes(rig, ledger),
+            Subject::Buses => buses::wholes(rig, ledger),
             Subject::Swap => swap::wholes(rig, ledger),
         }
     }

@@ -139,3 +139,21 @@ pub(super) fn pairs(sizes: &[u64], depths: &[u32]) -> impl Iterator<Item = (u64,
 pub(super) fn name(bytes: u64, depth: u32) -> String {
     format!("{bytes} at {depth}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_no_longer_takes_nothing() {
+        let wide = Estimate::new(5.0, 4.0, 6.0);
+        assert_eq!(
+            less(Estimate::exact(4.5), wide),
+            Estimate::new(0.0, 0.0, 0.5)
+        );
+        assert_eq!(
+            less(wide, Estimate::new(3.0, 2.0, 3.5)),
+            Estimate::new(2.0, 0.5, 4.0)
+        );
+    }
+}

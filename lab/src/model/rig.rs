@@ -448,7 +448,11 @@ mod tests {
         let wanted = |name: &str| Job::timed(name, "randread", 4096, 8);
         let found = results_of(&run, &[wanted("a")]).unwrap();
         assert_eq!((found[0].block_bytes, found[0].depth), (4096, 8));
-        assert!((found[0].processors_s - 0.1).abs() < 1e-12, "{:?}", found[0]);
+        assert!(
+            (found[0].processors_s - 0.1).abs() < 1e-12,
+            "{:?}",
+            found[0]
+        );
         let error = results_of(&run, &[wanted("a"), wanted("b")]).unwrap_err();
         assert_eq!(error.to_string(), "the job b was not measured");
     }
