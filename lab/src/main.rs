@@ -20,7 +20,7 @@ use rubus_lab::devices::left;
 use rubus_lab::firmware::Switches;
 use rubus_lab::kit::{Kit, UsbDisk};
 use rubus_lab::model::judge::Judgement;
-use rubus_lab::model::ledger::Ledger;
+use rubus_lab::model::ledger::{self, Ledger};
 use rubus_lab::model::rig::Rig;
 use rubus_lab::model::{self, Subject, reread};
 use rubus_lab::power_cuts::record::{record, record_again};
@@ -189,11 +189,13 @@ struct ModelArguments {
     /// Only these subjects
     #[arg(long, value_name = "SUBJECT", num_args = 1.., value_enum)]
     only: Vec<Subject>,
-    /// Write the page with every case to this file
-    #[arg(long, value_name = "FILE", conflicts_with = "only")]
+    /// Write the page with every case to this file; with --only, to the page that
+    /// is there, in the place of what it says of these subjects
+    #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// Write the predictions to this file, each before it is measured [default:
-    /// beside the page as .predictions.jsonl, or target/model.predictions.jsonl]
+    /// beside the page as .predictions.jsonl; without a page or with --only
+    /// target/model.predictions.jsonl, and into the page's at the end]
     #[arg(long, value_name = "FILE")]
     predictions: Option<PathBuf>,
     /// Measure nothing: make the summary of this page again from its tables
@@ -523,10 +525,14 @@ fn hold_model(arguments: &ModelArguments) -> Result<u8> {
     for line in left::remove() {
         let _ = writeln!(stderr(), "left by a run that was killed: {line}");
     }
+    let before = match &arguments.write {
+        Some(page) if !arguments.only.is_empty() => Some(ModelPage::read(page)?),
+        _ => None,
+    };
     let predictions = match (&arguments.predictions, &arguments.write) {
         (Some(path), _) => path.clone(),
-        (None, Some(page)) => page.with_extension("predictions.jsonl"),
-        (None, None) => PathBuf::from("target/model.predictions.jsonl"),
+        (None, Some(page)) if before.is_none() => ModelPage::predictions_of(page),
+        _ => PathBuf::from("target/model.predictions.jsonl"),
     };
     let ledger = Ledger::new(&predictions)?;
     let rig = Rig::new(&rubus, arguments.again)?;
@@ -534,9 +540,19 @@ fn hold_model(arguments: &ModelArguments) -> Result<u8> {
         // Nothing can be done when standard error is closed.
         let _ = writeln!(stderr(), "{line}");
     })?;
-    let page = model::page::markdown(&report)?;
+    let page = match &before {
+        Some(before) => model::again::page(&before.text, &report)?,
+        None => model::page::markdown(&report)?,
+    };
     if let Some(path) = &arguments.write {
         std::fs::write(path, &page).with_context(|| format!("could not write {path:?}"))?;
+    }
+    if let (Some(before), Some(path)) = (before, &arguments.write) {
+        let again = ledger::read(&predictions)?;
+        let lines = model::again::predictions(before.predictions, again);
+        let path = ModelPage::predictions_of(path);
+        std::fs::write(&path, ledger::text(lines)?)
+            .with_context(|| format!("could not write {path:?}"))?;
     }
     let judged = Judgement::that_counts(&reread::scores(&page)?);
     match (arguments.json, &arguments.write) {
@@ -547,6 +563,27 @@ fn hold_model(arguments: &ModelArguments) -> Result<u8> {
     Ok(u8::from(
         !judged.missed().is_empty() || report.cases.is_empty(),
     ))
+}
+
+/// A page that was measured before.
+struct ModelPage {
+    text: String,
+    predictions: Vec<ledger::Line>,
+}
+
+impl ModelPage {
+    fn read(path: &Path) -> Result<ModelPage> {
+        Ok(ModelPage {
+            text: std::fs::read_to_string(path)
+                .with_context(|| format!("could not read {path:?}"))?,
+            predictions: ledger::read(&ModelPage::predictions_of(path))?,
+        })
+    }
+
+    /// The file of predictions beside it.
+    fn predictions_of(path: &Path) -> PathBuf {
+        path.with_extension("predictions.jsonl")
+    }
 }
 
 /// Makes the summary of a page again.

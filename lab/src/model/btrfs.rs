@@ -27,9 +27,9 @@ pub(super) const NEEDS: &[Need] = &[
 const MIB: u64 = 1 << 20;
 const LIMIT: u64 = 24_000_000;
 /// btrfs compresses extents of this size.
-const EXTENT: u64 = 128 << 10;
+pub(super) const EXTENT: u64 = 128 << 10;
 /// So many of them are under way: what may be dirty, or is read ahead.
-const EXTENTS: u32 = 32;
+pub(super) const EXTENTS: u32 = 32;
 /// From so busy beside the other one, both stages decide together.
 const AS_NARROW: f64 = 0.8;
 const METHODS: [&str; 5] = ["zlib:3", "lzo", "zstd:1", "zstd:3", "zstd:9"];
@@ -50,8 +50,8 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
         let options = format!("noatime,compress-force={method}");
         let mounted = Mounted::new(device.path(), &options)?;
         for (zeros, data, bytes) in DATA {
-            let write = of("write", zeros, bytes).with("end_fsync", 1);
-            let jobs = [write, of("read", zeros, bytes)];
+            let write = file("write", zeros, bytes).with("end_fsync", 1);
+            let jobs = [write, file("read", zeros, bytes)];
             let run = || rig.jobs(None, Some(mounted.path()), &jobs);
             limit.change(Limits::default())?;
             let before = written(&device)?;
@@ -88,7 +88,8 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     Ok(wholes)
 }
 
-fn of(rw: &str, zeros: u32, bytes: u64) -> Job {
+/// A job that goes over a file of such data.
+pub(super) fn file(rw: &str, zeros: u32, bytes: u64) -> Job {
     // What lies in extents that were reserved before is not compressed.
     Job::once(rw, rw, MIB, bytes)
         .with("buffer_compress_percentage", zeros)

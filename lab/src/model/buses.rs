@@ -21,6 +21,7 @@ pub(super) const NEEDS: &[Need] = &[Need::Root, Need::Board(Board::Pc)];
 
 /// The board's controllers, each with a disk that answers at once and a slow one.
 const KINDS: [&str; 3] = ["bot", "uas", "nvme"];
+const DISK_BYTES: u64 = 1 << 30;
 const SPEEDS: [(&str, u32); 2] = [("instant", 0), ("slow", 2_000_000)];
 
 const SET_UPS: [SetUp<Stages>; 6] = [
@@ -85,7 +86,7 @@ fn devices() -> Vec<String> {
         for kind in KINDS {
             let name = format!("{speed}-{kind}");
             let node = format!(
-                "driver=null-co,node-name={name},size=1G,read-zeroes=on,latency-ns={latency_ns}"
+                "driver=null-co,node-name={name},size={DISK_BYTES},read-zeroes=on,latency-ns={latency_ns}"
             );
             push("-blockdev", node);
             let plug = format!("bus=xhci1.0,port={port}");
@@ -93,8 +94,14 @@ fn devices() -> Vec<String> {
             match kind {
                 "bot" => push("-device", format!("usb-storage,{plug},{disk}")),
                 "uas" => {
-                    push("-device", format!("usb-uas,id={speed}-bridge,{plug}"));
-                    push("-device", format!("scsi-hd,bus={speed}-bridge.0,{disk}"));
+                    push(
+                        "-device",
+                        format!("usb-uas,id={speed}-bridge,{plug},serial={name}"),
+                    );
+                    push(
+                        "-device",
+                        format!("scsi-hd,bus={speed}-bridge.0,lun=0,{disk}"),
+                    );
                 }
                 _ => push("-device", format!("nvme,{disk}")),
             }

@@ -1,13 +1,13 @@
 //! Devices of the kernel whose behaviour the model was not told, stacked by the kernel on an emulated board.
 
 use anyhow::Result;
-use rubus_advise::{Cost, Kind as Pipe, Stage, Step, Tier};
+use rubus_advise::{Cost, Kind as Pipe, Resource, Stage, Step, Tier};
 use rubus_vocabulary::estimate::Estimate;
 
 use super::Subject;
 use super::case::Whole;
 use super::ledger::Ledger;
-use super::parts::{beside, fixed, longer, rate};
+use super::parts::{beside, longer, rate};
 use super::rig::{Measured, Rig};
 use super::stacked::{Alone, SIZES, SetUp, StackBoard, Target, stripe};
 use crate::board::Board;
@@ -114,21 +114,21 @@ const SET_UPS: [SetUp<Stages>; 18] = [
         looked_at: |_, _| false,
     },
     SetUp {
-        title: "network disk, 0.5 ms away, 100 Mbit/s",
-        target: Target::read("network delay 500us rate 100mbit"),
-        path: |of| [of.network(), away(5e-4), link(100e6)].concat(),
+        title: "network disk, 1 ms away, 60 Mbit/s",
+        target: Target::read("network delay 1ms rate 60mbit"),
+        path: |of| [of.network(), away(1e-3), link(60e6)].concat(),
         looked_at: |_, _| false,
     },
     SetUp {
-        title: "network disk, 20 Mbit/s",
-        target: Target::read("network rate 20mbit"),
-        path: |of| [of.network(), link(20e6)].concat(),
+        title: "network disk, 30 Mbit/s",
+        target: Target::read("network rate 30mbit"),
+        path: |of| [of.network(), link(30e6)].concat(),
         looked_at: |_, _| false,
     },
     SetUp {
-        title: "network disk, 2 ms away, 1 % lost",
-        target: Target::read("network delay 2ms loss 1%").lasting(10),
-        path: |of| [of.network(), away(2e-3), losses(0.01, 2e-3)].concat(),
+        title: "network disk, 3 ms away, 0.5 % lost",
+        target: Target::read("network delay 3ms loss 0.5%").lasting(10),
+        path: |of| [of.network(), away(3e-3), losses(0.005, 3e-3)].concat(),
         looked_at: |_, _| false,
     },
     SetUp {
@@ -263,27 +263,33 @@ fn away(seconds: f64) -> Vec<Step> {
     })]
 }
 
+/// What a packet carries, and what netem counts of it: with its headers.
+const CARRIED_BYTES: f64 = 1448.0;
+const PACKET_BYTES: f64 = 1514.0;
+
 fn link(bits_per_second: f64) -> Vec<Step> {
-    let width = Estimate::exact(bits_per_second / 8.0);
-    vec![rate(Pipe::Network, "link", width)]
+    let width = bits_per_second / 8.0 * CARRIED_BYTES / PACKET_BYTES;
+    vec![rate(Pipe::Network, "link", Estimate::exact(width))]
 }
 
-/// What lost answers cost. Nothing follows a lone one by which its loss would be seen: the kernel sends it again after its shortest time limit,
-/// 200 ms and the way there and back (`TCP_RTO_MIN`). Behind a lost one of many all others wait, for the way there and back and the quarter of it
-/// that RACK allows for packets that overtake each other (RFC 8985).
+/// What lost packets cost. Where others follow, their acknowledgements show the loss, and what is behind it waits for the way there and back
+/// and the quarter of it that RACK allows for packets that overtake each other (RFC 8985). Behind the last of a lone answer none follows: the
+/// kernel sends it again after its shortest time limit, 200 ms (`TCP_RTO_MIN`), and the way. That losses narrow TCP's window is not in here.
 fn losses(share: f64, way_s: f64) -> Vec<Step> {
-    let (lone_s, each_s) = (0.2 + way_s, 1.25 * way_s);
+    let seen_s = 1.25 * way_s;
+    let unseen_s = 0.2 + way_s - seen_s;
+    let packets = |bytes: u64| (bytes as f64 / CARRIED_BYTES).ceil();
+    let waits = SIZES.map(|bytes| (bytes, Estimate::exact(share * packets(bytes) * seen_s)));
     vec![
-        fixed(
-            Pipe::Network,
-            "connection",
-            1,
-            Estimate::exact(share * each_s),
-        ),
+        Step::Stage(Stage {
+            kind: Pipe::Network,
+            resource: Some(Resource::one("connection")),
+            cost: Cost::seconds(waits),
+        }),
         Step::Stage(Stage {
             kind: Pipe::Network,
             resource: None,
-            cost: Cost::fixed(Estimate::exact(share * (lone_s - each_s))),
+            cost: Cost::fixed(Estimate::exact(share * unseen_s)),
         }),
     ]
 }

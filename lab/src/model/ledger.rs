@@ -59,18 +59,30 @@ impl Ledger {
     pub fn write<'a>(&self, forecasts: impl IntoIterator<Item = &'a Forecast>) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let unix_ms = u64::try_from(now.unwrap_or_default().as_millis())?;
-        let mut text = String::new();
-        for forecast in forecasts {
-            let forecast = forecast.clone();
-            text += &serde_json::to_string(&Line { unix_ms, forecast })?;
-            text.push('\n');
-        }
+        let line = |forecast: &Forecast| Line {
+            unix_ms,
+            forecast: forecast.clone(),
+        };
+        let text = text(forecasts.into_iter().map(line))?;
         let mut file = &self.file;
         let written = file.write_all(text.as_bytes());
         written
             .and_then(|()| file.sync_data())
             .with_context(|| format!("could not write predictions to {}", self.path.display()))
     }
+}
+
+/// Such a file with these lines.
+///
+/// # Errors
+/// When a number cannot be written.
+pub fn text(lines: impl IntoIterator<Item = Line>) -> Result<String> {
+    let mut text = String::new();
+    for line in lines {
+        text += &serde_json::to_string(&line)?;
+        text.push('\n');
+    }
+    Ok(text)
 }
 
 /// The lines of such a file.

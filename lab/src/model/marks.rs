@@ -14,6 +14,7 @@ pub(super) fn title(subject: Subject) -> &'static str {
         Subject::Md => "RAID-0 by md on an emulated board",
         Subject::Commits => "Commits, by one writer and by several",
         Subject::Btrfs => "Compression by btrfs",
+        Subject::Compressing => "Compression by btrfs that nothing but the processors limits",
         Subject::Network => "Network disks",
         Subject::Cipher => "A cipher in the path",
         Subject::Decoding => "Servers that decipher or decompress",

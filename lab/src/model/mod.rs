@@ -7,11 +7,13 @@
 //! Reading order: [`case`] (what a case is and what it is worth), [`rig`] (how something is measured), [`ledger`] (the file of the
 //! predictions), one file per subject, [`judge`], [`summary`] and [`page`] (what comes out), [`reread`] (the same from a page).
 
+pub mod again;
 mod btrfs;
 mod buses;
 pub mod case;
 mod cipher;
 mod commits;
+mod compressing;
 mod decoding;
 pub mod judge;
 mod kernel;
@@ -56,6 +58,8 @@ pub enum Subject {
     Commits,
     /// Compression by btrfs before a slow device
     Btrfs,
+    /// Compression by btrfs where the processors are the limit
+    Compressing,
     /// A network disk: the way, the server's workers, the link
     Network,
     /// A cipher in the path of a network disk
@@ -72,12 +76,13 @@ pub enum Subject {
 
 impl Subject {
     /// All of them, in the order of the page.
-    pub const ALL: [Subject; 11] = [
+    pub const ALL: [Subject; 12] = [
         Subject::Sizes,
         Subject::Stripes,
         Subject::Md,
         Subject::Commits,
         Subject::Btrfs,
+        Subject::Compressing,
         Subject::Network,
         Subject::Cipher,
         Subject::Decoding,
@@ -100,6 +105,7 @@ impl Subject {
             Subject::Md => md::ABOUT,
             Subject::Commits => commits::ABOUT,
             Subject::Btrfs => btrfs::ABOUT,
+            Subject::Compressing => compressing::ABOUT,
             Subject::Network => network::ABOUT,
             Subject::Cipher => cipher::ABOUT,
             Subject::Decoding => decoding::ABOUT,
@@ -116,6 +122,7 @@ impl Subject {
             Subject::Md => md::NEEDS,
             Subject::Commits => commits::NEEDS,
             Subject::Btrfs => btrfs::NEEDS,
+            Subject::Compressing => compressing::NEEDS,
             Subject::Network => network::NEEDS,
             Subject::Cipher => cipher::NEEDS,
             Subject::Decoding => decoding::NEEDS,
@@ -132,6 +139,7 @@ impl Subject {
             Subject::Md => md::wholes(rig, ledger),
             Subject::Commits => commits::wholes(rig, ledger),
             Subject::Btrfs => btrfs::wholes(rig, ledger),
+            Subject::Compressing => compressing::wholes(rig, ledger),
             Subject::Network => network::wholes(rig, ledger),
             Subject::Cipher => cipher::wholes(rig, ledger),
             Subject::Decoding => decoding::wholes(rig, ledger),

@@ -36,7 +36,7 @@ pub fn markdown(report: &Report) -> Result<String> {
 /// What no table holds.
 fn facts(report: &Report) -> Vec<String> {
     let mut facts = vec![
-        format!("Machine: {}; {:.0} s.", report.machine, report.elapsed_s),
+        format!("Machine: {}", on_machine(report)),
         format!(
             "Predictions: each was written to `{}` before the whole that it predicts was measured, and is judged as it stands there.",
             report.predictions
@@ -46,9 +46,14 @@ fn facts(report: &Report) -> Vec<String> {
         facts.push(format!("Not measured: {} ({reason}).", subject.name()));
     }
     let refused = report.refused.iter();
-    facts.extend(refused.map(|why| format!("Not judged: {why}.")));
+    facts.extend(refused.map(|why| summary::not_judged(why)));
     // One line each, as they are found again.
     facts.iter().map(|fact| fact.replace('\n', " ")).collect()
+}
+
+/// Where it was measured, and how long that took.
+pub(super) fn on_machine(report: &Report) -> String {
+    format!("{}; {:.0} s.", report.machine, report.elapsed_s)
 }
 
 fn table(page: &mut String, subject: Subject, cases: &[&Case]) {

@@ -12,11 +12,23 @@ use super::{marks, summary};
 /// # Errors
 /// When a table cannot be read.
 pub fn judge(page: &str) -> Result<String> {
+    let (head, tables) = split(page)?;
+    Ok(summary::head(&facts(head), &scores(tables)?) + tables)
+}
+
+/// The head of a page, and its tables.
+///
+/// # Errors
+/// When it has none.
+pub(super) fn split(page: &str) -> Result<(&str, &str)> {
     let tables = page.find("\n## ").context("a page without tables")?;
-    let (head, tables) = page.split_at(tables);
+    Ok(page.split_at(tables))
+}
+
+/// What a head tells of the run.
+pub(super) fn facts(head: &str) -> Vec<String> {
     let is_fact = |line: &&str| summary::FACTS.iter().any(|begin| line.starts_with(begin));
-    let facts: Vec<String> = head.lines().filter(is_fact).map(String::from).collect();
-    Ok(summary::head(&facts, &scores(tables)?) + tables)
+    head.lines().filter(is_fact).map(String::from).collect()
 }
 
 /// The cases in the tables of the subjects, in digits as they are printed.

@@ -167,7 +167,7 @@ impl Rig {
         let file = self.home.path().join("jobs.fio");
         std::fs::write(&file, job_file(jobs))?;
         let mut command = self.command(group);
-        command.arg("bench").arg("--fio-job").arg(&file);
+        command.args(["bench", "--no-html", "--fio-job"]).arg(&file);
         if let Some(target) = target {
             command.arg(target);
             if !target.is_dir() {
@@ -196,7 +196,14 @@ impl Rig {
 
     fn reads(&self, address: &str, suite: &str, more: &[&str]) -> Result<Vec<Measured>> {
         let mut command = self.command(None);
-        command.args(["bench", address, "--suite", suite, "--read-only"]);
+        command.args([
+            "bench",
+            address,
+            "--suite",
+            suite,
+            "--read-only",
+            "--no-html",
+        ]);
         command.args(["--precision", "25%"]).args(more);
         read_results(&bench(command)?)
     }
@@ -323,8 +330,11 @@ pub(super) fn results_of(run: &Value, jobs: &[Job]) -> Result<Vec<Measured>> {
 }
 
 /// Adds what every measurement has, runs it, and gives the run.
-fn bench(mut command: Command) -> Result<Value> {
-    command.args(["--json", "-", "--no-html", "--no-history", "--quiet"]);
+///
+/// # Errors
+/// When the program fails.
+pub(super) fn bench(mut command: Command) -> Result<Value> {
+    command.args(["--json", "-", "--no-history", "--quiet"]);
     let output = command.output().context("could not start the program")?;
     if !output.status.success() {
         bail!(

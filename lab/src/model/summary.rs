@@ -9,30 +9,33 @@ use super::judge::{COVERAGE, DIFFERS_BY, IN_ORDER, Judgement, MEDIAN, NINETIETH,
 const INTRODUCTION: &str = "\
 # How right the model is
 
-Made by `rubus-lab model --write MODEL.md` (root, Linux; about 40 minutes on a quiet machine). The model says what a storage path
+Made by `rubus-lab model --write MODEL.md` (root, Linux; about 70 minutes on a quiet machine). The model says what a storage path
 gives from what its stages were measured to give alone. Here each case measures the stages alone, predicts, and then measures the
 whole path with the engine of `rubus bench`. What a stage was taken from is no case. Every case is in the tables, misses included.
-`rubus-lab model --judge MODEL.md` makes this summary again from the digits in the tables.
+`rubus-lab model --judge MODEL.md` makes this summary again from the digits in the tables, and `--only SUBJECT --write MODEL.md` measures
+some of them again.
 
 What a case is worth differs by its *kind*:
 
 - *blind*: the stages were measured alone, the lab set no limit, and the whole was predicted before it was measured. The model can lose.
   These are servers of network disks: at depths between two at which they were measured before, and decoding (LUKS, zlib, zstd) for
-  each read, at sizes and depths other than the one size from which it is known what decoding takes; and devices and layers of the
-  kernel on an emulated board, which were measured one by one and never together.
+  each read, at sizes and depths other than the one size from which it is known what decoding takes; compression by btrfs, from the
+  method's speed outside any filesystem; and on emulated boards devices and layers of the kernel, USB bridges and NVMe, which were
+  measured one by one and never together.
 - *composition*: stages that were measured apart, but their limits are the lab's own throttles and delays: stripes, md, ciphers, slow
-  network disks, and commits of several writers, whose shared writes are counted on a faster device.
+  network disks, and commits of several writers, whose shared writes are counted on faster devices.
 - *interpolation*: between sizes or depths of one sweep.
 - *identity*: what is predicted is held by its inputs, or one stage that was measured alone is all that counts: compression by btrfs that
   the disk limits, commits by one writer or of a single write, swap, and a stripe of one member.
 
-No spinning disk, flash translation layer, card or USB bridge was predicted. The aims are judged by composition and blind cases alone, since
+No spinning disk, flash translation layer, card or USB bridge of metal was predicted. The aims are judged by composition and blind cases alone, since
 the others say little of the model.
 
 - *error*: predicted against measured, as a share of the measured rate; positive when predicted too fast.
 - *coverage*: share of the cases that hold. *holds*: the 95 % intervals of prediction and measurement have a number in common. If both
   were right, more than 99 % would; the others are predicted surer than the model knows.
-- *held out*: nothing of the model was chosen by looking at the case; where *chosen* stands, something was.
+- *held out*: nothing of the model was chosen by looking at the case; where *chosen* stands, something was. Where a miss taught what must be
+  measured alone, the set-up was changed to one that had not been looked at, or is marked.
 - *starved*: share of the time in which some program waited for a processor. What hardly needs a processor is measured again, up to
   twice, when that exceeds 25 %; `!` marks what was disturbed to the end. What needs the processors itself is measured more than once, and
   the fastest counts; servers that decode are measured once.
@@ -42,12 +45,21 @@ the others say little of the model.
 ";
 
 /// What the lines begin with that tell of the run, and that no table holds.
-pub(super) const FACTS: [&str; 4] = [
+pub(super) const FACTS: [&str; 5] = [
     "Machine: ",
+    MEASURED_AGAIN,
     "Predictions: ",
     "Not measured: ",
-    "Not judged: ",
+    NOT_JUDGED,
 ];
+/// Begins the line of subjects that were measured in a run of their own.
+pub(super) const MEASURED_AGAIN: &str = "Measured again: ";
+const NOT_JUDGED: &str = "Not judged: ";
+
+/// The line of a case that cannot be judged.
+pub(super) fn not_judged(why: &str) -> String {
+    format!("{NOT_JUDGED}{why}.")
+}
 
 /// Everything above the tables. The facts are lines that begin as [`FACTS`] do.
 pub(super) fn head(facts: &[String], scores: &[Score]) -> String {

@@ -1,0 +1,172 @@
+//! A page of which some subjects were measured again, in a run of their own.
+
+use anyhow::{Context, Result, bail};
+
+use super::ledger::Line;
+use super::marks::title;
+use super::page::{markdown, on_machine};
+use super::reread::{facts, scores, split};
+use super::summary::{self, MEASURED_AGAIN};
+use super::{Report, Subject};
+
+/// The page with this report's tables for its subjects, and all others as they were.
+///
+/// # Errors
+/// When one of the subjects could not be measured, or a table cannot be read.
+pub fn page(before: &str, report: &Report) -> Result<String> {
+    if let Some((subject, reason)) = report.left_out.first() {
+        bail!("{} could not be measured: {reason}", subject.name());
+    }
+    let again = markdown(report)?;
+    let (head, old) = split(before)?;
+    let (_, new) = split(&again)?;
+    let (old, new) = (sections(old), sections(new));
+    let mut tables = String::new();
+    for title in Subject::ALL.map(title) {
+        let of_it = |(found, _): &&(&str, &str)| *found == title;
+        let section = new.iter().find(of_it).or(old.iter().find(of_it));
+        tables.extend(section.map(|(_, text)| *text));
+    }
+    let (_, published) = new.last().context("a page without published figures")?;
+    tables.push_str(published);
+    Ok(summary::head(&told(head, report), &scores(&tables)?) + &tables)
+}
+
+/// The lines of the file of predictions, with the new ones of the subjects that were measured again.
+pub fn predictions(before: Vec<Line>, again: Vec<Line>) -> Vec<Line> {
+    let is_again = |line: &Line| {
+        again
+            .iter()
+            .any(|new| new.forecast.subject == line.forecast.subject)
+    };
+    let kept: Vec<Line> = before.into_iter().filter(|line| !is_again(line)).collect();
+    kept.into_iter().chain(again).collect()
+}
+
+/// What no table holds: as it was, and which subjects are of this run.
+fn told(head: &str, report: &Report) -> Vec<String> {
+    let measured = |subject: &Subject| {
+        report
+            .cases
+            .iter()
+            .any(|case| case.forecast.subject == *subject)
+    };
+    let names: Vec<String> = Subject::ALL
+        .iter()
+        .filter(|subject| measured(subject))
+        .map(|subject| subject.name())
+        .collect();
+    let names = names.join(", ");
+    let is_over = |fact: &String| {
+        let of_them = fact.strip_prefix(MEASURED_AGAIN);
+        of_them.is_some_and(|fact| fact.starts_with(&format!("{names}:")))
+    };
+    let mut all = facts(head);
+    all.retain(|fact| !is_over(fact));
+    all.push(format!("{MEASURED_AGAIN}{names}: {}", on_machine(report)));
+    all.extend(report.refused.iter().map(|why| summary::not_judged(why)));
+    all
+}
+
+/// Titles and texts, each text from its title on.
+fn sections(tables: &str) -> Vec<(&str, &str)> {
+    const BEGIN: &str = "\n## ";
+    let begins = tables.match_indices(BEGIN).map(|(at, _)| at);
+    let ends = begins.clone().skip(1).chain([tables.len()]);
+    let section = |(begin, end): (usize, usize)| {
+        let text = &tables[begin..end];
+        (text[BEGIN.len()..].lines().next().unwrap_or_default(), text)
+    };
+    begins.zip(ends).map(section).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::case::{Case, Forecast, Kind, Purpose, Unit};
+    use rubus_vocabulary::estimate::Estimate;
+
+    fn forecast(subject: Subject, predicted: f64) -> Forecast {
+        Forecast {
+            subject,
+            name: "one".into(),
+            kind: Kind::Blind,
+            group: "all".into(),
+            purpose: Purpose::HeldOut,
+            unit: Unit::Iops,
+            predicted: Estimate::exact(predicted),
+            narrowest: "port".into(),
+        }
+    }
+
+    fn report(of: &[(Subject, f64)], elapsed_s: f64) -> Report {
+        let case = |&(subject, predicted): &(Subject, f64)| Case {
+            forecast: forecast(subject, predicted),
+            measured: Estimate::exact(100.0),
+            starved: 0.0,
+            again: 0,
+            is_disturbed: false,
+            note: None,
+        };
+        Report {
+            cases: of.iter().map(case).collect(),
+            left_out: Vec::new(),
+            refused: Vec::new(),
+            predictions: "said.jsonl".into(),
+            machine: "a small one".into(),
+            elapsed_s,
+        }
+    }
+
+    #[test]
+    fn what_was_measured_again_takes_the_place_of_what_was_there() {
+        let all = [(Subject::Kernel, 110.0), (Subject::Swap, 120.0)];
+        let before = markdown(&report(&all, 9.0)).unwrap();
+        let again = report(&[(Subject::Kernel, 130.0)], 5.0);
+        let after = page(&before, &again).unwrap();
+        let errors = |page: &str| -> Vec<f64> {
+            scores(page)
+                .unwrap()
+                .iter()
+                .map(|score| score.error)
+                .collect()
+        };
+        assert_eq!(errors(&before), [0.1, 0.2]);
+        assert_eq!(errors(&after), [0.3, 0.2]);
+        let facts = "\nMachine: a small one; 9 s.\n";
+        assert!(after.contains(facts), "{after}");
+        assert!(
+            after.contains("\nMeasured again: kernel: a small one; 5 s.\n"),
+            "{after}"
+        );
+        assert_eq!(after.matches("## Figures that others published").count(), 1);
+        // Once more is no second line.
+        assert_eq!(page(&after, &again).unwrap(), after);
+        // One that was not there before has its place.
+        let more = page(&after, &report(&[(Subject::Buses, 140.0)], 2.0)).unwrap();
+        assert_eq!(errors(&more), [0.3, 0.4, 0.2]);
+    }
+
+    #[test]
+    fn a_subject_that_failed_leaves_the_page() {
+        let before = markdown(&report(&[(Subject::Swap, 120.0)], 9.0)).unwrap();
+        let mut failed = report(&[], 1.0);
+        failed.left_out.push((Subject::Swap, "needs root".into()));
+        let error = page(&before, &failed).unwrap_err();
+        assert_eq!(error.to_string(), "swap could not be measured: needs root");
+    }
+
+    #[test]
+    fn predictions_of_what_was_measured_again_are_the_new_ones() {
+        let line = |subject: Subject, predicted: f64| Line {
+            unix_ms: 1,
+            forecast: forecast(subject, predicted),
+        };
+        let before = vec![line(Subject::Kernel, 1.0), line(Subject::Swap, 2.0)];
+        let again = vec![line(Subject::Kernel, 3.0)];
+        assert_eq!(
+            predictions(before, again),
+            [line(Subject::Swap, 2.0), line(Subject::Kernel, 3.0)]
+        );
+    }
+}
