@@ -560,8 +560,10 @@ fn hold_model(arguments: &ModelArguments) -> Result<u8> {
         (false, Some(_)) => writeln!(stdout(), "{judged}")?,
         (false, None) => writeln!(stdout(), "{page}")?,
     }
+    // What was asked for again and is as old as before.
+    let is_old = !arguments.only.is_empty() && !report.left_out.is_empty();
     Ok(u8::from(
-        !judged.missed().is_empty() || report.cases.is_empty(),
+        !judged.missed().is_empty() || report.cases.is_empty() || is_old,
     ))
 }
 

@@ -439,7 +439,7 @@ fn read_lines(
 }
 
 /// A directory in which nothing happened for so long is nobody's that is about to use it.
-const ABANDONED: Duration = Duration::from_secs(600);
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// A private directory for a connection's socket.
 #[derive(Debug)]
@@ -477,7 +477,7 @@ impl SocketDirectory {
 
 /// Removes the empty directories of programs that were killed before they could do it.
 fn sweep(base: &Path) {
-    // In another process namespace its owner may live where we do not see it; then its ssh makes a socket in it within seconds.
+    // In another process namespace its owner may live where we do not see it. Its ssh makes a socket in it once somebody has typed a password.
     let is_old = |entry: &std::fs::DirEntry| {
         let changed = entry.metadata().and_then(|about| about.modified());
         let age = changed.ok().and_then(|changed| changed.elapsed().ok());

@@ -19,7 +19,7 @@ use crate::probe::{Verdict, try_polled};
 use crate::target::Opened;
 
 /// How to do without.
-const WITHOUT: &str = "leave hipri out";
+const WITHOUT: &str = "leave --hipri out";
 
 /// Refuses a target whose completions cannot be polled for, where that is wanted. `device` is the kernel's name
 /// of the block device below, if it is known.
@@ -40,12 +40,12 @@ pub(crate) fn check(
     };
     if matches!(opened.kind, TargetKind::Network | TargetKind::Pool) {
         return Err(refused(format!(
-            "hipri polls a device of this machine for completions, and this is none\nAttach the disk, or {WITHOUT}."
+            "--hipri polls a device of this machine for completions, and this is none\nAttach the disk, or {WITHOUT}."
         )));
     }
     if opened.access == Access::Buffered {
         return Err(refused(format!(
-            "hipri polls for completions, which takes direct I/O, and the target is reached through the page cache\nName \
+            "--hipri polls for completions, which takes direct I/O, and the target is reached through the page cache\nName \
              a block device or a directory on ext4, XFS or btrfs, or {WITHOUT}."
         )));
     }
@@ -101,7 +101,7 @@ fn missing(disk: &Path) -> Option<String> {
         ),
     };
     Some(format!(
-        "hipri polls for completions, and {name} has no poll queues (/sys/block/{name}/queue/io_poll is 0)\n{remedy}"
+        "--hipri polls for completions, and {name} has no poll queues (/sys/block/{name}/queue/io_poll is 0)\n{remedy}"
     ))
 }
 
@@ -143,8 +143,8 @@ mod tests {
     fn a_disk_without_poll_queues_is_refused_with_what_gives_it_some() {
         let nvme = said("nvme0n1", Some("0\n")).expect("it has none");
         insta::assert_snapshot!(nvme, @r"
-        hipri polls for completions, and nvme0n1 has no poll queues (/sys/block/nvme0n1/queue/io_poll is 0)
-        Give it some with the kernel option nvme.poll_queues=N (one for each lane) and restart, or leave hipri out.
+        --hipri polls for completions, and nvme0n1 has no poll queues (/sys/block/nvme0n1/queue/io_poll is 0)
+        Give it some with the kernel option nvme.poll_queues=N (one for each lane) and restart, or leave --hipri out.
         ");
         let card = said("mmcblk0", Some("0\n")).expect("it has none");
         assert!(card.contains("name an NVMe disk"), "{card}");

@@ -144,7 +144,7 @@ fn a_target_is_polled_or_refused_in_words() {
     match outcome {
         Err(error) => {
             let error = error.to_string();
-            assert!(error.contains("leave hipri out"), "{error}");
+            assert!(error.contains("--hipri"), "{error}");
             assert!(
                 error.contains(&here.path().display().to_string()),
                 "{error}"

@@ -184,13 +184,13 @@ fn lanes_and_polling_are_refused_where_they_mean_nothing() {
         ),
         (
             &["--fio-job", "Cargo.toml", "--hipri"],
-            "Set hipri=1 under [global] in it",
+            "its jobs wait for interrupts",
         ),
         (
             &[".", "--hipri", "--suite", "small-files"],
             "none of its jobs can poll",
         ),
-        (&["ram:64MiB", "--hipri"], "hipri polls for completions"),
+        (&["ram:64MiB", "--hipri"], "--hipri polls for completions"),
     ];
     for (arguments, expected) in cases {
         let output = rubus(home.path())

@@ -1,22 +1,20 @@
 //! A page of which some subjects were measured again, in a run of their own.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 use super::ledger::Line;
 use super::marks::title;
 use super::page::{markdown, on_machine};
 use super::reread::{facts, scores, split};
-use super::summary::{self, MEASURED_AGAIN};
+use super::summary::{self, MEASURED_AGAIN, NOT_JUDGED, NOT_MEASURED};
 use super::{Report, Subject};
 
-/// The page with this report's tables for its subjects, and all others as they were.
+/// The page with this report's tables for its subjects, and all others as they were, those that could not be measured now among them.
 ///
 /// # Errors
-/// When one of the subjects could not be measured, or a table cannot be read.
+/// When nothing was measured, or a table cannot be read.
 pub fn page(before: &str, report: &Report) -> Result<String> {
-    if let Some((subject, reason)) = report.left_out.first() {
-        bail!("{} could not be measured: {reason}", subject.name());
-    }
+    ensure!(!report.cases.is_empty(), "nothing was measured");
     let again = markdown(report)?;
     let (head, old) = split(before)?;
     let (_, new) = split(&again)?;
@@ -43,29 +41,49 @@ pub fn predictions(before: Vec<Line>, again: Vec<Line>) -> Vec<Line> {
     kept.into_iter().chain(again).collect()
 }
 
-/// What no table holds: as it was, and which subjects are of this run.
+/// What no table holds: as it was, unless it is about what was measured now; and which subjects are of this run.
 fn told(head: &str, report: &Report) -> Vec<String> {
-    let measured = |subject: &Subject| {
-        report
-            .cases
-            .iter()
-            .any(|case| case.forecast.subject == *subject)
+    let is_again = |subject: &Subject| {
+        let mut cases = report.cases.iter();
+        cases.any(|case| case.forecast.subject == *subject)
     };
-    let names: Vec<String> = Subject::ALL
+    let again: Vec<String> = Subject::ALL
         .iter()
-        .filter(|subject| measured(subject))
+        .filter(|subject| is_again(subject))
         .map(|subject| subject.name())
         .collect();
-    let names = names.join(", ");
-    let is_over = |fact: &String| {
-        let of_them = fact.strip_prefix(MEASURED_AGAIN);
-        of_them.is_some_and(|fact| fact.starts_with(&format!("{names}:")))
-    };
-    let mut all = facts(head);
-    all.retain(|fact| !is_over(fact));
-    all.push(format!("{MEASURED_AGAIN}{names}: {}", on_machine(report)));
-    all.extend(report.refused.iter().map(|why| summary::not_judged(why)));
+    let mut all: Vec<String> = facts(head)
+        .into_iter()
+        .filter_map(|fact| still_true(fact, &again))
+        .collect();
+    all.push(format!(
+        "{MEASURED_AGAIN}{}: {}",
+        again.join(", "),
+        on_machine(report)
+    ));
+    let refused = report.refused.iter();
+    all.extend(refused.map(|why| summary::not_judged(&why.replace('\n', " "))));
     all
+}
+
+/// A fact without what it says of these subjects; nothing where that is all.
+fn still_true(fact: String, again: &[String]) -> Option<String> {
+    let is_again = |name: &str| again.iter().any(|subject| subject == name);
+    if let Some((names, run)) = fact
+        .strip_prefix(MEASURED_AGAIN)
+        .and_then(|fact| fact.split_once(": "))
+    {
+        let left: Vec<&str> = names.split(", ").filter(|name| !is_again(name)).collect();
+        return (!left.is_empty()).then(|| format!("{MEASURED_AGAIN}{}: {run}", left.join(", ")));
+    }
+    let of_one = [NOT_MEASURED, NOT_JUDGED]
+        .iter()
+        .find_map(|begin| fact.strip_prefix(begin))
+        .and_then(|fact| fact.split([' ', ',']).next());
+    match of_one.is_some_and(is_again) {
+        true => None,
+        false => Some(fact),
+    }
 }
 
 /// Titles and texts, each text from its title on.
@@ -148,12 +166,39 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_that_failed_leaves_the_page() {
-        let before = markdown(&report(&[(Subject::Swap, 120.0)], 9.0)).unwrap();
+    fn a_subject_that_failed_stays_as_it_was() {
+        let before = markdown(&report(
+            &[(Subject::Kernel, 110.0), (Subject::Swap, 120.0)],
+            9.0,
+        ));
+        let before = before.unwrap();
         let mut failed = report(&[], 1.0);
         failed.left_out.push((Subject::Swap, "needs root".into()));
-        let error = page(&before, &failed).unwrap_err();
-        assert_eq!(error.to_string(), "swap could not be measured: needs root");
+        assert!(page(&before, &failed).is_err());
+        let mut half = report(&[(Subject::Kernel, 130.0)], 1.0);
+        half.left_out = failed.left_out;
+        let after = page(&before, &half).unwrap();
+        assert!(after.contains("| one | blind | all | 120 |"), "{after}");
+        assert!(after.contains("| one | blind | all | 130 |"), "{after}");
+    }
+
+    #[test]
+    fn facts_of_what_was_measured_again_are_gone() {
+        let again = ["kernel".to_string()];
+        let left = |fact: &str| still_true(fact.into(), &again);
+        assert_eq!(left("Measured again: kernel: here; 1 s."), None);
+        assert_eq!(
+            left("Measured again: buses, kernel: here; 1 s.").unwrap(),
+            "Measured again: buses: here; 1 s."
+        );
+        assert_eq!(left("Not measured: kernel (needs root)."), None);
+        assert_eq!(left("Not judged: kernel, one: late."), None);
+        for other in [
+            "Not measured: swap (needs root).",
+            "Machine: a small one; 9 s.",
+        ] {
+            assert_eq!(left(other).unwrap(), other);
+        }
     }
 
     #[test]

@@ -277,7 +277,11 @@ mod tests {
     fn fewer_writes_on_slower_devices_go_on_growing_fewer() {
         let found = carried_on(5.0, 4.0);
         assert!((found.value - 3.625).abs() < 1e-9, "{found:?}");
-        assert!(found.low < found.value && found.high == 4.0, "{found:?}");
+        // A quarter is 1.26 times a third, by the logarithm.
+        assert!(
+            (found.low - 2.738).abs() < 1e-3 && found.high == 4.0,
+            "{found:?}"
+        );
         assert_eq!(carried_on(4.0, 4.0), Estimate::exact(4.0));
     }
 

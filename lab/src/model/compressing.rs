@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 
 use anyhow::{Context, Result};
-use rubus_advise::{Cost, Kind as Pipe, Resource, Stage, Step};
+use rubus_advise::{Kind as Pipe, Step};
 use rubus_vocabulary::estimate::Estimate;
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use super::btrfs::{EXTENT, EXTENTS, file};
 use super::case::{Forecast, Kind, Unit, Whole};
 use super::commits::Mounted;
 use super::ledger::Ledger;
-use super::parts::operation;
+use super::parts::{operation, rate};
 use super::rig::{Measured, Rig, bench, job};
 use crate::devices::needs::Need;
 use crate::devices::{LoopDevice, mark, programs};
@@ -77,13 +77,7 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
 
 /// What takes the processors' time for each extent, one thing after the other: the method and the filesystem.
 fn path(method: Estimate, plain: &Measured) -> Vec<Step> {
-    let of = |kind: Pipe, rate: Estimate| {
-        Step::Stage(Stage {
-            kind,
-            resource: Some(Resource::one("processors")),
-            cost: Cost::rate(rate),
-        })
-    };
+    let of = |kind: Pipe, bytes_per_second| rate(kind, "processors", bytes_per_second);
     vec![
         of(Pipe::Compression, method),
         of(Pipe::Filesystem, plain.bytes_per_second),

@@ -19,7 +19,7 @@ pub(super) const ABOUT: &str = "Block devices of Debian's kernel on the emulated
      server is in another network namespace, behind a veth; and above them dm-crypt, dm-delay, and md's RAID-0 and RAID-1. Alone, one at a time and 64: each \
      device, with the processor's time that it takes; and each layer above a null_blk that answers at once, as what an operation takes longer than of that device. \
      Of the way to the NBD disk netem's parameters are known: delay, rate and loss. Predicted: layers, devices and ways that were never measured together, 1, 8 and \
-     64 in flight. All share the board's one processor. That scsi_debug's copying must be counted was learnt from the cases that are marked.";
+     64 in flight. All share the board's one processor. What stood still, because the emulator lost a timer's interrupt, is measured again. That scsi_debug's copying must be counted was learnt from the cases that are marked.";
 pub(super) const NEEDS: &[Need] = &[Need::Root, Need::Board(Board::Pc)];
 
 const SET_UPS: [SetUp<Stages>; 18] = [
@@ -274,7 +274,7 @@ fn link(bits_per_second: f64) -> Vec<Step> {
 
 /// What lost packets cost. Where others follow, their acknowledgements show the loss, and what is behind it waits for the way there and back
 /// and the quarter of it that RACK allows for packets that overtake each other (RFC 8985). Behind the last of a lone answer none follows: the
-/// kernel sends it again after its shortest time limit, 200 ms (`TCP_RTO_MIN`), and the way. That losses narrow TCP's window is not in here.
+/// kernel sends it again after its shortest time limit, 200 ms (`TCP_RTO_MIN`), and the way. That losses narrow TCP's window, and that netem loses whole bursts, is not in here.
 fn losses(share: f64, way_s: f64) -> Vec<Step> {
     let seen_s = 1.25 * way_s;
     let unseen_s = 0.2 + way_s - seen_s;
@@ -365,5 +365,26 @@ mod tests {
                 "{title}: {found}, {many}"
             );
         }
+    }
+
+    #[test]
+    fn a_link_carries_packets_with_headers_and_a_lost_one_is_waited_for() {
+        let iops = |path: &[Step], bytes: u64, depth: u32| {
+            predict(path, &operation(bytes, depth)).iops.value
+        };
+        // 30 Mbit/s are 3.59 MB/s of payload.
+        let found = iops(&link(30e6), SIZES[1], 64);
+        assert!(
+            (found * SIZES[1] as f64 / 3.587e6 - 1.0).abs() < 1e-3,
+            "{found}"
+        );
+        // One in a hundred: alone 203 ms for the last of three packets, and 3.75 ms for each of the others that is lost.
+        let lone = 1.0 / iops(&losses(0.01, 3e-3), SIZES[0], 1);
+        assert!(
+            (lone - (0.01 * 0.203 + 2.0 * 0.01 * 3.75e-3)).abs() < 1e-9,
+            "{lone}"
+        );
+        let many = iops(&losses(0.01, 3e-3), SIZES[1], 4096);
+        assert!((many * 46.0 * 0.01 * 3.75e-3 - 1.0).abs() < 0.01, "{many}");
     }
 }

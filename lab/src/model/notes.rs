@@ -17,7 +17,9 @@ const NOTES: &[(Subject, &str, f64, &str)] = &[
     (Subject::Network, "nbdkit:", -1.0, WAKING),
     (Subject::Network, "qemu-nbd:", -1.0, WAKING),
     (Subject::Network, "rubus serve:", 1.0, TURNS),
-    (Subject::Kernel, "scsi_debug, 64 KiB", 1.0, COPYING),
+    (Subject::Compressing, "random data, zlib", -1.0, GIVES_UP),
+    (Subject::Compressing, "zlib", 1.0, KERNELS_ZLIB),
+    (Subject::Kernel, "lost, 64 KiB", 1.0, WINDOW),
     (Subject::Kernel, "dm-delay", -1.0, TICKS),
     (
         Subject::Kernel,
@@ -48,9 +50,15 @@ const TURNS: &str = "client and server take turns, since each sends all that is 
      by request adds up, and together they fill one processor (seen at both ends with 8 to 32 in flight); with 64, from which the stage was taken, a request \
      took less than that sum, so both worked at the same time";
 
-/// Of a device that moves the bytes itself.
-const COPYING: &str = "the processor copies what scsi_debug reads; the device's part of it was taken from a null_blk, which copies nothing, \
-     since how long a device takes does not tell on what";
+/// Of data that do not shrink.
+const GIVES_UP: &str =
+    "btrfs's zlib gives up a piece that is no smaller after 8 KiB; the figure is for whole pieces";
+
+/// Of data that do.
+const KERNELS_ZLIB: &str = "btrfs with the kernel's zlib takes longer than the library for the same data; it is not known why";
+
+/// Of lost packets.
+const WINDOW: &str = "losses narrow TCP's window, and netem loses all packets of a burst that the kernel hands on as one; the model knows neither";
 
 /// Of a timer that is coarser than what is below it.
 const TICKS: &str =

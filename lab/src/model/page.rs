@@ -43,7 +43,11 @@ fn facts(report: &Report) -> Vec<String> {
         ),
     ];
     for (subject, reason) in &report.left_out {
-        facts.push(format!("Not measured: {} ({reason}).", subject.name()));
+        facts.push(format!(
+            "{}{} ({reason}).",
+            summary::NOT_MEASURED,
+            subject.name()
+        ));
     }
     let refused = report.refused.iter();
     facts.extend(refused.map(|why| summary::not_judged(why)));

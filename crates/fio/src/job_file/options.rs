@@ -145,7 +145,6 @@ group_reporting: copies are one result
 sync: sync and dsync: each write is followed by fdatasync, both are one operation
 zero_buffers: as in fio
 buffer_compress_percentage: as in fio
-hipri: with io_uring, where all jobs of the file have it
 kb_base: 1024 or 1000
 ";
 
@@ -296,6 +295,7 @@ fixedbufs: the ring always registers its buffers
 nonvectored: operations have one buffer each
 libaio_vectored: operations have one buffer each
 sqthread_poll_cpu: has no effect without sqthread_poll
+hipri_percentage: has no effect without hipri
 nowait: an operation may wait
 thp: it concerns mapped files
 ";
@@ -383,7 +383,7 @@ pre_read: would read the files into the cache before
 end_syncfs: would flush the whole filesystem at the end
 dedupe_percentage: would repeat blocks, so that a target that stores equal blocks once gains
 dataplacement data_placement fdp: would use the device's placement of data
-hipri_percentage: would poll for the completions of a part of the operations
+hipri: would poll for completions
 sqthread_poll: would let the kernel poll for submissions
 uncached: would drop what was cached after each operation
 force_async: would hand every operation to a kernel thread

@@ -117,7 +117,6 @@ impl Plan {
             let settings = reader.settings(section);
             jobs.extend(settings.map(|settings| (section, settings)));
         }
-        reader.poll_all_or_none(&mut jobs);
         reader.must_have_jobs(file, &sections, jobs.len());
         if !reader.problems.is_empty() {
             return Err(JobFileError {
@@ -139,11 +138,6 @@ impl Plan {
             plan.add(section, settings)?;
         }
         Ok(plan)
-    }
-
-    /// Whether the jobs poll for completions.
-    pub fn polls(&self) -> bool {
-        self.jobs.iter().any(|job| job.settings.polls)
     }
 
     fn add(&mut self, section: &Section, settings: Settings) -> Result<(), JobFileError> {
@@ -399,34 +393,12 @@ impl Reader {
                 self.took(section, setting, Ok(Taken::NotDone(what.into())));
             }
         }
-        if settings.polls && settings.engine != "io_uring" {
-            if let Some(setting) = last(section, "hipri") {
-                let what = "would poll for completions, which only the engine io_uring does here";
-                self.took(section, setting, Ok(Taken::NotDone(what.into())));
-            }
-            settings.polls = false;
-        }
         if settings.time_based && settings.runtime_us == 0 {
             if let Some(setting) = last(section, "time_based") {
                 let how = "without a runtime the job ends when its size is covered, as in fio";
                 self.note(NoteKind::Otherwise, setting, how.into());
             }
             settings.time_based = false;
-        }
-    }
-
-    /// A run polls for the completions of all its jobs or of none.
-    fn poll_all_or_none(&mut self, jobs: &mut [(&Section, Settings)]) {
-        if jobs.iter().all(|(_, settings)| settings.polls) {
-            return;
-        }
-        for (section, settings) in jobs.iter_mut().filter(|(_, settings)| settings.polls) {
-            if let Some(setting) = last(section, "hipri") {
-                let what =
-                    "would poll for the completions of some jobs of the file and not of others";
-                self.took(section, setting, Ok(Taken::NotDone(what.into())));
-            }
-            settings.polls = false;
         }
     }
 

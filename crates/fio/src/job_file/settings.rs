@@ -74,7 +74,6 @@ pub(super) struct Settings {
     pub(super) start_delay_us: u64,
     pub(super) is_buffered: bool,
     pub(super) keeps_cache: bool,
-    pub(super) polls: bool,
     pub(super) each_durable: bool,
     pub(super) flush_every: Option<FlushEvery>,
     pub(super) end_flush: bool,
@@ -141,7 +140,6 @@ impl Default for Settings {
             start_delay_us: 0,
             is_buffered: true,
             keeps_cache: false,
-            polls: false,
             each_durable: false,
             flush_every: None,
             end_flush: false,
@@ -181,7 +179,7 @@ impl Settings {
         let text = value.unwrap_or("");
         match name {
             "rw" | "ioengine" | "rwmixread" | "rwmixwrite" | "iodepth" | "direct" | "buffered"
-            | "sync" | "invalidate" | "hipri" => return self.take_kind(name, value, base),
+            | "sync" | "invalidate" => return self.take_kind(name, value, base),
             "bs" => self.block = per_direction(text, |part| value::block(part, base))?,
             "ba" => self.block_align = per_direction(text, |part| value::block(part, base))?,
             "bsrange" => self.block_range = ranges(text, base)?,
@@ -232,7 +230,6 @@ impl Settings {
             "direct" => self.is_buffered = !switch(value)?,
             "buffered" => self.is_buffered = switch(value)?,
             "invalidate" => self.keeps_cache = !switch(value)?,
-            "hipri" => self.polls = switch(value)?,
             _ => {
                 self.each_durable = match text {
                     "none" | "0" => false,

@@ -279,21 +279,6 @@ fn everything_unsupported_is_named_at_once() {
 }
 
 #[test]
-fn a_file_polls_for_all_its_jobs_or_for_none() {
-    let read = |text: &str, ignores: bool| {
-        let text = format!("[global]\nsize=1m\nioengine=io_uring\ndirect=1\n{text}");
-        Plan::read("x.fio", &text, &surroundings(), ignores).map(|plan| plan.polls())
-    };
-    assert!(read("hipri\n[a]\n[b]\niodepth=8\n", false).unwrap());
-    assert!(!read("[a]\n[b]\nhipri=0\n", false).unwrap());
-    let some = "[a]\nhipri=1\n[b]\n";
-    insta::assert_snapshot!(read(some, false).unwrap_err(), @"x.fio:6: [a] hipri=1: not supported: it would poll for the completions of some jobs of the file and not of others; remove it, or add --ignore-unsupported to run without it");
-    assert!(!read(some, true).unwrap());
-    let other = "[a]\nioengine=pvsync2\nhipri=1\n";
-    insta::assert_snapshot!(read(other, false).unwrap_err(), @"x.fio:7: [a] hipri=1: not supported: it would poll for completions, which only the engine io_uring does here; remove it, or add --ignore-unsupported to run without it");
-}
-
-#[test]
 fn what_is_ignored_on_request_is_listed() {
     let text = "[global]\nsize=1m\nioengine=mmap\n[a]\nnew_in_fio_9=1\n[t]\nrw=trim\n";
     let plan = Plan::read("x.fio", text, &surroundings(), true).unwrap();

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Context;
 use rubus_fio::job_file::{JobFileError, Lowered, NoteKind, Plan, Surroundings};
-use rubus_measure::Queueing;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::bytes_iec;
 
@@ -32,17 +31,14 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     );
     anyhow::ensure!(
         !bench.hipri,
-        "cannot use --hipri with the job file {}: its jobs say themselves whether completions are polled for\nSet hipri=1 under [global] in it.",
+        "cannot use --hipri with the job file {}: its jobs wait for interrupts\nMeasure with a suite, or leave --hipri out.",
         path.display()
     );
+    let queueing = super::bench_options::queueing(bench)?;
     let cancel = signals::cancel_flag()?;
     let world = World::of(general)?;
     let machine = world.survey();
     let plan = read(path, bench.ignore_unsupported, &machine)?;
-    let queueing = Queueing {
-        polled: plan.polls(),
-        ..super::bench_options::queueing(bench)?
-    };
     let allowance = Allowance {
         may_lose: bench.i_will_lose_everything_on.clone(),
         ..Allowance::default()
