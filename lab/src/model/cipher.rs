@@ -7,7 +7,7 @@ use super::Subject;
 use super::case::{Forecast, Kind, Unit, Whole};
 use super::ledger::Ledger;
 use super::network::{at, bend};
-use super::parts::{by_size, even, longer, size};
+use super::parts::{best, by_size, even, longer, size};
 use super::rig::{Measured, Rig};
 use crate::devices::needs::Need;
 use crate::devices::{NbdServer, programs};
@@ -77,11 +77,10 @@ impl Alone {
     fn depths(&self) -> Result<Vec<(Forecast, Wanted)>> {
         let one = |sweeps: &Sweeps| Ok::<_, anyhow::Error>([at(&sweeps.0[0], 1)?.clone()]);
         let slow = &self.slow.0[0];
-        let most = |a: &&Measured, b: &&Measured| a.iops.value.total_cmp(&b.iops.value);
         let workers = Resource::many(HELD, WORKERS);
         let lone: Vec<_> = by_size(&one(&self.slow)?);
-        let best: Vec<Measured> = slow.iter().max_by(most).cloned().into_iter().collect();
-        let mut path = Stage::of_pair(Pipe::Device, workers, &lone, &by_size(&best));
+        let best = best(slow).map(std::slice::from_ref).unwrap_or_default();
+        let mut path = Stage::of_pair(Pipe::Device, workers, &lone, &by_size(best));
         path.push(deciphering(longer(
             &one(&self.deciphered)?,
             &one(&self.bare)?,

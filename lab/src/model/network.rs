@@ -7,7 +7,7 @@ use rubus_vocabulary::estimate::Estimate;
 use super::Subject;
 use super::case::{Forecast, Kind, Purpose, Unit, Whole};
 use super::ledger::Ledger;
-use super::parts::{beside, fixed, longer, of_pair, of_rounds, rate};
+use super::parts::{beside, best, fixed, longer, of_pair, of_rounds, rate};
 use super::rig::{Measured, Rig};
 use crate::devices::needs::Need;
 use crate::devices::{Listening, NbdServer, Serving};
@@ -191,12 +191,8 @@ fn forecast(kind: Kind, title: &str, depth: u32, path: &[Step], bend: Bend) -> F
 
 /// A stage from a sweep: what one at a time does, and the most.
 fn server_of(alone: &[Measured]) -> Result<Vec<Step>> {
-    let one = alone.iter().find(|found| found.depth == 1);
-    let one = one.context("depth 1 was not measured")?;
-    let best = alone
-        .iter()
-        .max_by(|a, b| a.iops.value.total_cmp(&b.iops.value));
-    Ok(of_pair(Pipe::Server, "server", [one], best))
+    let one = at(alone, 1)?;
+    Ok(of_pair(Pipe::Server, "server", [one], best(alone)))
 }
 
 impl Slow {

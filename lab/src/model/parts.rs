@@ -74,6 +74,12 @@ pub(super) fn of_rounds(name: &str, one: &Measured, many: &Measured) -> Vec<Step
     ]
 }
 
+/// The one with the most operations per second.
+pub(super) fn best(found: &[Measured]) -> Option<&Measured> {
+    let most = |a: &&Measured, b: &&Measured| a.iops.value.total_cmp(&b.iops.value);
+    found.iter().max_by(most)
+}
+
 /// Operations per second by size.
 pub(super) fn by_size(found: &[Measured]) -> Vec<(u64, Estimate)> {
     found
