@@ -20,6 +20,13 @@ const NOTES: &[(Subject, &str, f64, &str)] = &[
     (Subject::Compressing, "random data, zlib", -1.0, GIVES_UP),
     (Subject::Compressing, "zlib", 1.0, KERNELS_ZLIB),
     (Subject::Kernel, "lost, 64 KiB", 1.0, WINDOW),
+    (
+        Subject::Buses,
+        "usb-storage, 4 KiB reads, 64",
+        1.0,
+        STOOD_STILL,
+    ),
+    (Subject::Buses, "NVMe, 4 KiB reads, 64", 1.0, STOOD_STILL),
     (Subject::Kernel, "dm-delay", -1.0, TICKS),
     (
         Subject::Kernel,
@@ -56,6 +63,9 @@ const GIVES_UP: &str =
 
 /// Of data that do.
 const KERNELS_ZLIB: &str = "btrfs with the kernel's zlib takes longer than the library for the same data; it is not known why";
+
+/// Of a board in real time.
+const STOOD_STILL: &str = "with many in flight this board now and then stands still; whether the emulator loses an interrupt is not known";
 
 /// Of lost packets.
 const WINDOW: &str = "losses narrow TCP's window, and netem loses all packets of a burst that the kernel hands on as one; the model knows neither";
