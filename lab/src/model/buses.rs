@@ -25,44 +25,28 @@ const DISK_BYTES: u64 = 1 << 30;
 const SPEEDS: [(&str, u32); 2] = [("instant", 0), ("slow", 2_000_000)];
 
 const SET_UPS: [SetUp<Stages>; 6] = [
-    SetUp {
-        title: "usb-storage",
-        target: Target::read("disk slow-bot"),
-        path: |of| of.bot(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "UAS",
-        target: Target::read("disk slow-uas"),
-        path: |of| of.uas(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "dm-crypt on usb-storage",
-        target: Target::read("disk slow-bot; encrypt $stacked"),
-        path: |of| [of.encrypting(), of.bot()].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "dm-crypt on UAS",
-        target: Target::read("disk slow-uas; encrypt $stacked"),
-        path: |of| [of.encrypting(), of.uas()].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "dm-crypt on NVMe",
-        target: Target::read("disk slow-nvme; encrypt $stacked"),
-        path: |of| [of.encrypting(), of.nvme()].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "RAID-0 of UAS and NVMe",
-        target: Target::read(
-            "disk slow-uas; first=$stacked; disk slow-nvme; raid 0 $first $stacked",
-        ),
-        path: |of| [of.striping(), stripe([of.uas(), of.nvme()])].concat(),
-        looked_at: |_, _| false,
-    },
+    SetUp::new("usb-storage", Target::read("disk slow-bot"), |of| of.bot()),
+    SetUp::new("UAS", Target::read("disk slow-uas"), |of| of.uas()),
+    SetUp::new(
+        "dm-crypt on usb-storage",
+        Target::read("disk slow-bot; encrypt $stacked"),
+        |of| [of.encrypting(), of.bot()].concat(),
+    ),
+    SetUp::new(
+        "dm-crypt on UAS",
+        Target::read("disk slow-uas; encrypt $stacked"),
+        |of| [of.encrypting(), of.uas()].concat(),
+    ),
+    SetUp::new(
+        "dm-crypt on NVMe",
+        Target::read("disk slow-nvme; encrypt $stacked"),
+        |of| [of.encrypting(), of.nvme()].concat(),
+    ),
+    SetUp::new(
+        "RAID-0 of UAS and NVMe",
+        Target::read("disk slow-uas; first=$stacked; disk slow-nvme; raid 0 $first $stacked"),
+        |of| [of.striping(), stripe([of.uas(), of.nvme()])].concat(),
+    ),
 ];
 
 pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {

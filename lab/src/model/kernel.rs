@@ -23,120 +23,103 @@ pub(super) const ABOUT: &str = "Block devices of Debian's kernel on the emulated
 pub(super) const NEEDS: &[Need] = &[Need::Root, Need::Board(Board::Pc)];
 
 const SET_UPS: [SetUp<Stages>; 18] = [
-    SetUp {
-        title: "dm-crypt on null_blk",
-        target: Target::read("encrypt /dev/disk0"),
-        path: |of| [of.encrypting(), of.null(0)].concat(),
-        looked_at: |_, _| false,
-    },
+    SetUp::new(
+        "dm-crypt on null_blk",
+        Target::read("encrypt /dev/disk0"),
+        |of| [of.encrypting(), of.null(0)].concat(),
+    ),
     SetUp {
         title: "dm-crypt on scsi_debug",
         target: Target::read("encrypt /dev/scsi0"),
         path: |of| [of.encrypting(), of.scsi(0)].concat(),
         looked_at: |bytes, depth| bytes == SIZES[1] && depth > 1,
     },
-    SetUp {
-        title: "dm-crypt on zram",
-        target: Target::read("encrypt /dev/zram0"),
-        path: |of| [of.encrypting(), of.zram()].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "dm-crypt on brd",
-        target: Target::read("encrypt /dev/ram0"),
-        path: |of| [of.encrypting(), of.brd()].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "dm-delay on null_blk",
-        target: Target::read("delay /dev/disk0"),
-        path: |of| [of.delaying(), of.null(0)].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "dm-delay on scsi_debug",
-        target: Target::read("delay /dev/scsi0"),
-        path: |of| [of.delaying(), of.scsi(0)].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "RAID-0 of two null_blk",
-        target: Target::read("raid 0 /dev/disk0 /dev/disk1"),
-        path: |of| [of.striping(), stripe([of.null(0), of.null(1)])].concat(),
-        looked_at: |_, _| false,
-    },
+    SetUp::new(
+        "dm-crypt on zram",
+        Target::read("encrypt /dev/zram0"),
+        |of| [of.encrypting(), of.zram()].concat(),
+    ),
+    SetUp::new("dm-crypt on brd", Target::read("encrypt /dev/ram0"), |of| {
+        [of.encrypting(), of.brd()].concat()
+    }),
+    SetUp::new(
+        "dm-delay on null_blk",
+        Target::read("delay /dev/disk0"),
+        |of| [of.delaying(), of.null(0)].concat(),
+    ),
+    SetUp::new(
+        "dm-delay on scsi_debug",
+        Target::read("delay /dev/scsi0"),
+        |of| [of.delaying(), of.scsi(0)].concat(),
+    ),
+    SetUp::new(
+        "RAID-0 of two null_blk",
+        Target::read("raid 0 /dev/disk0 /dev/disk1"),
+        |of| [of.striping(), stripe([of.null(0), of.null(1)])].concat(),
+    ),
     SetUp {
         title: "RAID-0 of two scsi_debug",
         target: Target::read("raid 0 /dev/scsi0 /dev/scsi1"),
         path: |of| [of.striping(), stripe([of.scsi(0), of.scsi(1)])].concat(),
         looked_at: |bytes, depth| bytes == SIZES[1] && depth > 1,
     },
-    SetUp {
-        title: "RAID-1 of two null_blk",
-        target: Target::read("raid 1 /dev/disk0 /dev/disk1"),
-        path: |of| [of.mirroring(), either([of.null(0), of.null(1)])].concat(),
-        looked_at: |_, _| false,
-    },
+    SetUp::new(
+        "RAID-1 of two null_blk",
+        Target::read("raid 1 /dev/disk0 /dev/disk1"),
+        |of| [of.mirroring(), either([of.null(0), of.null(1)])].concat(),
+    ),
     SetUp {
         title: "RAID-1 of two scsi_debug",
         target: Target::read("raid 1 /dev/scsi0 /dev/scsi1"),
         path: |of| [of.mirroring(), either([of.scsi(0), of.scsi(1)])].concat(),
         looked_at: |bytes, depth| bytes == SIZES[1] && depth > 1,
     },
-    SetUp {
-        title: "RAID-1 of two null_blk",
-        target: Target::written("raid 1 /dev/disk0 /dev/disk1"),
-        path: |of| [of.mirroring_writes(), of.written(0), aside(of.written(1))].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "dm-crypt on RAID-0 of two null_blk",
-        target: Target::read("raid 0 /dev/disk0 /dev/disk1; encrypt /dev/md10"),
-        path: |of| {
+    SetUp::new(
+        "RAID-1 of two null_blk",
+        Target::written("raid 1 /dev/disk0 /dev/disk1"),
+        |of| [of.mirroring_writes(), of.written(0), aside(of.written(1))].concat(),
+    ),
+    SetUp::new(
+        "dm-crypt on RAID-0 of two null_blk",
+        Target::read("raid 0 /dev/disk0 /dev/disk1; encrypt /dev/md10"),
+        |of| {
             let below = stripe([of.null(0), of.null(1)]);
             [of.encrypting(), of.striping(), below].concat()
         },
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "dm-crypt on RAID-0 of two scsi_debug",
-        target: Target::read("raid 0 /dev/scsi0 /dev/scsi1; encrypt /dev/md10"),
-        path: |of| {
+    ),
+    SetUp::new(
+        "dm-crypt on RAID-0 of two scsi_debug",
+        Target::read("raid 0 /dev/scsi0 /dev/scsi1; encrypt /dev/md10"),
+        |of| {
             let below = stripe([of.scsi(0), of.scsi(1)]);
             [of.encrypting(), of.striping(), below].concat()
         },
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "network disk, 2 ms away",
-        target: Target::read("network delay 2ms"),
-        path: |of| [of.network(), away(2e-3)].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "network disk, 1 ms away, 60 Mbit/s",
-        target: Target::read("network delay 1ms rate 60mbit"),
-        path: |of| [of.network(), away(1e-3), link(60e6)].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "network disk, 30 Mbit/s",
-        target: Target::read("network rate 30mbit"),
-        path: |of| [of.network(), link(30e6)].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "network disk, 3 ms away, 0.5 % lost",
-        target: Target::read("network delay 3ms loss 0.5%").lasting(10),
-        path: |of| [of.network(), away(3e-3), losses(0.005, 3e-3)].concat(),
-        looked_at: |_, _| false,
-    },
-    SetUp {
-        title: "dm-crypt on network disk, 2 ms away",
-        target: Target::read("network delay 2ms; encrypt /dev/nbd0"),
-        path: |of| [of.encrypting(), of.network(), away(2e-3)].concat(),
-        looked_at: |_, _| false,
-    },
+    ),
+    SetUp::new(
+        "network disk, 2 ms away",
+        Target::read("network delay 2ms"),
+        |of| [of.network(), away(2e-3)].concat(),
+    ),
+    SetUp::new(
+        "network disk, 1 ms away, 60 Mbit/s",
+        Target::read("network delay 1ms rate 60mbit"),
+        |of| [of.network(), away(1e-3), link(60e6)].concat(),
+    ),
+    SetUp::new(
+        "network disk, 30 Mbit/s",
+        Target::read("network rate 30mbit"),
+        |of| [of.network(), link(30e6)].concat(),
+    ),
+    SetUp::new(
+        "network disk, 3 ms away, 0.5 % lost",
+        Target::read("network delay 3ms loss 0.5%").lasting(10),
+        |of| [of.network(), away(3e-3), losses(0.005, 3e-3)].concat(),
+    ),
+    SetUp::new(
+        "dm-crypt on network disk, 2 ms away",
+        Target::read("network delay 2ms; encrypt /dev/nbd0"),
+        |of| [of.encrypting(), of.network(), away(2e-3)].concat(),
+    ),
 ];
 
 pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
