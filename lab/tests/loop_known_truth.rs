@@ -479,6 +479,8 @@ fn what_others_write_meanwhile_is_noticed() {
     other
         .args([
             "--name=other",
+            // A process of its own would outlive the one that is killed.
+            "--thread",
             "--rw=write",
             "--bs=256k",
             "--direct=1",

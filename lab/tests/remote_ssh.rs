@@ -290,7 +290,8 @@ fn a_place_without_room_or_execution_is_passed_over() {
         ("XDG_RUNTIME_DIR", forbidden.path()),
         ("TMPDIR", full.path()),
     ];
-    let lab = Lab::with(Server::start(&environment));
+    // Other tests have places of their own, so /tmp is this one's.
+    let lab = Lab::looking_at(Server::start(&environment), &[Path::new("/tmp")]);
     let target = lab.target();
     let answer = lab.run(&[&["bench", &target, "--on", "attic"], &SHORT[..]].concat());
     assert_eq!(answer.status, Some(0), "{answer}");
@@ -465,6 +466,9 @@ struct Lab {
     server: Server,
     home: Home,
     memory: SmallFilesystem,
+    /// Where the program makes directories at either end.
+    places: Vec<PathBuf>,
+    /// Of those directories, the ones that were there.
     before: BTreeSet<PathBuf>,
     _turn: std::sync::MutexGuard<'static, ()>,
 }
@@ -475,13 +479,21 @@ impl Lab {
     }
 
     fn with(server: Server) -> Lab {
+        Lab::looking_at(server, &[])
+    }
+
+    /// One that also looks for what is left in places that are not its own.
+    fn looking_at(server: Server, more: &[&Path]) -> Lab {
         let turn = take_turns();
-        let memory = SmallFilesystem::new(FilesystemKind::Tmpfs, 512 * MIB).expect("memory");
+        let home = Home::new();
+        let mut places = vec![home.path().to_path_buf(), server.runtime()];
+        places.extend(more.iter().map(|place| place.to_path_buf()));
         Lab {
+            before: leftovers(&places),
+            memory: SmallFilesystem::new(FilesystemKind::Tmpfs, 512 * MIB).expect("memory"),
             server,
-            home: Home::new(),
-            memory,
-            before: leftovers(),
+            home,
+            places,
             _turn: turn,
         }
     }
@@ -542,29 +554,30 @@ impl Lab {
     }
 
     fn check_nothing_is_left(&self) {
-        self.check(|path| !self.before.contains(path));
+        self.check(|_| true);
     }
 
     /// A killed program cannot remove the directory of its socket, which holds nothing.
     fn check_nothing_is_left_but_sockets(&self) {
-        let is_empty = |path: &Path| std::fs::read_dir(path).is_ok_and(|mut e| e.next().is_none());
-        self.check(|path| !self.before.contains(path) && !is_empty(path));
-        for path in leftovers().difference(&self.before) {
-            let _ = std::fs::remove_dir(path);
-        }
+        self.check(|path| !entries(path).is_empty());
     }
 
-    fn check(&self, is_new: impl Fn(&PathBuf) -> bool) {
+    fn check(&self, counts: impl Fn(&Path) -> bool) {
         let give_up = Instant::now() + PATIENCE;
         loop {
-            let files: Vec<_> = leftovers().into_iter().filter(&is_new).collect();
+            let mut files = leftovers(&self.places);
+            files.retain(|path| !self.before.contains(path) && counts(path));
             let processes = self.measuring();
             if files.is_empty() && processes.is_empty() {
                 return;
             }
             assert!(
                 Instant::now() < give_up,
-                "left: {files:?}, processes {processes:?}"
+                "left: {:?}, processes {processes:?}",
+                files
+                    .iter()
+                    .map(|path| (path, entries(path)))
+                    .collect::<Vec<_>>()
             );
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -641,25 +654,22 @@ fn check_failure(answer: &Answer, words: &[&str]) {
     assert!(answer.stdout.is_empty(), "{answer}");
 }
 
-/// Directories that the program makes at both ends.
-fn leftovers() -> BTreeSet<PathBuf> {
-    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let fixed = ["/tmp", "/var/tmp", "/run/user/0"].map(PathBuf::from);
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// Directories in these places that the program makes at both ends.
+fn leftovers(places: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
-    for directory in fixed.into_iter().chain(own).chain(home) {
-        let entries = std::fs::read_dir(&directory)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let ours = entries.filter(|entry| {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
+    for place in places {
+        let ours = entries(place).into_iter().filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
             // `rubus.x1y2` over there, `rubus-123-0` here; not the tests' own `rubus-lab-…`.
             let number = name.strip_prefix("rubus-").unwrap_or_default();
             name.starts_with("rubus.") || number.starts_with(|c: char| c.is_ascii_digit())
         });
-        found.extend(ours.map(|entry| entry.path()));
+        found.extend(ours);
     }
     found
 }

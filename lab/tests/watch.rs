@@ -306,6 +306,8 @@ fn a_throttled_device_shows_the_rate_that_it_is_held_to() {
         .command("fio")
         .args([
             "--name=load",
+            // Processes of their own would outlive the one that is killed.
+            "--thread",
             "--rw=randread",
             "--direct=1",
             "--ioengine=psync",

@@ -129,7 +129,13 @@ impl Watcher {
     /// for are seen.
     pub(crate) fn start(paths: WatchPaths) -> Self {
         let shared = Arc::new(Shared::default());
-        let (for_thread, watched) = (Arc::clone(&shared), paths.clone());
+        // The thread notices the end late, or never when the program ends first: what it holds might never be
+        // dropped, and the connection to the server is to be closed in order.
+        let watched = WatchPaths {
+            far_end: None,
+            ..paths.clone()
+        };
+        let for_thread = Arc::clone(&shared);
         let _ = std::thread::Builder::new()
             .name("watcher".into())
             .stack_size(256 << 10)
@@ -302,6 +308,8 @@ fn nap(shared: &Shared, account: &rubus_host::schedstat::Account) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::far_end::Meter;
+    use rubus_vocabulary::result::ClientEnd;
 
     #[test]
     fn finds_the_device_by_its_whole_name() {
@@ -321,6 +329,28 @@ mod tests {
         assert_eq!(parse_hexadecimal("0x50005\n"), Some(0x50005));
         assert_eq!(parse_hexadecimal("50005"), Some(0x50005));
         assert_eq!(parse_hexadecimal("throttled"), None);
+    }
+
+    #[test]
+    fn the_connection_to_a_server_is_closed_with_the_watcher() {
+        let meter: Arc<dyn Meter> = Arc::new(Free);
+        let paths = WatchPaths {
+            far_end: Some(FarEnd::new(Arc::clone(&meter), ClientEnd::Process)),
+            ..WatchPaths::default()
+        };
+        let watcher = Watcher::start(paths);
+        assert!(watcher.sample().server.is_some());
+        drop(watcher);
+        assert_eq!(Arc::strong_count(&meter), 1, "its thread keeps it");
+    }
+
+    #[derive(Debug)]
+    struct Free;
+
+    impl Meter for Free {
+        fn cpu_ns(&self) -> Result<u64, String> {
+            Ok(0)
+        }
     }
 
     #[test]

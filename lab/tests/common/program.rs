@@ -45,7 +45,7 @@ fn build() -> PathBuf {
     target.join("boards/rubus")
 }
 
-/// A home of its own for the program: its history and pages go there and nowhere else.
+/// A home of its own for the program: its history, pages and sockets go there and nowhere else.
 pub struct Home {
     directory: TempDir,
 }
@@ -75,6 +75,7 @@ impl Home {
         command
             .env("XDG_DATA_HOME", self.path())
             .env("HOME", self.path())
+            .env("XDG_RUNTIME_DIR", self.path())
             .env("NO_COLOR", "1")
             .env("LC_ALL", "C")
             .current_dir(self.path());

@@ -110,6 +110,7 @@ impl Shelf {
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {all}/host\nPidFile none\n\
              AuthorizedKeysFile {all}/{key}\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n\
              PasswordAuthentication no\nKbdInteractiveAuthentication no\nPrintMotd no\n\
+             SetEnv XDG_RUNTIME_DIR={own}\n\
              ForceCommand cd {own} && {path}exec sh -c \"$SSH_ORIGINAL_COMMAND\"\n",
             all = all.display(),
             own = own.display(),

@@ -31,18 +31,18 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one. `environment` is set for everything that runs over it.
+    /// Starts one. `environment` is set for everything that runs over it, which otherwise has a runtime
+    /// directory of its own.
     pub fn start(environment: &[(&str, &Path)]) -> Server {
         let mut more = String::new();
         for (name, value) in environment {
             // Writing to a string cannot fail.
             let _ = write!(more, " {name}={}", value.display());
         }
-        let more = match more.is_empty() {
-            true => more,
+        if !more.is_empty() {
             // Only the first such line counts, so all stand on one.
-            false => format!("SetEnv{more}\n"),
-        };
+            more = format!("SetEnv{more}\n");
+        }
         Server::with_settings(&more)
     }
 
@@ -70,8 +70,10 @@ impl Server {
         let settings = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {own}/host\nPidFile none\n\
              AuthorizedKeysFile {own}/user.pub\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n\
-             PasswordAuthentication no\nKbdInteractiveAuthentication no\nPrintMotd no\n{more}"
+             PasswordAuthentication no\nKbdInteractiveAuthentication no\nPrintMotd no\n{more}\
+             SetEnv XDG_RUNTIME_DIR={own}/runtime\n"
         );
+        std::fs::create_dir(directory.path().join("runtime")).expect("a directory");
         std::fs::write(directory.path().join("sshd_config"), settings).expect("a file");
         let client = |host: &str, port: u16| {
             format!(
@@ -110,6 +112,11 @@ impl Server {
             );
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// The runtime directory of what runs over it.
+    pub fn runtime(&self) -> PathBuf {
+        self.directory.path().join("runtime")
     }
 
     /// The client's configuration that knows the names.
