@@ -8,7 +8,8 @@
 # NVMe drive. Where the kernel has no null_blk it is a loop device over an image in memory, whose requests a kernel thread ends.
 # ONE_JOB is `cargo build --profile boards -p rubus-measure --example one-job`. IO_URING is
 # t/io_uring from fio's sources (`./configure && make t/io_uring`); it keeps no latencies, so it is the floor. FIO runs with
-# registered memory and files, batches, and without its latency histograms where it can do without.
+# registered memory and files, batches, and without its latency histograms where it can do without. One at a time there are two
+# ways: all three call pread, or all three use a ring.
 #
 # Everything is the difference of a long and a short run: operations are counted by the device, seconds by the clock, processor
 # time (user and system) by the kernel. On a board whose clock counts instructions (`rubus-lab run pc --count-instructions`, 2 ns
@@ -74,13 +75,34 @@ measure() { # name command...
     }'
 }
 
-run_rubus() { "$engine" read "$device" --depth "$1" --lanes "$2" ${3:+--hipri} --seconds "$4"; }
-run_io_uring() { "$io_uring" -d"$(($1 / $2))" -s"$batch" -c"$batch" -b4096 -p"${3:-0}" -B1 -F1 -R1 -n"$2" -r"$4" "$device"; }
+# Each takes: operations in flight, lanes, the way (pread, ring or polled), seconds.
+run_rubus() {
+    local way=()
+    case $3 in
+    polled) way=(--hipri) ;;
+    ring) way=(--ring) ;;
+    esac
+    "$engine" read "$device" --depth "$1" --lanes "$2" "${way[@]}" --seconds "$4"
+}
+run_io_uring() {
+    local way
+    case $3 in
+    polled) way=(-p1 -B1 -F1) ;;
+    ring) way=(-p0 -B1 -F1) ;;
+    pread) way=(-p0 -B0 -F0 -S1) ;;
+    esac
+    "$io_uring" -d"$(($1 / $2))" -s"$batch" -c"$batch" -b4096 "${way[@]}" -R1 -n"$2" -r"$4" "$device"
+}
 run_fio() {
-    "$fio" --name=late --filename="$device" --direct=1 --rw=randread --bs=4k --ioengine=io_uring --fixedbufs --registerfiles \
+    local way=(--ioengine=io_uring --fixedbufs --registerfiles)
+    case $3 in
+    polled) way+=(--hipri) ;;
+    pread) way=(--ioengine=psync) ;;
+    esac
+    "$fio" --name=late --filename="$device" --direct=1 --rw=randread --bs=4k "${way[@]}" \
         --norandommap --random_generator=lfsr --gtod_reduce=1 --iodepth="$(($1 / $2))" --iodepth_batch_submit="$batch" \
         --iodepth_batch_complete_min=1 --iodepth_batch_complete_max="$batch" --numjobs="$2" --thread --group_reporting \
-        ${3:+--hipri} --time_based --runtime="$4"
+        --time_based --runtime="$4"
 }
 
 # Of t/io_uring the better of two sizes of its batches: it waits for as many completions as it submits at once.
@@ -92,12 +114,12 @@ best_io_uring() {
     done | sort -k2 -n | tail -n 1
 }
 
-row() { # label depth lanes hipri
+row() { # label depth lanes way
     local label=$1 results
     batch=$(($2 / $3 / 2 < 1 ? 1 : $2 / $3 / 2))
     shift
     results=$(measure rubus run_rubus "$@"; best_io_uring "$@"; measure fio run_fio "$@")
-    echo "$results" | awk -v label="| $label | $1 | $2 | ${3:+polled} |" '
+    echo "$results" | awk -v label="| $label | $1 | $2 | $3 |" '
         { rate[$1] = $2; cost[$1] = $3 }
         END {
             printf "%s %d | %d | %d | **%.2f** | %d | %d | %d | **%.2f** |\n", label, rate["rubus"], rate["io_uring"], rate["fio"],
@@ -106,18 +128,19 @@ row() { # label depth lanes hipri
 }
 
 rows() { # label
+    row "$1" 1 1 pread
     for depth in 1 8 32 128; do
-        row "$1" "$depth" 1 ""
+        row "$1" "$depth" 1 ring
     done
     for lanes in $(seq 2 "$cores"); do
-        row "$1" "$((32 * lanes))" "$lanes" ""
+        row "$1" "$((32 * lanes))" "$lanes" ring
     done
 }
 
 cores=$(nproc)
 echo "Linux $(uname -r), $cores processors; $("$fio" --version); $seconds s, $(cut -d' ' -f1 /proc/loadavg) load."
 echo
-echo "| device | in flight | lanes | | per second: rubus | t/io_uring | fio | rubus / t/io_uring | CPU ns: rubus | t/io_uring | fio | rubus / t/io_uring |"
+echo "| device | in flight | lanes | by | per second: rubus | t/io_uring | fio | rubus / t/io_uring | CPU ns: rubus | t/io_uring | fio | rubus / t/io_uring |"
 echo "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
 if ! modprobe null_blk nr_devices=0 2>/dev/null; then
     make_loop
@@ -131,4 +154,4 @@ for completion in 10 100; do
     remove_disk
 done
 make_disk 10000 1
-row "null_blk, 10 µs" 32 1 1
+row "null_blk, 10 µs" 32 1 polled

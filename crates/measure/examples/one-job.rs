@@ -1,5 +1,5 @@
 //! Runs one job of random 4 KiB operations on a file or block device and prints what it took:
-//! `one-job read|write TARGET [--depth N] [--lanes N] [--hipri] [--block BYTES] [--seconds N | --operations N]`.
+//! `one-job read|write TARGET [--depth N] [--lanes N] [--hipri] [--ring] [--block BYTES] [--seconds N | --operations N]`.
 //!
 //! For comparing the engine with other programs where the whole of rubus is not at hand: a single static
 //! program, the same loops and the same accounts as a suite has. `write` destroys what is on TARGET. A warm-up
@@ -17,7 +17,7 @@ use rubus_vocabulary::result::JobResult;
 use rubus_vocabulary::spec::{Content, Direction, Job, Pattern, Suite};
 use rustix::fs::OFlags;
 
-const USAGE: &str = "usage: one-job read|write TARGET [--depth N] [--lanes N] [--hipri] [--block BYTES] \
+const USAGE: &str = "usage: one-job read|write TARGET [--depth N] [--lanes N] [--hipri] [--ring] [--block BYTES] \
                      [--seconds N | --operations N]";
 
 type Failure = Box<dyn std::error::Error>;
@@ -54,6 +54,7 @@ fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, Failure> {
             "--depth" => wanted.depth = value()?.parse()?,
             "--lanes" => wanted.queueing.lanes = value()?.parse::<u32>()?.max(1),
             "--hipri" => wanted.queueing.polled = true,
+            "--ring" => wanted.queueing.ring_for_one = true,
             "--block" => wanted.block_bytes = value()?.parse()?,
             "--seconds" => wanted.seconds = value()?.parse()?,
             "--operations" => wanted.operations = Some(value()?.parse()?),

@@ -15,6 +15,8 @@ pub struct Queueing {
     /// Completions are polled for instead of waiting for interrupts, where a job goes past the page cache, makes
     /// nothing durable in between and has no shape. The session refuses a target where that cannot be.
     pub polled: bool,
+    /// A job of depth 1 goes through a ring, too; otherwise it calls `pread` and `pwrite`, as most programs do.
+    pub ring_for_one: bool,
 }
 
 impl Queueing {
@@ -23,6 +25,7 @@ impl Queueing {
         may_use_ring: true,
         lanes: 1,
         polled: false,
+        ring_for_one: false,
     };
     /// Threads in place of io_uring.
     pub const THREADS: Queueing = Queueing {

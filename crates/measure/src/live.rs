@@ -83,7 +83,7 @@ impl Rig for LiveRig {
             bytes_written,
         };
         let polled = self.queueing.polled && work.may_be_polled();
-        if work.queue_depth == 1 && !polled {
+        if work.queue_depth == 1 && !polled && !self.queueing.ring_for_one {
             return chosen(Engine::Positional, None, 0);
         }
         let because = |reason: String| Some(Doubt::NoRing { reason });

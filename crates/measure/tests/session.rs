@@ -132,6 +132,23 @@ fn deep_queues_are_shared_by_the_lanes_that_are_asked_for() {
     }
 }
 
+#[test]
+fn one_at_a_time_goes_through_a_ring_where_that_is_asked_for() {
+    let here = tempfile::tempdir().expect("a directory");
+    let ring = Queueing {
+        ring_for_one: true,
+        ..Queueing::USUAL
+    };
+    let (outcome, events) = measure(directory(here.path()), &small_suite(), ring);
+    let outcome = outcome.expect("it can be measured");
+    assert_eq!(outcome.ended_by, None);
+    assert_eq!(outcome.results.len(), 10, "{events:?}");
+    for result in &outcome.results {
+        assert_ne!(result.engine, "positional", "{}", result.job);
+        assert!(result.operations > 0, "{}", result.job);
+    }
+}
+
 /// What this machine's disk can do is not known; on either way the user must be told the truth.
 #[test]
 fn a_target_is_polled_or_refused_in_words() {

@@ -198,13 +198,18 @@ impl StackBoard {
     pub(super) fn boot(rig: &Rig, options: Options) -> Result<StackBoard> {
         let stack = rig.directory().join(STACK);
         std::fs::write(&stack, STACK_TEXT).context("could not write the board's script")?;
+        let counts_instructions = options.counts_instructions;
+        // For timers of less than a tick. In real time the emulator now and then loses one of their interrupts, and the board
+        // stands still until something else happens.
+        let kernel_words = match counts_instructions {
+            true => "highres=on nohz=on".into(),
+            false => String::new(),
+        };
         let options = Options {
             push: vec![stack, rig.program_for_a_board()?],
-            // Timers of less than a tick.
-            kernel_words: "highres=on nohz=on".into(),
+            kernel_words,
             ..options
         };
-        let counts_instructions = options.counts_instructions;
         let mut session = Session::boot(&Cache::of_this_machine(), Board::Pc, &options)?;
         session.must(&script("prepare_disks"), "root", LONG)?;
         Ok(StackBoard {
