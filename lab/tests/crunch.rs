@@ -99,8 +99,8 @@ fn ratios_are_those_of_the_original_programs() {
         number(&rows.iter().find(is_it).expect("it is there")["ratio"]["value"])
     };
     // As btrfs does it: a page at a time, with a flush after each.
-    let program = "import sys, zlib; d = open(sys.argv[1], 'rb').read(); z = zlib.compressobj(6); \
-                   p = [z.compress(d[i:i + 4096]) + z.flush(zlib.Z_SYNC_FLUSH) for i in range(0, len(d), 4096)]; \
+    let program = "import os, sys, zlib; d = open(sys.argv[1], 'rb').read(); z = zlib.compressobj(6); n = os.sysconf('SC_PAGE_SIZE'); \
+                   p = [z.compress(d[i:i + n]) + z.flush(zlib.Z_SYNC_FLUSH) for i in range(0, len(d), n)]; \
                    sys.stdout.buffer.write(b''.join(p) + z.flush())";
     let zlib = ratio_by(data.path(), &["python3", "-c", program]);
     assert!(zlib > 1.5, "{zlib}: too little shrinks to tell anything");

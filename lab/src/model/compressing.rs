@@ -21,7 +21,7 @@ use crate::devices::{LoopDevice, mark, programs};
 pub(super) const ABOUT: &str = "btrfs on a loop device over memory, which nothing limits. Alone: the program's own figure for compressing such data with all \
      processors, outside any filesystem (`rubus bench cpu compression`); and a file of it written without compression. Predicted: writing it with compression, to \
      the final flush, the processors doing one thing after the other. Where a piece does not shrink, btrfs leaves the rest of its 512 KiB alone, so of random data \
-     it tries a quarter. That, and that it gives zlib one page at a time, was found by looking at zlib:3; at zlib:6 nobody had looked.";
+     it tries a quarter. That, and that it gives zlib one page at a time, was learnt from zlib:3; zlib:6 was not looked at.";
 pub(super) const NEEDS: &[Need] = &[
     Need::Root,
     Need::Loop,

@@ -39,13 +39,13 @@ impl Codec {
                 zstd::bulk::Decompressor::new().ok()?,
             ))),
             Method::Zlib(level) => {
-                let (window_bits, by_page) = match cut {
-                    Cut::Extents => (15, true),
+                let (window_bits, flush_each) = match cut {
+                    Cut::Extents => (15, Some(rustix::param::page_size())),
                     // Without a header and with the small window of the kernel's crypto interface (`DEFLATE_DEF_WINBITS`).
-                    Cut::Pages { .. } => (-11, false),
+                    Cut::Pages { .. } => (-11, None),
                 };
                 Codec::Zlib(
-                    Box::new(Deflate::new(level, window_bits, by_page)?),
+                    Box::new(Deflate::new(level, window_bits, flush_each)?),
                     Box::new(Inflate::new(window_bits)?),
                 )
             }
@@ -120,18 +120,15 @@ fn point(stream: &mut libz_sys::z_stream, from: &[u8], to: &mut [u8]) -> Option<
 /// DEFLATE, with the memory that it needs.
 pub(crate) struct Deflate {
     stream: Box<libz_sys::z_stream>,
-    /// It gets a page at a time, as from btrfs.
-    by_page: bool,
+    /// After so many bytes each it is flushed; if none, it gets a piece at once.
+    flush_each: Option<usize>,
 }
-
-/// What btrfs gives zlib at once: a page of most kernels.
-const PAGE_BYTES: usize = 4096;
 
 // SAFETY: the stream and its memory are used by whoever has this, and nothing of it belongs to a thread.
 unsafe impl Send for Deflate {}
 
 impl Deflate {
-    fn new(level: u32, window_bits: c_int, by_page: bool) -> Option<Deflate> {
+    fn new(level: u32, window_bits: c_int, flush_each: Option<usize>) -> Option<Deflate> {
         /// `DEF_MEM_LEVEL` of the kernel's zlib and of everybody's.
         const MEMORY_LEVEL: c_int = 8;
         let (version, size) = version();
@@ -149,18 +146,19 @@ impl Deflate {
                 size,
             )
         };
-        (status == libz_sys::Z_OK).then_some(Deflate { stream, by_page })
+        (status == libz_sys::Z_OK).then_some(Deflate { stream, flush_each })
     }
 
     fn all(&mut self, piece: &[u8], out: &mut [u8]) -> Option<usize> {
         // SAFETY: the stream was made by `deflateInit2_`.
         unsafe { libz_sys::deflateReset(&mut *self.stream) };
-        let (flushed, last) = match self.by_page {
-            true => (piece, &[][..]),
-            false => (&[][..], piece),
+        // The end of the stream comes after the last flush.
+        let (flushed, last) = match self.flush_each {
+            Some(_) => (piece, &[][..]),
+            None => (&[][..], piece),
         };
         let mut written = 0;
-        for page in flushed.chunks(PAGE_BYTES) {
+        for page in flushed.chunks(self.flush_each.unwrap_or(1)) {
             let status = self.step(page, &mut out[written..], libz_sys::Z_SYNC_FLUSH)?;
             (status == libz_sys::Z_OK).then_some(())?;
             written = out.len() - self.stream.avail_out as usize;
@@ -280,10 +278,14 @@ mod tests {
         };
         assert!(length(Method::Zlib(9)) <= length(Method::Zlib(1)));
         assert!(length(Method::Zstd(9)) <= length(Method::Zstd(-5)));
-        // Python's `zlib.compressobj`, flushed with `Z_SYNC_FLUSH` after each 4096 bytes. Without that it is 3305, 2332, 2332.
-        assert_eq!(
-            [1, 6, 9].map(|level| length(Method::Zlib(level))),
-            [5472, 2755, 2755]
-        );
+        let zlib = |flush_each: Option<usize>| {
+            [1, 6, 9].map(|level| {
+                let mut deflate = Deflate::new(level, 15, flush_each).expect("memory");
+                deflate.all(&text, &mut vec![0; max_compressed(text.len())])
+            })
+        };
+        // Python's `zlib.compressobj`, flushed with `Z_SYNC_FLUSH` after each 4096 bytes, and at once.
+        assert_eq!(zlib(Some(4096)), [5472, 2755, 2755].map(Some));
+        assert_eq!(zlib(None), [3305, 2332, 2332].map(Some));
     }
 }
