@@ -9,14 +9,15 @@
 # ONE_JOB is `cargo build --profile boards -p rubus-measure --example one-job`. IO_URING is
 # t/io_uring from fio's sources (`./configure && make t/io_uring`); it keeps no latencies, so it is the floor. FIO runs with
 # registered memory and files, batches, and without its latency histograms where it can do without. One at a time there are two
-# ways: all three call pread, or all three use a ring.
+# ways: all three make a call for each (pread, t/io_uring preadv2), or all three use a ring.
 #
 # Everything is the difference of a long and a short run: operations are counted by the device, seconds by the clock, processor
 # time (user and system) by the kernel. On a board whose clock counts instructions (`rubus-lab run pc --count-instructions`, 2 ns
 # each) a nanosecond is half an instruction.
 #
 # Needs root, and null_blk with configfs or losetup. It makes and removes a device of its own, and touches no other.
-set -eu
+set -euo pipefail
+shopt -s inherit_errexit
 
 engine=$1 io_uring=$2 fio=$3 seconds=${4:-4}
 disk=/sys/kernel/config/nullb/rubus-late
@@ -50,7 +51,8 @@ remove_disk() {
     [ ! -d "$disk" ] || { echo 0 >"$disk/power"; rmdir "$disk"; }
     [ -z "${image-}" ] || { losetup --detach "$device"; rm -f "$image"; }
 }
-trap remove_disk EXIT
+said=$(mktemp)
+trap 'remove_disk; rm -f "$said"' EXIT
 
 completed() { awk '{ print $1 }' "/sys/block/${device#/dev/}/stat"; }
 
@@ -58,7 +60,7 @@ completed() { awk '{ print $1 }' "/sys/block/${device#/dev/}/stat"; }
 spent() {
     local before after times
     before=$(completed)
-    times=$({ time "$@" >/tmp/late_device.out 2>&1; } 2>&1) || { cat /tmp/late_device.out >&2; exit 1; }
+    times=$({ time "$@" >"$said" 2>&1; } 2>&1) || { cat "$said" >&2; exit 1; }
     after=$(completed)
     echo "$((after - before)) $times"
 }
@@ -77,12 +79,14 @@ measure() { # name command...
 
 # Each takes: operations in flight, lanes, the way (pread, ring or polled), seconds.
 run_rubus() {
-    local way=()
+    local way=() kind=ring
     case $3 in
     polled) way=(--hipri) ;;
     ring) way=(--ring) ;;
+    pread) kind=positional ;;
     esac
-    "$engine" read "$device" --depth "$1" --lanes "$2" "${way[@]}" --seconds "$4"
+    # Where it cannot use a ring it does without and says so.
+    "$engine" read "$device" --depth "$1" --lanes "$2" "${way[@]}" --seconds "$4" | grep "engine $kind "
 }
 run_io_uring() {
     local way
@@ -107,9 +111,11 @@ run_fio() {
 
 # Of t/io_uring the better of two sizes of its batches: it waits for as many completions as it submits at once.
 best_io_uring() {
-    local size
+    local size last=0
     for size in $(($1 / $2 / 2)) $(($1 / $2 / 8)); do
         [ "$size" -ge 1 ] || size=1
+        [ "$size" != "$last" ] || continue
+        last=$size
         batch=$size measure io_uring run_io_uring "$@"
     done | sort -k2 -n | tail -n 1
 }
@@ -140,7 +146,7 @@ rows() { # label
 cores=$(nproc)
 echo "Linux $(uname -r), $cores processors; $("$fio" --version); $seconds s, $(cut -d' ' -f1 /proc/loadavg) load."
 echo
-echo "| device | in flight | lanes | by | per second: rubus | t/io_uring | fio | rubus / t/io_uring | CPU ns: rubus | t/io_uring | fio | rubus / t/io_uring |"
+echo "| device | in flight | lanes | way | per second: rubus | t/io_uring | fio | rubus / t/io_uring | CPU ns: rubus | t/io_uring | fio | rubus / t/io_uring |"
 echo "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
 if ! modprobe null_blk nr_devices=0 2>/dev/null; then
     make_loop

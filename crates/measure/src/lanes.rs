@@ -4,7 +4,7 @@
 //! core can submit and reap. Each lane has a ring of its own and its share of the depth, so no two
 //! threads meet in the kernel's locks of one ring.
 
-/// How queues deeper than 1 are kept full.
+/// How operations are given to the kernel: most of it is for queues deeper than 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queueing {
     /// Whether io_uring may be used; if not, threads are.
@@ -15,7 +15,7 @@ pub struct Queueing {
     /// Completions are polled for instead of waiting for interrupts, where a job goes past the page cache, makes
     /// nothing durable in between and has no shape. The session refuses a target where that cannot be.
     pub polled: bool,
-    /// A job of depth 1 goes through a ring, too; otherwise it calls `pread` and `pwrite`, as most programs do.
+    /// A job of depth 1 also goes through a ring where it can; otherwise it calls `pread` and `pwrite`, as most programs do.
     pub ring_for_one: bool,
 }
 

@@ -83,7 +83,9 @@ impl Rig for LiveRig {
             bytes_written,
         };
         let polled = self.queueing.polled && work.may_be_polled();
-        if work.queue_depth == 1 && !polled && !self.queueing.ring_for_one {
+        let is_lone = work.queue_depth == 1 && !polled;
+        let may_use_ring = self.queueing.may_use_ring && work.may_be_queued();
+        if is_lone && !(self.queueing.ring_for_one && may_use_ring) {
             return chosen(Engine::Positional, None, 0);
         }
         let because = |reason: String| Some(Doubt::NoRing { reason });
@@ -112,6 +114,9 @@ impl Rig for LiveRig {
             }
         };
         let lanes = self.queueing.lanes;
+        if is_lone && verdict != Verdict::Good {
+            return chosen(Engine::Positional, None, bytes_written);
+        }
         match verdict {
             // Who asks for polling wants no other way.
             Verdict::Punts if polled => chosen(Engine::Ring { lanes, polled }, None, bytes_written),

@@ -129,8 +129,8 @@ impl Watcher {
     /// for are seen.
     pub(crate) fn start(paths: WatchPaths) -> Self {
         let shared = Arc::new(Shared::default());
-        // The thread notices the end late, or never when the program ends first: what it holds might never be
-        // dropped, and the connection to the server is to be closed in order.
+        // The thread may outlive the watcher, or be cut off when the program ends, so it must not hold the connection to
+        // the server: that is closed when the watcher is dropped.
         let watched = WatchPaths {
             far_end: None,
             ..paths.clone()

@@ -20,8 +20,9 @@ use crate::devices::{LoopDevice, mark, programs};
 
 pub(super) const ABOUT: &str = "btrfs on a loop device over memory, which nothing limits. Alone: the program's own figure for compressing such data with all \
      processors, outside any filesystem (`rubus bench cpu compression`); and a file of it written without compression. Predicted: writing it with compression, to \
-     the final flush, the processors doing one thing after the other. Where a piece does not shrink, btrfs leaves the rest of its 512 KiB alone, so of random data \
-     it tries a quarter. That, and that it gives zlib one page at a time, was learnt from zlib:3; zlib:6 was not looked at.";
+     the final flush, the processors doing one thing after the other. With `compress-force`, as here, btrfs leaves the rest of 512 KiB alone \
+     after a piece that does not shrink, so of random data it tries a quarter. Both this and the flush of zlib after each page were learnt from zlib:3; zlib:6 \
+     differs from it by its level only.";
 pub(super) const NEEDS: &[Need] = &[
     Need::Root,
     Need::Loop,
@@ -76,7 +77,7 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
                 Unit::BytesPerSecond,
                 (&path(speed, &plain), operation(EXTENT, EXTENTS)),
             );
-            if method == LOOKED_AT {
+            if method == LOOKED_AT || zeros == 0 {
                 forecast = forecast.chosen();
             }
             ledger.write([&forecast])?;

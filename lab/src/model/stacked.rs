@@ -199,8 +199,7 @@ impl StackBoard {
         let stack = rig.directory().join(STACK);
         std::fs::write(&stack, STACK_TEXT).context("could not write the board's script")?;
         let counts_instructions = options.counts_instructions;
-        // For timers of less than a tick. In real time the emulator now and then loses one of their interrupts, and the board
-        // stands still until something else happens.
+        // For timers of less than a tick. In real time a board with them now and then stood still.
         let kernel_words = match counts_instructions {
             true => "highres=on nohz=on".into(),
             false => String::new(),

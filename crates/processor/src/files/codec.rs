@@ -1,8 +1,8 @@
 //! Compressing and expanding single pieces, with the code that the kernel has or the nearest there is.
 //!
 //! zstd and zlib are the C libraries that the kernel's copies come from; lz4 is one in Rust with the same format and the same
-//! trade. zlib gets an extent as btrfs gives it (`fs/btrfs/zlib.c`, `zlib_compress_folios`): page by page, each with a flush
-//! (`Z_SYNC_FLUSH`), so each page has Huffman codes of its own. That takes longer than one stream, and more bytes.
+//! trade. zlib gets an extent as btrfs gives it (`fs/btrfs/zlib.c`): a page at a time (a folio, where newer kernels use large ones),
+//! each with a flush (`Z_SYNC_FLUSH`), so each has Huffman codes of its own. That takes longer than one stream, and more bytes.
 
 use std::ffi::{c_char, c_int};
 use std::mem::{MaybeUninit, size_of};
@@ -228,7 +228,15 @@ mod tests {
         for cut in [Cut::Extents, Cut::Pages { bytes: 4096 }] {
             for method in cut.all_methods() {
                 let mut codec = Codec::of(method, cut).expect("memory");
-                for piece in [&noise[..], &noise[..4096], &text[..4096], &text, b"x"] {
+                for piece in [
+                    &noise[..],
+                    &noise[..4096],
+                    &noise[..4097],
+                    &noise[..130_000],
+                    &text[..4096],
+                    &text,
+                    b"x",
+                ] {
                     let mut out = vec![0; max_compressed(piece.len())];
                     let mut back = vec![0; piece.len()];
                     let length = codec.compress(piece, &mut out).expect("room");
@@ -287,5 +295,6 @@ mod tests {
         // Python's `zlib.compressobj`, flushed with `Z_SYNC_FLUSH` after each 4096 bytes, and at once.
         assert_eq!(zlib(Some(4096)), [5472, 2755, 2755].map(Some));
         assert_eq!(zlib(None), [3305, 2332, 2332].map(Some));
+        assert!(zlib(Some(16 << 10)) < zlib(Some(4096)), "fewer flushes");
     }
 }

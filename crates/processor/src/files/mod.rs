@@ -1,9 +1,9 @@
 //! How fast one core of this processor compresses, and how well, in the way of btrfs: pieces of 128 KiB, each by
 //! itself, rounded up to 4 KiB, and left as it is where that saves nothing.
 //!
-//! It is the same code that the kernel has (zstd and DEFLATE), not the kernel's copy of it. What btrfs
-//! does besides (it splits ranges, and gives up early on what looks hopeless) is not in the ratio: expect 5 to 13 %
-//! less from the kernel.
+//! It is the same code that the kernel has (zstd and DEFLATE), not the kernel's copy of it, and zlib is flushed as by btrfs. What
+//! btrfs does besides (it splits ranges, and leaves out what looks incompressible) is not in the ratio: expect 5 to 13 % less
+//! from the kernel.
 
 pub(crate) mod codec;
 pub(crate) mod sample;
