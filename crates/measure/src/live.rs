@@ -49,6 +49,52 @@ impl LiveRig {
             verdicts: HashMap::new(),
         }
     }
+
+    /// What keeps a queue full: a ring where it can, else threads.
+    fn choose_queue(&mut self, work: &Work, trial: u32, polled: bool) -> Choice {
+        let chosen = |engine, doubt, bytes_written| Choice {
+            engine,
+            doubt,
+            bytes_written,
+        };
+        let because = |reason: String| Some(Doubt::NoRing { reason });
+        if work.one_at_a_time {
+            // Asked for, so nothing to doubt.
+            return chosen(Engine::Threads, None, 0);
+        }
+        if work.is_commit() {
+            let reason = "each commit waits for its own flush".into();
+            return chosen(Engine::Threads, because(reason), 0);
+        }
+        if !self.queueing.may_use_ring {
+            return chosen(Engine::Threads, because("threads were asked for".into()), 0);
+        }
+        if work.settles {
+            let reason = "writes through the page cache are waited for one by one".into();
+            return chosen(Engine::Threads, because(reason), 0);
+        }
+        let key = (work.file.as_raw_fd(), work.is_write(), polled);
+        let (verdict, bytes_written) = match self.verdicts.get(&key) {
+            Some(verdict) => (verdict.clone(), 0),
+            None => {
+                let found = probe::try_ring(work, trial, polled);
+                self.verdicts.insert(key, found.verdict.clone());
+                (found.verdict, found.bytes_written)
+            }
+        };
+        let lanes = self.queueing.lanes;
+        match verdict {
+            // Who asks for polling wants no other way.
+            Verdict::Punts if polled => chosen(Engine::Ring { lanes, polled }, None, bytes_written),
+            Verdict::Good => chosen(Engine::Ring { lanes, polled }, None, bytes_written),
+            Verdict::Punts => chosen(
+                Engine::Threads,
+                because("the kernel would hand each operation to a thread of its own".into()),
+                bytes_written,
+            ),
+            Verdict::Bad(reason) => chosen(Engine::Threads, because(reason), bytes_written),
+        }
+    }
 }
 
 impl Rig for LiveRig {
@@ -77,56 +123,21 @@ impl Rig for LiveRig {
     }
 
     fn choose_engine(&mut self, work: &Work, trial: u32) -> Choice {
-        let chosen = |engine, doubt, bytes_written| Choice {
-            engine,
-            doubt,
-            bytes_written,
-        };
         let polled = self.queueing.polled && work.may_be_polled();
         let is_lone = work.queue_depth == 1 && !polled;
-        let may_use_ring = self.queueing.may_use_ring && work.may_be_queued();
-        if is_lone && !(self.queueing.ring_for_one && may_use_ring) {
-            return chosen(Engine::Positional, None, 0);
-        }
-        let because = |reason: String| Some(Doubt::NoRing { reason });
-        if work.one_at_a_time {
-            // Asked for, so nothing to doubt.
-            return chosen(Engine::Threads, None, 0);
-        }
-        if work.is_commit() {
-            let reason = "each commit waits for its own flush".into();
-            return chosen(Engine::Threads, because(reason), 0);
-        }
-        if !self.queueing.may_use_ring {
-            return chosen(Engine::Threads, because("threads were asked for".into()), 0);
-        }
-        if work.settles {
-            let reason = "writes through the page cache are waited for one by one".into();
-            return chosen(Engine::Threads, because(reason), 0);
-        }
-        let key = (work.file.as_raw_fd(), work.is_write(), polled);
-        let (verdict, bytes_written) = match self.verdicts.get(&key) {
-            Some(verdict) => (verdict.clone(), 0),
-            None => {
-                let found = probe::try_ring(work, trial, polled);
-                self.verdicts.insert(key, found.verdict.clone());
-                (found.verdict, found.bytes_written)
-            }
+        let positional = |bytes_written| Choice {
+            engine: Engine::Positional,
+            doubt: None,
+            bytes_written,
         };
-        let lanes = self.queueing.lanes;
-        if is_lone && verdict != Verdict::Good {
-            return chosen(Engine::Positional, None, bytes_written);
+        if is_lone && !self.queueing.ring_for_one {
+            return positional(0);
         }
-        match verdict {
-            // Who asks for polling wants no other way.
-            Verdict::Punts if polled => chosen(Engine::Ring { lanes, polled }, None, bytes_written),
-            Verdict::Good => chosen(Engine::Ring { lanes, polled }, None, bytes_written),
-            Verdict::Punts => chosen(
-                Engine::Threads,
-                because("the kernel would hand each operation to a thread of its own".into()),
-                bytes_written,
-            ),
-            Verdict::Bad(reason) => chosen(Engine::Threads, because(reason), bytes_written),
+        let queued = self.choose_queue(work, trial, polled);
+        match queued.engine {
+            // One at a time needs no threads.
+            Engine::Threads if is_lone => positional(queued.bytes_written),
+            _ => queued,
         }
     }
 

@@ -162,11 +162,6 @@ impl Work {
         matches!(self.engine, Engine::Ring { polled: true, .. })
     }
 
-    /// Whether a ring could do it: nothing in it waits for something else.
-    pub(crate) fn may_be_queued(&self) -> bool {
-        !self.one_at_a_time && !self.is_commit() && !self.settles
-    }
-
     /// Whether completions could be polled for: of plain operations past the page cache.
     pub(crate) fn may_be_polled(&self) -> bool {
         self.general.is_none() && !self.is_commit() && !self.is_buffered && !self.settles

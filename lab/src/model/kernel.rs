@@ -14,10 +14,10 @@ use crate::board::Board;
 use crate::devices::needs::Need;
 use crate::session::Options;
 
-pub(super) const ABOUT: &str = "Block devices of Debian's kernel on the emulated `pc` board, whose clock counts instructions, so this machine's load does not affect the \
-     results: null_blk with a timer (a millisecond, four at a time), scsi_debug with its delay (0.7 ms, three at a time), zram, brd, and an NBD disk whose \
+pub(super) const ABOUT: &str = "Block devices of Debian's kernel on the emulated `pc` board, whose clock counts instructions and so runs independently of this \
+     machine's load: null_blk with a timer (a millisecond, four at a time), scsi_debug with its delay (0.7 ms, three at a time), zram, brd, and an NBD disk whose \
      server is in another network namespace, behind a veth; and above them dm-crypt, dm-delay, and md's RAID-0 and RAID-1. Alone, one at a time and 64: each \
-     device, with the processor's time that it takes; and each layer on top of a null_blk that completes immediately, as the extra time per operation. \
+     device, with its processor time; and each layer on top of a null_blk with no completion delay, as the added time per operation. \
      Of the way to the NBD disk netem's parameters are known: delay, rate and loss. Predicted: layers, devices and ways that were never measured together, 1, 8 and \
      64 in flight. All share the board's one processor. What stood still, because the emulator lost a timer's interrupt, is measured again. That scsi_debug's copying must be counted was learnt from the cases that are marked.";
 pub(super) const NEEDS: &[Need] = &[Need::Root, Need::Board(Board::Pc)];
